@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod compare;
+mod compliance;
 mod documents;
 mod first_steps;
 mod free_port;

@@ -6,3 +6,4 @@ mod killed;
 mod peers;
 mod refused;
 mod rest;
+mod syslog;

@@ -205,3 +205,14 @@ pub(crate) async fn metric(node: &Node, line: &str) -> String {
     let found = page.lines().find_map(|one| one.strip_prefix(line));
     found.unwrap_or_default().trim().to_owned()
 }
+
+/// Waits until something holds.
+pub(crate) async fn until(mut done: impl AsyncFnMut() -> bool, what: &str) {
+    for _ in 0..6_000 {
+        if done().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain for {what}");
+}

@@ -1,4 +1,4 @@
-//! The files of this machine.
+//! The files of this machine, and its commands.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,10 +6,18 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use processes::Program;
+
 use super::system::{Kind, Resource, Stat, System, SystemError};
 
-/// The files of this machine. Owners are numbers; packages, services, users, groups, kernel
-/// parameters and commands are an error: this agent leaves them alone.
+/// Where programs of commands are.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long a command that takes too long has to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The files of this machine, and its commands if `/` is the root: one that runs elsewhere would
+/// change the machine all the same. Owners are numbers; packages, services, users, groups and
+/// kernel parameters are an error: this agent leaves them alone.
 #[derive(Debug, Clone)]
 pub struct Disk {
     root: PathBuf,
@@ -57,7 +65,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 fn not_here<T>(doing: &'static str, what: &str) -> Result<T, SystemError> {
-    let problem = "this agent manages files only; use another for this method";
+    let problem = "this agent manages files and runs commands only; use another for this method";
     Err(SystemError::new(doing, what, problem))
 }
 
@@ -204,7 +212,34 @@ impl System for Disk {
         not_here("setting the state of", name)
     }
 
-    fn command(&mut self, command: &str, _limit: Duration) -> Result<i32, SystemError> {
-        not_here("running", command)
+    fn command(&mut self, command: &str, limit: Duration) -> Result<i32, SystemError> {
+        let failed = |problem: &dyn std::fmt::Display| {
+            SystemError::new("running", command, problem.to_string())
+        };
+        if self.root != Path::new("/") {
+            let root = self.root.display();
+            return Err(failed(&format!(
+                "this agent takes {root} for /; commands are run on the machine itself only"
+            )));
+        }
+        // It depends on nothing that the agent happens to be started with.
+        let mut program = Program::without_environment("/bin/sh").args(["-c", command]);
+        program.env.insert("PATH".into(), PATH.into());
+        program.env.insert("LC_ALL".into(), "C".into());
+        program.folder = Some("/".into());
+        let mut process = program.spawn().map_err(|error| failed(&error))?;
+        match process
+            .ended_within(limit)
+            .map_err(|error| failed(&error))?
+        {
+            Some(ended) => ended.status.code().ok_or_else(|| failed(&ended.status)),
+            None => {
+                process.stop(GRACE).map_err(|error| failed(&error))?;
+                let seconds = limit.as_secs_f64();
+                Err(failed(&format!(
+                    "it did not end within {seconds} s and was ended, with all that it had started"
+                )))
+            }
+        }
     }
 }

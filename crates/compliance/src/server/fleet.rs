@@ -9,7 +9,7 @@ use commit::StoreError;
 
 use super::packed;
 use super::state::State;
-use super::store::Store;
+use super::store::{Store, StoredRun};
 use crate::acceptance::Standing;
 use crate::model::node::NodeState;
 use crate::reports::changes::Changes;
@@ -25,8 +25,8 @@ use crate::reports::signature::text_of_checked;
 
 /// Bytes of expected reports that are read.
 pub(crate) const EXPECTED_BYTES: usize = 256 << 20;
-/// Hours of history, and of how many things: the fleet and its rules.
-const HISTORY: (usize, usize) = (24 * 31, 10_000);
+/// Hours of history that wait to be written, and of how many things: the fleet and its rules.
+const HISTORY: (usize, usize) = (48, 10_000);
 
 /// The identity of the whole fleet among histories.
 pub(crate) const FLEET: &str = "";
@@ -74,11 +74,15 @@ impl Compliance {
             Ok(())
         })?;
         store.last_runs(|node, run| {
-            let text = stored_text(&run.message)?;
+            let text = stored_text(&run)?;
             let log = stored_log(node, &text)?;
             all.run(&log, run.number, now);
             Ok(())
         })?;
+        // Hours that are not over go on; the last of a thing comes first.
+        for (thing, hour) in store.open_hours(now)? {
+            all.histories.resume(thing, hour);
+        }
         all.observe(now);
         Ok(Self(Mutex::new(all)))
     }
@@ -141,14 +145,17 @@ impl Standings {
 #[error("reading a stored run: {0}")]
 pub(crate) struct StoredRunError(String);
 
-/// The text of a run from the packed message.
+/// The text of a run.
 ///
 /// # Errors
 /// It is damaged.
-pub(crate) fn stored_text(message: &[u8]) -> Result<String, StoredRunError> {
+pub(crate) fn stored_text(run: &StoredRun) -> Result<String, StoredRunError> {
     let wrong = |error: &dyn std::fmt::Display| StoredRunError(error.to_string());
-    let message = packed::unpack(message).map_err(|error| wrong(&error))?;
-    let text = text_of_checked(&message).map_err(|error| wrong(&error))?;
+    let message = packed::unpack(&run.message).map_err(|error| wrong(&error))?;
+    let text = match run.signed {
+        true => text_of_checked(&message).map_err(|error| wrong(&error))?,
+        false => Cow::Borrowed(&message[..]),
+    };
     Ok(match String::from_utf8_lossy(&text) {
         Cow::Borrowed(text) => text.to_owned(),
         Cow::Owned(text) => text,

@@ -416,7 +416,7 @@ impl Generator {
         let Ok(Some(run)) = self.runtime.block_on(hear) else {
             return;
         };
-        let text = stored_text(&run.message).unwrap_or_default();
+        let text = stored_text(&run).unwrap_or_default();
         if let Ok(log) = stored_log(node, &text) {
             self.compliance.lock().fleet.run(&log, now());
         }

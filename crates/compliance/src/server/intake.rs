@@ -46,7 +46,7 @@ pub(crate) struct NotTaken {
 }
 
 impl NotTaken {
-    fn new(status: StatusCode, why: impl ToString) -> Self {
+    pub(super) fn new(status: StatusCode, why: impl ToString) -> Self {
         let why = why.to_string();
         Self { status, why }
     }
@@ -139,7 +139,7 @@ impl Intake {
         let _ = self.commands.run(Request::Refused(record)).await;
     }
 
-    fn node(&self, id: &str) -> Option<Arc<NodeRecord>> {
+    pub(super) fn node(&self, id: &str) -> Option<Arc<NodeRecord>> {
         self.view.read().nodes.get(id).cloned()
     }
 
@@ -157,14 +157,19 @@ impl Intake {
         };
         let _place = self.places.try_acquire().map_err(busy)?;
         let checked = check(body.clone(), packing, node).await?;
-        let (id, file) = (info.node_id.clone(), info.file_name());
         let log = RunLog::parse(info, &checked.text, &Limits::default());
         let log = log.map_err(|error| bad(&error))?;
-        let record = run_record(&id, &log, checked.message);
+        self.keep_run(&log, checked.message, true).await
+    }
+
+    /// Keeps a run, and counts it once it is on the disk.
+    pub(super) async fn keep_run(&self, log: &RunLog<'_>, message: Bytes, signed: bool) -> Taken {
+        let file = log.info.file_name();
+        let record = run_record(log, message, signed);
         let reports = record.reports;
         match self.commands.run(Request::Run(Box::new(record))).await? {
             Reply::Kept(number) => {
-                self.compliance.lock().run(&log, number, now());
+                self.compliance.lock().run(log, number, now());
                 let fields = Fields::new().and("run", file.trim_end_matches(".log"));
                 self.logger
                     .debug("run-kept", fields.and("reports", reports));
@@ -375,7 +380,7 @@ async fn check(body: Bytes, packing: Packing, node: Arc<NodeRecord>) -> Result<C
     checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
 }
 
-fn run_record(node: &str, log: &RunLog<'_>, message: Bytes) -> RunRecord {
+fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
     use ReportKind as K;
     let telling = log.reports.iter().filter(|report| {
         matches!(
@@ -392,7 +397,7 @@ fn run_record(node: &str, log: &RunLog<'_>, message: Bytes) -> RunRecord {
         message: report.msg[..report.msg.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
     });
     RunRecord {
-        node: node.into(),
+        node: log.info.node_id.as_str().into(),
         start: log.start().unix_millis(),
         received: now(),
         config_id: log.config_id.clone(),
@@ -400,5 +405,6 @@ fn run_record(node: &str, log: &RunLog<'_>, message: Bytes) -> RunRecord {
         reports: u32::try_from(log.reports.len()).unwrap_or(u32::MAX),
         exceptions: exceptions.collect(),
         message,
+        signed,
     }
 }

@@ -8,7 +8,9 @@ use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 
 use super::administered::{Administered, administer, keep_set};
-use super::state::{NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write};
+use super::state::{
+    HourOf, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, State, TokenRecord, Write,
+};
 use super::store::{Loaded, Store};
 use crate::acceptance::{Arrival, DecisionError, Newcomer, Nodes, Rejected, Standing};
 use crate::definitions::{Definitions, Edit};
@@ -83,6 +85,8 @@ pub(crate) enum Request {
     Run(Box<RunRecord>),
     /// A refused upload.
     Refused(RefusedRecord),
+    /// Compliance of things in hours, in the place of what was known of those hours.
+    History(Vec<HourOf>),
 }
 
 /// A node as its checked inventory tells of it.
@@ -307,6 +311,10 @@ impl Ledger {
                 batch.writes.push(Write::Refused(record));
                 Ok(Reply::Done)
             }
+            Request::History(hours) => {
+                batch.writes.push(Write::History(hours));
+                Ok(Reply::Done)
+            }
         }
     }
 
@@ -455,6 +463,7 @@ impl commit::Ledger for Ledger {
             Request::Run(record) => record.message.len() + record.exceptions.len() * 512,
             Request::Inventory(newcome) => newcome.inventory.len(),
             Request::Refused(record) => record.body.len(),
+            Request::History(hours) => hours.len() * 256,
             _ => 1,
         }
     }

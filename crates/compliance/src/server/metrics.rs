@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use telemetry::prometheus::{Kind, Page};
 
+use super::syslog::SyslogCounts;
+
 /// Counts something since the start; times in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
@@ -62,6 +64,10 @@ pub(crate) struct Metrics {
     pub(crate) bytes: Count,
     /// Time from whole uploads to their answers.
     pub(crate) report_nanoseconds: Count,
+    /// Rows of compliance by the hour that were written.
+    pub(crate) hours: Count,
+    /// Messages of syslog.
+    pub(crate) syslog: SyslogCounts,
     /// Inventories that were taken.
     pub(crate) inventories: Count,
     /// Inventories that were refused.
@@ -151,6 +157,11 @@ impl Metrics {
                 &self.bytes,
             ),
             (
+                "compliance_history_rows_total",
+                "Hours of compliance that were made durable, of all and of each rule.",
+                &self.hours,
+            ),
+            (
                 "compliance_generations_total",
                 "Generations of policies.",
                 &self.generations,
@@ -173,6 +184,7 @@ impl Metrics {
         ] {
             page.counter(name, help, count.get());
         }
+        self.syslog.tell(&mut page);
         let writer = gauges.writer;
         page.counter(
             "compliance_upload_seconds_sum",

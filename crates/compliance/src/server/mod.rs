@@ -5,10 +5,13 @@
 //! agents ──PUT──▶ intake: unpack, check, read ─▶ ledger, one thread ─▶ store (SQLite)
 //!                    │ all cores                    one sync a batch     │ at the start
 //!                    └──── when durable ───▶ fleet: compliance ◀─────────┘
+//! older agents ──syslog──▶ runs put together ─▶ intake
+//!                clock: expiry, hours, purge ─▶ ledger
 //! agents ◀─GET── policies ◀── generator, one thread ◀── inventories, definitions ◀── REST
 //! ```
 
 mod administered;
+mod clock;
 mod edit;
 mod fleet;
 mod generator;
@@ -20,6 +23,7 @@ mod rest;
 mod service;
 mod state;
 mod store;
+mod syslog;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +31,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use commit::{StartError, Started, StoreError};
 use net::Shutdown;
@@ -40,18 +44,17 @@ use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
 use crate::reports::decision::UnixMillis;
 use crate::trust::{self, Identity, TrustError, write_secret};
+use clock::Clock;
 use fleet::Compliance;
 use generator::{Generator, Task};
 use intake::{Intake, inventory_of};
-use ledger::{Commands, Ledger};
+use ledger::Ledger;
 use metrics::Metrics;
 use service::Service;
 use store::Store;
+use syslog::{Listening, Sockets};
 
 pub(crate) use packed::{pack, unpack};
-
-/// Runs are looked through for old ones ten times as often as they become old, within these bounds.
-const PURGE_EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3_600));
 
 /// Which nodes are accepted without anybody's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,12 +73,19 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database, the key and the token; used by one server at a time.
     pub data: PathBuf,
+    /// Where reports of older agents come over syslog, datagrams and streams, unsigned; nowhere without it.
+    pub syslog: Option<SocketAddr>,
     /// Which nodes are accepted at once.
     pub acceptance: Acceptance,
     /// Names and addresses that the server's certificate is for, beside those of this machine.
     pub names: Vec<String>,
     /// How long runs are kept that are not a node's last.
     pub keep_runs: Duration,
+    /// How long compliance by the hour is kept.
+    pub keep_history: Duration,
+    /// Time after which compliance by the hour is written at the latest; so much of it is lost
+    /// when the server is killed.
+    pub history_every: Duration,
     /// Bounds.
     pub limits: Limits,
 }
@@ -84,14 +94,20 @@ impl Config {
     /// How long runs are kept unless somebody says otherwise: Rudder's four days.
     pub const KEEP_RUNS: Duration = Duration::from_secs(4 * 86_400);
 
+    /// How long compliance by the hour is kept unless somebody says otherwise: 31 days.
+    pub const KEEP_HISTORY: Duration = Duration::from_secs(31 * 86_400);
+
     /// A server that accepts no node by itself.
     pub fn new(listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         Self {
             listen,
             data: data.into(),
+            syslog: None,
             acceptance: Acceptance::Manual,
             names: Vec::new(),
             keep_runs: Self::KEEP_RUNS,
+            keep_history: Self::KEEP_HISTORY,
+            history_every: Duration::from_secs(60),
             limits: Limits::default(),
         }
     }
@@ -179,6 +195,7 @@ pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Resu
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    syslog: Option<SocketAddr>,
     ask_stop: watch::Sender<bool>,
     serving: JoinHandle<Result<(), Error>>,
 }
@@ -187,6 +204,11 @@ impl Running {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address of syslog, if it listens there.
+    pub fn syslog_address(&self) -> Option<SocketAddr> {
+        self.syslog
     }
 
     /// Ends it: requests under way are answered, the database is closed.
@@ -218,6 +240,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let engine = engine(&store, &loaded.state, config.listen)?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
+    let sockets = match config.syslog {
+        Some(address) => Some(Sockets::bind(address).await.map_err(Error::Listen)?),
+        None => None,
+    };
+    let syslog_address = sockets.as_ref().map(|sockets| sockets.address);
 
     let metrics = Arc::new(Metrics::default());
     let ledger = Ledger::new(store, &loaded, last_runs, logger.session("writer"));
@@ -276,7 +303,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         commands: commands.clone(),
         compliance: Arc::clone(&compliance),
         tasks: tasks.clone(),
-        metrics,
+        metrics: Arc::clone(&metrics),
         token,
         database: config.data.join(store::FILE),
         limits: config.limits,
@@ -287,6 +314,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         ..net::Limits::default()
     };
     let (ask_stop, asked) = net::shutdown();
+    let syslog = sockets.map(|sockets| {
+        let logger = logger.session("syslog");
+        let service = Arc::clone(&service);
+        Listening::start(sockets, service, Arc::clone(&metrics), logger, &asked)
+    });
     let server = net::serve(listener, Some(tls), limits, service, asked.clone());
     let url = format!("https://{address}");
     let told = config.data.join(files::ADDRESS);
@@ -295,11 +327,18 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let serving = tokio::spawn(net::boxed(serve(
         Serving {
             server: Box::pin(server),
+            syslog,
             generator,
             tasks,
-            compliance,
-            commands,
-            keep_runs: config.keep_runs,
+            clock: Clock {
+                compliance,
+                commands,
+                metrics,
+                keep_runs: config.keep_runs,
+                keep_history: config.keep_history,
+                history_every: config.history_every,
+                logger: logger.session("clock"),
+            },
             logger,
         },
         asked,
@@ -307,6 +346,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     )));
     Ok(Running {
         address,
+        syslog: syslog_address,
         ask_stop,
         serving,
     })
@@ -315,11 +355,10 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
 /// What runs until the server stops.
 struct Serving {
     server: net::BoxFuture<()>,
+    syslog: Option<Listening>,
     generator: std::thread::JoinHandle<()>,
     tasks: mpsc::Sender<Task>,
-    compliance: Arc<Compliance>,
-    commands: Commands,
-    keep_runs: Duration,
+    clock: Clock,
     logger: Logger,
 }
 
@@ -332,61 +371,40 @@ async fn serve(
 ) -> Result<(), Error> {
     let Serving {
         server,
+        syslog,
         generator,
         tasks,
-        compliance,
-        commands,
-        keep_runs,
+        clock,
         logger,
     } = parts;
     let server = tokio::spawn(server);
-    let clock = tokio::spawn(net::boxed(follow_time(
-        compliance,
-        commands.clone(),
-        keep_runs,
-    )));
+    let clock = Arc::new(clock);
+    let following = Arc::clone(&clock);
+    let following = tokio::spawn(net::boxed(async move { following.follow().await }));
     tokio::select! {
         () = asked.asked() => {}
         _ = &mut writer_ended => {
             server.abort();
-            clock.abort();
+            if let Some(syslog) = syslog {
+                syslog.abort();
+            }
+            following.abort();
             return Err(Error::Writer);
         }
     }
     let _ = server.await;
-    clock.abort();
+    if let Some(syslog) = syslog {
+        syslog.stop().await;
+    }
+    following.abort();
     // A thread that is gone already has nothing to do.
     let _ = tasks.send(Task::Stop).await;
     let _ = tokio::task::spawn_blocking(move || generator.join()).await;
-    commands.stop().await;
+    clock.write_history().await;
+    clock.commands.stop().await;
     let _ = writer_ended.await;
     logger.info("exited", Fields::new());
     Ok(())
-}
-
-/// Lets compliance expire, and removes old runs now and then.
-async fn follow_time(compliance: Arc<Compliance>, commands: Commands, keep_runs: Duration) {
-    let kept = i64::try_from(keep_runs.as_millis()).unwrap_or(i64::MAX);
-    let every = (keep_runs / 10).clamp(PURGE_EVERY.0, PURGE_EVERY.1);
-    let mut last = Instant::now();
-    loop {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        compliance.lock().observe(now());
-        if last.elapsed() < every {
-            continue;
-        }
-        last = Instant::now();
-        let mut more = true;
-        while more {
-            let (told, hear) = oneshot::channel();
-            let purge = move |ledger: &mut Ledger| {
-                let _ = told.send(ledger.purge(now().saturating_sub(kept)).unwrap_or(false));
-            };
-            commands.tend(purge).await;
-            more = hear.await.unwrap_or(false);
-        }
-        compliance.lock().changes.expire(now());
-    }
 }
 
 /// The engine with all that was defined and accepted.

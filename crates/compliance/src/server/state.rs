@@ -11,6 +11,7 @@ use crate::definitions::{Definitions, Edit};
 use crate::model::node::Node;
 use crate::policy::digest::Digest;
 use crate::reports::decision::UnixMillis;
+use crate::reports::history::HourAggregate;
 use crate::reports::signature::NodeCertificate;
 
 /// A node that is known, pending or accepted.
@@ -106,7 +107,12 @@ pub(crate) enum Write {
     Run(Box<RunRecord>, i64, i64),
     /// An upload was refused and is kept aside.
     Refused(RefusedRecord),
+    /// Compliance of things in hours.
+    History(Vec<HourOf>),
 }
+
+/// The compliance of a thing in an hour; the fleet is the thing without a name.
+pub(crate) type HourOf = (Arc<str>, HourAggregate);
 
 /// A policy, and what is expected of it.
 #[derive(Debug, Clone)]
@@ -136,8 +142,10 @@ pub(crate) struct RunRecord {
     pub(crate) whole: bool,
     /// How many reports it has.
     pub(crate) reports: u32,
-    /// The signed message as it came, packed by gzip.
+    /// The signed message as it came, packed by gzip; of one that is not signed its log.
     pub(crate) message: Bytes,
+    /// Did it come with a signature?
+    pub(crate) signed: bool,
     /// Reports of which something is to be told.
     pub(crate) exceptions: Vec<Exception>,
 }
@@ -200,7 +208,7 @@ impl State {
                     }
                     None => drop(self.policies.remove(&record.node)),
                 },
-                Write::Run(..) | Write::Refused(_) => {}
+                Write::Run(..) | Write::Refused(_) | Write::History(_) => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The REST API over HTTPS.
 
+mod history;
 mod killed;
 mod reads;
 mod schema;

@@ -36,6 +36,9 @@ pub(crate) struct ServerArgs {
     /// Address to listen on (HTTPS)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4443")]
     pub(crate) listen: SocketAddr,
+    /// Address to hear reports of older agents on over syslog (UDP and TCP, unsigned), for nodes that are set so
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) syslog_listen: Option<SocketAddr>,
     /// Folder of the database, the key and the token; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
@@ -51,6 +54,9 @@ pub(crate) struct ServerArgs {
     /// How long runs are kept that are not a node's last [default: 96h]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) keep_runs: Option<Duration>,
+    /// How long compliance by the hour is kept [default: 744h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) keep_history: Option<Duration>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
 }

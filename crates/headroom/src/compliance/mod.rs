@@ -71,8 +71,10 @@ async fn serve(args: ServerArgs) -> Result<()> {
             self::args::Acceptance::None => Acceptance::Manual,
             self::args::Acceptance::All => Acceptance::All,
         },
+        syslog: args.syslog_listen,
         names: args.names,
         keep_runs: args.keep_runs.unwrap_or(server::Config::KEEP_RUNS),
+        keep_history: args.keep_history.unwrap_or(server::Config::KEEP_HISTORY),
         ..server::Config::new(args.listen, &args.data)
     };
     let Some(first) = first else {

@@ -11,6 +11,7 @@ use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, RunLog};
 use PolicyMode::{Audit, Enforce};
 
+mod commands;
 mod disk;
 mod machine;
 

@@ -73,6 +73,16 @@ impl AddAssign<&Self> for ComplianceLevel {
 pub struct FleetLevel([u64; 14]);
 
 impl FleetLevel {
+    /// So many of each status, in the order of [`Status::ALL`].
+    pub fn of_counts(counts: [u64; 14]) -> Self {
+        Self(counts)
+    }
+
+    /// How many there are of each status, in the order of [`Status::ALL`].
+    pub fn counts(&self) -> [u64; 14] {
+        self.0
+    }
+
     /// All that is counted.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -1,13 +1,19 @@
 //! How compliance and repairs went over time.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use super::answers::ApiError;
 use super::compliance::DETAILS;
 use super::route::{Answer, Call, Parameter, Route, Work};
 use super::schema::{Schema, TEXT, needed};
 use super::shapes::{details, when};
 use crate::reports::level::Precision;
 use crate::server::fleet::FLEET;
+use crate::server::ledger::Ledger;
 use crate::server::now;
 use crate::server::service::Service;
 
@@ -46,9 +52,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "compliance/history",
         "getComplianceHistory",
-        "Compliance hour by hour since the server started",
+        "Compliance hour by hour",
         ("hours", &HOURS),
-        Work::Now(Service::history),
+        Work::Later(|service, call| Box::pin(service.history(call))),
     )
     .asks(OF_RULE),
     Route::get(
@@ -61,13 +67,29 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 impl Service {
-    fn history(&self, call: &Call<'_>) -> Answer {
-        let rule = call.query.get("rule").unwrap_or(FLEET);
-        let all = self.compliance.lock();
-        let Some(history) = all.histories.of(&rule.into()) else {
-            return Ok(json!({"hours": []}));
+    /// Hours that are durable, and what is known since.
+    async fn history(&self, call: &Call<'_>) -> Answer {
+        let thing: Arc<str> = call.query.get("rule").unwrap_or(FLEET).into();
+        let (told, hear) = oneshot::channel();
+        let wanted = Arc::clone(&thing);
+        let look = move |ledger: &mut Ledger| {
+            let _ = told.send(ledger.store.hours(&wanted));
         };
-        let hours = history.hours().map(|hour| {
+        self.commands.tend(look).await;
+        let stored = hear
+            .await
+            .map_err(|_| ApiError::unavailable("the server stops"))?;
+        let stored = stored.map_err(|error| {
+            ApiError::unavailable(format!("read the history: {error}; ask again"))
+        })?;
+        let mut hours: BTreeMap<_, _> = stored.iter().map(|hour| (hour.begin, *hour)).collect();
+        {
+            let mut all = self.compliance.lock();
+            all.histories.advance(now());
+            let since = all.histories.of(&thing).into_iter();
+            hours.extend(since.flat_map(|history| history.hours().map(|hour| (hour.begin, *hour))));
+        }
+        let hours = hours.values().map(|hour| {
             json!({
                 "begin": when(hour.begin),
                 "compliance": hour.mean(),

@@ -47,8 +47,10 @@ pub(crate) struct StoredRun {
     pub(crate) number: i64,
     /// The configuration that it was made with.
     pub(crate) config_id: Option<String>,
-    /// The signed message, packed.
+    /// The signed message, or the log itself, packed.
     pub(crate) message: Vec<u8>,
+    /// Which of them it is.
+    pub(crate) signed: bool,
 }
 
 fn meant<T: Copy>(words: &[(T, &str)], word: &str) -> Result<T, RowError> {
@@ -206,15 +208,17 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.0.rows(
             "runs",
-            "SELECT r.number, n.id, r.config_id, r.message FROM runs r JOIN nodes n ON n.number = r.node
+            "SELECT r.number, n.id, r.config_id, r.message, r.signed FROM runs r JOIN nodes n ON n.number = r.node
              WHERE r.number IN (SELECT max(number) FROM runs WHERE whole GROUP BY node)
              ORDER BY r.number",
             |row| {
-                let (number, node, config_id, message): (i64, String, _, _) = row.try_into()?;
+                let (number, node, config_id, message, signed): (i64, String, _, _, _) =
+                    row.try_into()?;
                 let run = StoredRun {
                     number,
                     config_id,
                     message,
+                    signed,
                 };
                 take(&node, run)
             },

@@ -5,6 +5,7 @@
 //! the whole server long before signatures are. Policies and what is expected of them are kept by
 //! their content: the same is there once.
 
+mod hours;
 mod load;
 mod write;
 
@@ -48,6 +49,15 @@ const MIGRATIONS: &[&str] = &[
     CREATE TABLE edits (version INTEGER PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL);
     CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, access TEXT NOT NULL,
         hash BLOB NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID;
+",
+    "
+    CREATE TABLE history (thing TEXT NOT NULL, begin INTEGER NOT NULL, known INTEGER NOT NULL,
+        lowest REAL NOT NULL, highest REAL NOT NULL, weighted REAL NOT NULL, level TEXT NOT NULL,
+        PRIMARY KEY (thing, begin)) WITHOUT ROWID;
+    CREATE INDEX history_of_hours ON history (begin);
+",
+    "
+    ALTER TABLE runs ADD COLUMN signed INTEGER NOT NULL DEFAULT 1;
 ",
 ];
 
@@ -105,15 +115,16 @@ impl Store {
         self.0.read(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT number, config_id, message FROM runs
+                    "SELECT number, config_id, message, signed FROM runs
                      WHERE node = ?1 AND whole ORDER BY number DESC LIMIT 1",
                 )?
                 .query_row([node], |row| {
-                    let (number, config_id, message) = row.try_into()?;
+                    let (number, config_id, message, signed) = row.try_into()?;
                     Ok(StoredRun {
                         number,
                         config_id,
                         message,
+                        signed,
                     })
                 })
                 .optional()

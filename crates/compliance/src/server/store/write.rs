@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::super::state::{
     Access, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, TokenRecord, Write,
 };
+use super::hours;
 use crate::acceptance::{KeyStatus, Standing};
 use crate::server::packed;
 
@@ -65,6 +66,7 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
         Write::Policy(record, node) => policy(transaction, record, *node),
         Write::Run(record, number, node) => run(transaction, record, *number, *node),
         Write::Refused(record) => refused(transaction, record),
+        Write::History(all) => hours::write(transaction, all),
     }
 }
 
@@ -200,8 +202,9 @@ fn run(
 ) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message,
+                 signed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(params![
             number,
@@ -212,6 +215,7 @@ fn run(
             record.whole,
             record.reports,
             &record.message[..],
+            record.signed,
         ])?;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)

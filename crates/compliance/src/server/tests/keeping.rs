@@ -10,7 +10,7 @@ use crate::server::ledger::{Refusal, Reply};
 use crate::server::state::{Access, RefusedRecord, TokenRecord};
 use crate::server::store::Stored;
 
-async fn reopened(folder: &Path) -> (Commands, commit::View<State>) {
+pub(super) async fn reopened(folder: &Path) -> (Commands, commit::View<State>) {
     // The thread of the writer before closes the database when it ends.
     for _ in 0..1_000 {
         if Store::open(folder).is_ok() {

@@ -1,5 +1,6 @@
 //! Parts of the server on a real disk.
 
+mod history;
 mod keeping;
 
 use std::path::Path;
@@ -56,6 +57,7 @@ pub(super) fn run(node: &str, start: i64, message: &[u8]) -> Request {
         whole: true,
         reports: 3,
         message: packed::pack(message).into(),
+        signed: true,
         exceptions: Vec::new(),
     }))
 }

@@ -76,7 +76,7 @@ pub(super) async fn sources(
     Ok(Sources {
         current: expected(current),
         of_run: expected(of_run),
-        text: run.and_then(|run| stored_text(&run.message).ok()),
+        text: run.and_then(|run| stored_text(&run).ok()),
     })
 }
 

@@ -1,5 +1,9 @@
 //! Reports over syslog, as agents up to Rudder 6 send them: one a message, facility local6,
-//! program `rudder`, in the form of RFC 3164 or RFC 5424.
+//! program `rudder`, in the form of RFC 3164 or RFC 5424. [`frames`] cuts a stream into messages, [`runs`] puts
+//! their reports together again.
+
+pub mod frames;
+pub mod runs;
 
 use std::fmt::Write;
 

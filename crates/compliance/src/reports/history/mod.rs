@@ -1,4 +1,8 @@
-//! Compliance over days: one aggregate an hour.
+//! Compliance over days: one aggregate an hour. Hours that are durable elsewhere are forgotten here, but the last,
+//! which goes on.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -7,7 +11,7 @@ use super::decision::UnixMillis;
 use super::level::{FleetLevel, Precision};
 
 /// Milliseconds of an hour.
-const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 
 /// The compliance of one hour: some 160 bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +27,7 @@ pub struct HourAggregate {
     /// The highest compliance in percent.
     pub highest: f64,
     /// Percent times milliseconds.
-    weighted: f64,
+    pub weighted: f64,
 }
 
 impl HourAggregate {
@@ -53,10 +57,17 @@ impl HourAggregate {
     }
 }
 
+/// An hour, and whether it is durable as it stands.
+#[derive(Debug, Clone)]
+struct Held {
+    hour: HourAggregate,
+    written: bool,
+}
+
 /// The history of one thing: of the fleet, a rule, a group or a node.
 #[derive(Debug, Clone)]
 pub struct History {
-    hours: VecDeque<HourAggregate>,
+    hours: VecDeque<Held>,
     limit: usize,
     /// What holds, and since when.
     now: Option<(FleetLevel, f64, UnixMillis)>,
@@ -72,10 +83,21 @@ impl History {
         }
     }
 
+    /// Goes on with the last hour that is durable. What held since is not known.
+    pub fn resume(&mut self, hour: HourAggregate) {
+        let written = true;
+        if self.hours.is_empty() {
+            self.hours.push_back(Held { hour, written });
+        }
+    }
+
     /// From `at` on these are the counts, until the next are given. Time that goes back is taken
     /// as if it stood still. A level without components has no compliance: its time is not known.
     pub fn observe(&mut self, level: &FleetLevel, at: UnixMillis) {
         let mut at = at;
+        if let Some(last) = self.hours.back() {
+            at = at.max(last.hour.begin);
+        }
         if let Some((_, _, since)) = self.now {
             at = at.max(since);
         }
@@ -104,8 +126,10 @@ impl History {
             let number = since.div_euclid(HOUR);
             let end = at.min((number + 1) * HOUR);
             let hour = self.hour(number, level, compliance);
-            hour.known += end - since;
-            hour.weighted += compliance * (end - since) as f64;
+            // After a clock went back a part of an hour may come twice.
+            let known = (end - since).min(HOUR - hour.known);
+            hour.known += known;
+            hour.weighted += compliance * known as f64;
             since = end;
         }
         self.now = Some((level, compliance, at.max(since)));
@@ -113,22 +137,45 @@ impl History {
 
     /// The hours that are held, from the oldest.
     pub fn hours(&self) -> impl Iterator<Item = &HourAggregate> {
-        self.hours.iter()
+        self.hours.iter().map(|held| &held.hour)
+    }
+
+    /// The hours that are not durable as they stand, from the oldest.
+    pub fn unwritten(&self) -> impl Iterator<Item = &HourAggregate> {
+        let unwritten = self.hours.iter().filter(|held| !held.written);
+        unwritten.map(|held| &held.hour)
+    }
+
+    /// An hour is durable as it stood in [`Self::unwritten`]; it may have gone on since.
+    pub fn written(&mut self, hour: &HourAggregate) {
+        for held in &mut self.hours {
+            held.written |= held.hour == *hour;
+        }
+        while self.hours.len() > 1 && self.hours.front().is_some_and(|held| held.written) {
+            self.hours.pop_front();
+        }
+    }
+
+    /// Is there nothing to go on with?
+    fn ended(&self) -> bool {
+        self.now.is_none() && self.hours.iter().all(|held| held.written)
     }
 
     fn hour(&mut self, number: i64, level: FleetLevel, compliance: f64) -> &mut HourAggregate {
         let begin = number * HOUR;
-        let fresh = HourAggregate::new(begin, level, compliance);
-        if self.hours.back().is_none_or(|last| last.begin < begin) {
+        if self.hours.back().is_none_or(|last| last.hour.begin < begin) {
             if self.hours.len() >= self.limit {
                 self.hours.pop_front();
             }
-            self.hours.push_back(fresh);
+            let hour = HourAggregate::new(begin, level, compliance);
+            let written = false;
+            self.hours.push_back(Held { hour, written });
         }
         let last = self.hours.len() - 1;
-        let hour = &mut self.hours[last];
-        hour.see(level, compliance);
-        hour
+        let held = &mut self.hours[last];
+        held.written = false;
+        held.hour.see(level, compliance);
+        &mut held.hour
     }
 }
 
@@ -140,8 +187,9 @@ pub struct Histories<K> {
     limit: usize,
 }
 
-impl<K: Hash + Eq> Histories<K> {
-    /// Holds so many hours of so many things: 160 bytes times both.
+impl<K: Hash + Eq + Clone> Histories<K> {
+    /// Holds so many hours of so many things: 160 bytes times both at most, and mostly one hour
+    /// of each if they are made durable.
     pub fn new(hours: usize, limit: usize) -> Self {
         let all = HashMap::new();
         Self { all, hours, limit }
@@ -150,105 +198,52 @@ impl<K: Hash + Eq> Histories<K> {
     /// As [`History::observe`]. Of what is new when the limit is reached nothing is held, and
     /// false returned.
     pub fn observe(&mut self, of: K, level: &FleetLevel, at: UnixMillis) -> bool {
+        self.change(of, |history| history.observe(level, at))
+    }
+
+    /// As [`History::resume`], within the limit too.
+    pub fn resume(&mut self, of: K, hour: HourAggregate) -> bool {
+        self.change(of, |history| history.resume(hour))
+    }
+
+    fn change(&mut self, of: K, change: impl FnOnce(&mut History)) -> bool {
         if self.all.len() >= self.limit && !self.all.contains_key(&of) {
             return false;
         }
         let hours = self.hours;
-        self.all
-            .entry(of)
-            .or_insert_with(|| History::new(hours))
-            .observe(level, at);
+        change(self.all.entry(of).or_insert_with(|| History::new(hours)));
         true
+    }
+
+    /// Takes what holds of everything as having held until `at`.
+    pub fn advance(&mut self, at: UnixMillis) {
+        for history in self.all.values_mut() {
+            history.advance(at);
+        }
+    }
+
+    /// The hours of everything that are not durable as they stand.
+    pub fn unwritten(&self) -> Vec<(K, HourAggregate)> {
+        let of = |(of, history): (&K, &History)| {
+            let of = of.clone();
+            let hours: Vec<_> = history.unwritten().copied().collect();
+            hours.into_iter().map(move |hour| (of.clone(), hour))
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    /// These are durable as they stood; what has ended is forgotten.
+    pub fn written(&mut self, hours: &[(K, HourAggregate)]) {
+        for (of, hour) in hours {
+            if let Some(history) = self.all.get_mut(of) {
+                history.written(hour);
+            }
+        }
+        self.all.retain(|_, history| !history.ended());
     }
 
     /// The history of one thing.
     pub fn of(&self, of: &K) -> Option<&History> {
         self.all.get(of)
-    }
-
-    /// Forgets one thing.
-    pub fn remove(&mut self, of: &K) {
-        self.all.remove(of);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{FleetLevel, HOUR, Histories, History};
-    use crate::reports::level::ComplianceLevel;
-    use crate::reports::status::Status;
-
-    fn level(successes: u32, errors: u32) -> FleetLevel {
-        let mut level = ComplianceLevel::of(Status::EnforceSuccess, successes);
-        level.count(Status::EnforceError, errors);
-        level.into()
-    }
-
-    #[test]
-    fn an_hour_has_mean_extremes_and_end() {
-        let mut history = History::new(24);
-        history.observe(&level(1, 1), HOUR / 2);
-        history.observe(&level(1, 0), 3 * HOUR / 4);
-        history.observe(&level(3, 1), HOUR);
-        history.advance(5 * HOUR / 2);
-        let hours: Vec<_> = history.hours().copied().collect();
-        assert_eq!(hours.len(), 3);
-        assert_eq!((hours[0].known, hours[0].mean()), (HOUR / 2, 75.0));
-        assert_eq!((hours[0].lowest, hours[0].highest), (50.0, 100.0));
-        assert_eq!(hours[0].level, level(1, 0));
-        assert_eq!((hours[1].known, hours[1].mean()), (HOUR, 75.0));
-        assert_eq!((hours[2].begin, hours[2].known), (2 * HOUR, HOUR / 2));
-    }
-
-    #[test]
-    fn what_is_not_known_is_no_zero() {
-        let mut history = History::new(24);
-        history.observe(&level(1, 0), 0);
-        history.observe(&level(0, 0), HOUR / 4);
-        history.observe(&level(1, 0), HOUR / 2);
-        history.advance(HOUR);
-        let hours: Vec<_> = history.hours().collect();
-        assert_eq!((hours[0].known, hours[0].mean()), (3 * HOUR / 4, 100.0));
-    }
-
-    #[test]
-    fn histories_are_bounded() {
-        let mut histories = Histories::new(3, 1);
-        assert!(histories.observe("a", &level(1, 0), 0));
-        assert!(!histories.observe("b", &level(1, 0), 0));
-        assert!(histories.observe("a", &level(1, 1), 1_000_000_000_000 * HOUR));
-        let begins: Vec<i64> = histories
-            .of(&"a")
-            .unwrap()
-            .hours()
-            .map(|hour| hour.begin)
-            .collect();
-        assert_eq!(begins.len(), 3);
-        assert_eq!(begins[2], 1_000_000_000_000 * HOUR);
-        histories.remove(&"a");
-        assert!(histories.observe("b", &level(1, 0), 0));
-    }
-
-    proptest! {
-        #[test]
-        fn all_time_is_counted_once(
-            steps in prop::collection::vec((0_i64..3 * HOUR, 0_u32..5, 1_u32..5), 1..20),
-        ) {
-            let mut history = History::new(1000);
-            let (mut at, mut first) = (0, None);
-            for (step, successes, errors) in steps {
-                at += step;
-                first.get_or_insert(at);
-                history.observe(&level(successes, errors), at);
-            }
-            let known: i64 = history.hours().map(|hour| hour.known).sum();
-            prop_assert_eq!(Some(known), first.map(|first| at - first));
-            for hour in history.hours() {
-                prop_assert!(hour.lowest <= hour.mean() + 1e-9 && hour.mean() <= hour.highest + 1e-9);
-                prop_assert!(hour.known <= HOUR);
-            }
-        }
     }
 }

@@ -1,0 +1,99 @@
+//! What happens because time passes: compliance expires, its hours are written, old things go.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use telemetry::{Fields, Logger};
+use tokio::sync::oneshot;
+
+use super::fleet::Compliance;
+use super::ledger::{Commands, Ledger, Request};
+use super::metrics::Metrics;
+use super::now;
+
+/// What is old is looked for ten times as often as it becomes old, within these bounds.
+const PURGE_EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3_600));
+
+/// Hours that one transaction writes at most, so that uploads need not wait for it.
+const HOURS: usize = 2_000;
+
+/// Follows time.
+pub(super) struct Clock {
+    pub(super) compliance: Arc<Compliance>,
+    pub(super) commands: Commands,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) keep_runs: Duration,
+    pub(super) keep_history: Duration,
+    pub(super) history_every: Duration,
+    pub(super) logger: Logger,
+}
+
+impl Clock {
+    /// Does what is due, second by second.
+    pub(super) async fn follow(&self) {
+        let every = self.keep_runs.min(self.keep_history) / 10;
+        let every = every.clamp(PURGE_EVERY.0, PURGE_EVERY.1);
+        let (mut purged, mut written) = (Instant::now(), Instant::now());
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.compliance.lock().observe(now());
+            if written.elapsed() >= self.history_every {
+                written = Instant::now();
+                self.write_history().await;
+            }
+            if purged.elapsed() >= every {
+                purged = Instant::now();
+                self.purge().await;
+                self.compliance.lock().changes.expire(now());
+            }
+        }
+    }
+
+    /// Makes compliance by the hour durable as it stands now. What fails is tried again with what
+    /// comes after it.
+    pub(super) async fn write_history(&self) {
+        let hours = {
+            let mut all = self.compliance.lock();
+            all.histories.advance(now());
+            all.histories.unwritten()
+        };
+        for hours in hours.chunks(HOURS) {
+            let kept = self.commands.run(Request::History(hours.to_vec())).await;
+            if let Err(error) = kept {
+                self.logger
+                    .error("failed-to-write-history", &error, Fields::new());
+                return;
+            }
+            self.compliance.lock().histories.written(hours);
+            let count = u64::try_from(hours.len()).unwrap_or(u64::MAX);
+            self.metrics.hours.add(count);
+        }
+    }
+
+    async fn purge(&self) {
+        let (runs, hours) = (before(self.keep_runs), before(self.keep_history));
+        while self.all(move |ledger| ledger.purge(runs)).await {}
+        while self
+            .all(move |ledger| ledger.store.purge_hours(hours))
+            .await
+        {}
+    }
+
+    /// Has the writer remove something; says whether there may be more.
+    async fn all(
+        &self,
+        purge: impl FnOnce(&mut Ledger) -> rusqlite::Result<bool> + Send + 'static,
+    ) -> bool {
+        let (told, hear) = oneshot::channel();
+        let purge = move |ledger: &mut Ledger| {
+            let _ = told.send(purge(ledger).unwrap_or(false));
+        };
+        self.commands.tend(purge).await;
+        hear.await.unwrap_or(false)
+    }
+}
+
+/// The time so long ago.
+fn before(ago: Duration) -> i64 {
+    now().saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX))
+}

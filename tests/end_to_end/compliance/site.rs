@@ -1,0 +1,242 @@
+//! A server, its agents, and who asks it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use compliance::client::ApiClient;
+use compliance::trust::{self, ServerPin};
+use http::{Method, Request};
+use http_body_util::Full;
+use net::{Client, ClientOptions};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::free_port::free_port;
+use crate::lab::{Finished, Lab, wait_until};
+
+/// Hollow agents, and how often each runs: never more than wait in memory, so that none is dropped.
+pub(super) const FLEET: usize = 20;
+pub(super) const RUNS: usize = 8;
+
+const TECHNIQUE: &str = "
+name: A file with these lines
+params:
+  - name: path
+  - name: text
+items:
+  - name: Text
+    method: file_content
+    params:
+      path: ${file.path}
+      lines: ${file.text}
+";
+
+/// A process that is killed at the end, whatever becomes of the test.
+pub(super) struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server's folder, what it is told, and who asks it.
+pub(super) struct Site {
+    pub(super) lab: Lab,
+    url: String,
+    runtime: Runtime,
+    server: Option<Process>,
+    /// Runs of the one real agent that the server took.
+    pub(super) sent: usize,
+}
+
+impl Site {
+    pub(super) fn new() -> Self {
+        let lab = Lab::new();
+        for folder in ["policy/techniques", "policy/directives", "policy/rules"] {
+            fs::create_dir_all(lab.path(folder)).expect("a folder");
+        }
+        lab.write("policy/techniques/file.yml", TECHNIQUE);
+        Self {
+            lab,
+            // It starts twice at one address, while others connect: none that systems hand out.
+            url: format!("https://127.0.0.1:{}", free_port()),
+            runtime: Runtime::new().expect("a runtime"),
+            server: None,
+            sent: 0,
+        }
+    }
+
+    pub(super) fn directive(&self, name: &str, mode: &str, text: &str) {
+        let text = format!(
+            "technique: file\npolicyMode: {mode}\nparams:\n  path: /{name}\n  text: {text}\n"
+        );
+        self.lab
+            .write(&format!("policy/directives/{name}.yml"), &text);
+    }
+
+    pub(super) fn rule(&self, directives: &str) {
+        let text = format!("directives: [{directives}]\ntargets: [special:all]\n");
+        self.lab.write("policy/rules/all.yml", &text);
+    }
+
+    fn data(&self) -> PathBuf {
+        self.lab.path("server")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.lab.command();
+        command.arg("compliance").args(words);
+        command
+    }
+
+    /// A process that goes on; its log goes on in one file from start to start.
+    fn spawn(&self, mut command: Command, log: &str) -> Process {
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.lab.path(log));
+        let child = command
+            .args(["--log-level", "debug"])
+            .stdout(log.expect("a log"))
+            .stderr(Stdio::null())
+            .spawn();
+        Process(child.expect("headroom starts"))
+    }
+
+    pub(super) fn start(&mut self, policy: bool) {
+        let address = self.url.trim_start_matches("https://");
+        let mut command = self.command(&["server", "--accept", "all", "--listen", address]);
+        command.arg("--data").arg(self.data());
+        if policy {
+            command.arg("--policy").arg(self.lab.path("policy"));
+        }
+        self.server = Some(self.spawn(command, "server.log"));
+        wait_until("the definitions to be there", || {
+            self.ask("definitions")
+                .is_ok_and(|found| found["version"].as_i64() >= Some(1))
+        });
+    }
+
+    pub(super) fn kill(&mut self) {
+        let mut server = self.server.take().expect("a server");
+        server.0.kill().expect("killed");
+        server.0.wait().expect("gone");
+    }
+
+    fn ask(&self, path: &str) -> Result<Value, String> {
+        let client = ApiClient::of_data(&self.data(), Some(&self.url));
+        let client = client.map_err(|error| error.to_string())?;
+        let data = self.runtime.block_on(client.call(Method::GET, path, None));
+        data.map_err(|error| error.to_string())
+    }
+
+    pub(super) fn apply(&self) {
+        let mut command = self.command(&["apply", "--yes"]);
+        command.arg(self.lab.path("policy"));
+        command.arg("--data").arg(self.data());
+        Finished::of(command.output().expect("headroom starts")).expect_code(0);
+    }
+
+    /// One run of the agent in this folder.
+    pub(super) fn once(&self, agent: &str) -> Finished {
+        let mut command = self.command(&["agent", "--once", "--hostname", "real.example.org"]);
+        command.args(["--server", &self.url]);
+        command.arg("--data").arg(self.lab.path(agent));
+        command.arg("--root").arg(self.machine());
+        Finished::of(command.output().expect("headroom starts"))
+    }
+
+    /// One run of the real agent; what it said.
+    pub(super) fn run(&mut self) -> Finished {
+        let done = self.once("agent");
+        let (_, told) = done.stdout.split_once(" repaired; ").unwrap_or_default();
+        let sent = told.split_once(" runs sent").map(|(sent, _)| sent.parse());
+        self.sent += sent.map_or(0, |sent| sent.expect("a number"));
+        done
+    }
+
+    pub(super) fn machine(&self) -> PathBuf {
+        self.lab.path("machine")
+    }
+
+    pub(super) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.machine().join(name)).unwrap_or_default()
+    }
+
+    pub(super) fn node(&self) -> String {
+        fs::read_to_string(self.lab.path("agent/uuid")).expect("its identity")
+    }
+
+    /// Compliance of the real node by a directive: in percent, and the last report.
+    pub(super) fn shown(&self, directive: &str) -> (f64, String, String) {
+        let found = self.ask(&format!("nodes/{}/compliance", self.node()));
+        let found = found.expect("compliance of the node");
+        let all = found["nodes"][0]["rules"][0]["directives"].as_array();
+        let one = all
+            .into_iter()
+            .flatten()
+            .find(|one| one["id"] == *directive);
+        let one = one.unwrap_or_else(|| panic!("no {directive} in {found}"));
+        let report = &one["components"][0]["values"][0]["reports"][0];
+        let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        let percent = one["compliance"].as_f64().expect("a share");
+        (percent, text("status"), text("message"))
+    }
+
+    /// How many runs and refused uploads the store has.
+    pub(super) fn stored(&self) -> (usize, usize) {
+        let found = self.ask("system/store").expect("what is kept");
+        let count = |name: &str| usize::try_from(found[name].as_u64().expect("a count"));
+        (count("runs").expect("few"), count("refused").expect("few"))
+    }
+
+    /// The value of a metric.
+    pub(super) fn metric(&self, line: &str) -> String {
+        let read = fs::read(self.data().join("server.pem")).expect("a certificate");
+        let pin = ServerPin::of_pem(&read).expect("a certificate");
+        let tls = trust::client(Arc::new(pin), None).expect("a client");
+        let asked = async {
+            let client = Client::new(ClientOptions {
+                tls: Some(tls),
+                ..ClientOptions::default()
+            });
+            let request = Request::get(format!("{}/metrics", self.url));
+            let request = request.body(Full::new(Bytes::new())).expect("a request");
+            client.request(request).await.expect("an answer").body
+        };
+        let page = self.runtime.block_on(asked);
+        let page = String::from_utf8_lossy(&page).into_owned();
+        let found = page.lines().find_map(|one| one.strip_prefix(line));
+        found.unwrap_or_default().trim().to_owned()
+    }
+
+    pub(super) fn fleet(&self) -> Process {
+        let (count, runs) = (FLEET.to_string(), RUNS.to_string());
+        let mut command = self.command(&["agent", "--count", &count, "--runs", &runs]);
+        command.args(["--interval", "1s", "--non-compliant", "10%", "--seed", "7"]);
+        command.args(["--server", &self.url]);
+        command.arg("--data").arg(self.lab.path("fleet"));
+        self.spawn(command, "fleet.log")
+    }
+
+    /// Runs that the fleet told of so.
+    pub(super) fn of_fleet(&self, event: &str) -> BTreeSet<String> {
+        runs(&self.lab.path("fleet.log"), event)
+    }
+}
+
+/// Runs of which a log says this.
+fn runs(log: &Path, event: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines = text.lines().filter(|line| line.contains(event));
+    // The last line may be half written.
+    let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let runs = lines.filter_map(|line| line["data"]["run"].as_str().map(str::to_owned));
+    runs.collect()
+}
