@@ -11,6 +11,7 @@ mod bbs_replay;
 mod bbs_resume;
 mod bbs_service;
 mod bbs_update;
+mod evacuation;
 mod fake_bbs;
 mod locket;
 mod mutual_tls;

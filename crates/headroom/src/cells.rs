@@ -58,13 +58,29 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
             }
             CellsCommand::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
-                ended(
-                    &logger,
-                    rep::run(rep_config(&args)?, logger.clone(), on_signal()?).await,
-                )
+                ended(&logger, cells_at_work(&args, logger.clone()).await)
             }
         }
     }))
+}
+
+/// Runs cells until they are asked to stop, or have been evacuated, which SIGUSR1 asks for.
+async fn cells_at_work(args: &RepArgs, logger: Logger) -> Result<()> {
+    let mut evacuate = signal(SignalKind::user_defined1()).context("watch for SIGUSR1")?;
+    let cells = rep::start(rep_config(args)?, logger, on_signal()?).await?;
+    let evacuation = cells.evacuation();
+    let asked = async {
+        if evacuate.recv().await.is_some() {
+            evacuation.begin();
+        }
+        // The cells end by themselves when they are empty.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asked => {}
+        () = cells.stopped() => {}
+    }
+    Ok(())
 }
 
 /// Speaks with the laboratory until it closes our input, or kills us.
@@ -81,7 +97,7 @@ async fn drive() -> Result<()> {
 /// Lines that still wait are written before the process ends.
 pub(crate) fn ended<E>(logger: &Logger, result: Result<(), E>) -> Result<()>
 where
-    E: std::error::Error + Send + Sync + 'static,
+    anyhow::Error: From<E>,
 {
     logger.sink().flush();
     result.map_err(Into::into)
@@ -168,6 +184,9 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         server_tls: files(&args.tls),
         client_tls: files(&args.tls),
         heartbeat: args.heartbeat,
+        bulk_interval: args.polling_interval,
+        evacuation_interval: args.evacuation_polling_interval,
+        evacuation_timeout: args.evacuation_timeout,
         zones: args.zones,
         preloaded: args.preloaded.clone(),
         placement_tags: args.placement_tags.clone(),

@@ -338,9 +338,19 @@ pub(crate) struct RepArgs {
     /// Address of the first cell; the others take the ports after it (port 0: free ones)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1801")]
     pub(crate) listen: SocketAddr,
-    /// Where GET /ping answers once every cell is known to the BBS
+    /// Where GET /ping answers once every cell is known to the BBS, and POST /evacuate
+    /// empties them, as SIGUSR1 does
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin_listen: Option<SocketAddr>,
+    /// Time between two comparisons of a cell's containers with the BBS's records
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) polling_interval: std::time::Duration,
+    /// The same while cells are evacuated: how soon a replaced instance ends
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) evacuation_polling_interval: std::time::Duration,
+    /// Longest time for an evacuation; then everything on the cells ends
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub(crate) evacuation_timeout: std::time::Duration,
     /// Address that cells are known by, if it is not the one they listen on
     #[arg(long, value_name = "IP")]
     pub(crate) advertise: Option<IpAddr>,

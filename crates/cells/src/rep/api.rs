@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diego::Bbs;
 use diego::auction::Work;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use net::{Body, Handler, Trouble, empty, full, read_body};
@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::cell::Cell;
 use super::container::Kind;
+use super::evacuation::Evacuation;
 use super::executor::Executor;
 use super::metrics::{Containers, Metrics as Counters};
 use super::presence::Hold;
@@ -136,9 +137,21 @@ pub(super) struct AdminApi<E> {
     pub(super) held: Vec<watch::Receiver<Hold>>,
     pub(super) bbs: Bbs,
     pub(super) metrics: Arc<Counters>,
+    pub(super) evacuation: Evacuation,
 }
 
 impl<E: Executor> AdminApi<E> {
+    /// Begins the evacuation and says what to ask until nobody answers any more.
+    fn evacuate(&self) -> Response<Body> {
+        self.evacuation.begin();
+        let body = r#"{"ping_path":"/ping"}"#;
+        let mut response = typed(StatusCode::ACCEPTED, "application/json", body.into());
+        // A connection that is kept would hold the end up.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+        response
+    }
+
     fn metrics(&self) -> Response<Body> {
         let mut containers = Containers::default();
         for cell in &self.cells {
@@ -160,7 +173,8 @@ impl<E: Executor> Handler for AdminApi<E> {
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/ping") => status(StatusCode::OK),
             (&Method::GET, "/metrics") => self.metrics(),
-            (_, "/ping" | "/metrics") => {
+            (&Method::POST, "/evacuate") => self.evacuate(),
+            (_, "/ping" | "/metrics" | "/evacuate") => {
                 text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
             }
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),

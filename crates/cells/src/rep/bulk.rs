@@ -49,7 +49,7 @@ pub(super) async fn repeat<E: Executor>(
 /// BBS was asked is not in the answer, so of each container only what the BBS had
 /// acknowledged before is compared, and only a record whose container was there neither
 /// before nor after is lost.
-async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
+pub(super) async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
     let began = Instant::now();
     let before = cell.acknowledged();
     let (lrps, tasks) = match records(cell).await {
@@ -87,7 +87,8 @@ async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
         cell.remove_lost_lrp(lrp).await;
     }
     for guid in tasks {
-        cell.complete_lost_task(guid).await;
+        cell.complete_lost_task(guid, "task container does not exist")
+            .await;
     }
     let took = began.elapsed().as_secs_f64();
     cell.logs.bulk.debug(
@@ -132,7 +133,7 @@ fn says(row: &ActualLrp, report: &models::StartActualLrpRequest) -> bool {
         && row.availability_zone == report.availability_zone
 }
 
-async fn records<E: Executor>(
+pub(super) async fn records<E: Executor>(
     cell: &Cell<E>,
 ) -> Result<(Vec<ActualLrp>, Vec<models::Task>), CallError> {
     let cell_id = cell.id().to_owned();

@@ -6,7 +6,7 @@ use diego::models::actual_lrp_net_info::PreferredAddress;
 use diego::models::{self, ActualLrpLifecycleResponse, TaskLifecycleResponse};
 use diego::{CallError, path};
 use prost::Message;
-use telemetry::{Fields, Logger};
+use telemetry::Logger;
 
 use super::cell::{Cell, Subject};
 use super::container::{Answer, Call, Completion};
@@ -71,6 +71,10 @@ impl<E: Executor> Cell<E> {
                 let answer = self.lifecycle(path::CRASH_ACTUAL_LRP, &request).await;
                 tell(&self.logs.crash, "succeeded", subject, answer)
             }
+            Call::EvacuateClaimed
+            | Call::EvacuateRunning
+            | Call::EvacuateStopped
+            | Call::EvacuateCrashed(_) => self.evacuate_lrp(subject, lrp, call).await,
             Call::Fetch => match self.desired.get(&lrp.process_guid).await {
                 Ok(desired) => {
                     self.fetched(&lrp.instance_guid, Definition::Lrp(desired, lrp.index))
@@ -138,9 +142,14 @@ impl<E: Executor> Cell<E> {
                 tell(&self.logs.task, "succeeded-rejecting-task", subject, answer)
             }
             // The state machine asks for these with instances only.
-            Call::ClaimLrp | Call::StartLrp | Call::RemoveLrp | Call::CrashLrp(_) => {
-                Answer::Refused
-            }
+            Call::ClaimLrp
+            | Call::StartLrp
+            | Call::RemoveLrp
+            | Call::CrashLrp(_)
+            | Call::EvacuateClaimed
+            | Call::EvacuateRunning
+            | Call::EvacuateStopped
+            | Call::EvacuateCrashed(_) => Answer::Refused,
         }
     }
 
@@ -187,67 +196,7 @@ impl<E: Executor> Cell<E> {
     }
 }
 
-impl<E: Executor> Cell<E> {
-    /// Completes a task whose container is gone; the answer does not matter beyond
-    /// the log, because the next pass looks again.
-    pub(super) async fn complete_lost_task(&self, task_guid: String) {
-        let request = models::CompleteTaskRequest {
-            task_guid: task_guid.clone(),
-            cell_id: self.id().to_owned(),
-            failed: true,
-            failure_reason: "task container does not exist".into(),
-            ..models::CompleteTaskRequest::default()
-        };
-        type Answered = TaskLifecycleResponse;
-        let answer = self
-            .bbs
-            .call::<Answered>(path::COMPLETE_TASK, &request)
-            .await;
-        let fields = Fields::new().and("task-guid", task_guid);
-        let events = (
-            "completed-residual-task",
-            "failed-to-complete-residual-task",
-        );
-        note(&self.logs.bulk, events, fields, answer);
-    }
-
-    /// Removes the record of an instance whose container is gone.
-    pub(super) async fn remove_lost_lrp(&self, lrp: models::ActualLrp) {
-        let (Some(key), Some(instance_key)) = (lrp.actual_lrp_key, lrp.actual_lrp_instance_key)
-        else {
-            return;
-        };
-        let fields = Fields::new()
-            .and("process-guid", &key.process_guid)
-            .and("index", key.index)
-            .and("instance-guid", &instance_key.instance_guid);
-        let events = ("removed-residual-lrp", "failed-to-remove-residual-lrp");
-        if lrp.presence == i32::from(models::actual_lrp::Presence::Evacuating) {
-            let request = models::RemoveEvacuatingActualLrpRequest {
-                actual_lrp_key: Some(key),
-                actual_lrp_instance_key: Some(instance_key),
-            };
-            type Answered = models::RemoveEvacuatingActualLrpResponse;
-            let path = path::REMOVE_EVACUATING_ACTUAL_LRP;
-            let answer = self.bbs.call::<Answered>(path, &request).await;
-            note(&self.logs.bulk, events, fields, answer);
-        } else {
-            let request = models::RemoveActualLrpRequest {
-                process_guid: key.process_guid,
-                index: key.index,
-                actual_lrp_instance_key: Some(instance_key),
-            };
-            type Answered = ActualLrpLifecycleResponse;
-            let answer = self
-                .bbs
-                .call::<Answered>(path::REMOVE_ACTUAL_LRP, &request)
-                .await;
-            note(&self.logs.bulk, events, fields, answer);
-        }
-    }
-}
-
-fn tell<A>(
+pub(super) fn tell<A>(
     logger: &Logger,
     event: &str,
     subject: &Subject,
@@ -262,17 +211,9 @@ fn tell<A>(
     }
 }
 
-fn report(logger: &Logger, subject: &Subject, error: &CallError) -> Answer {
+pub(super) fn report(logger: &Logger, subject: &Subject, error: &CallError) -> Answer {
     logger.error("failed", error, subject.work.fields());
     classify(error)
-}
-
-/// `events`: of success and of failure.
-fn note<A>(logger: &Logger, events: (&str, &str), fields: Fields, answer: Result<A, CallError>) {
-    match answer {
-        Ok(_) => logger.info(events.0, fields),
-        Err(error) => logger.error(events.1, &error, fields),
-    }
 }
 
 /// Is an error final, or may the same call succeed later?

@@ -52,6 +52,11 @@ pub struct Config {
     pub optional_placement_tags: Vec<String>,
     /// Time from one comparison of records and containers to the next.
     pub bulk_interval: Duration,
+    /// While the cells are evacuated: time from one question whether instances have been
+    /// replaced to the next.
+    pub evacuation_interval: Duration,
+    /// Longest time for an evacuation; then what is left on a cell ends.
+    pub evacuation_timeout: Duration,
     /// Host ports for instances. Simulated instances listen nowhere, so each cell hands out
     /// its own; of real ones each has one that no other has on this machine.
     pub host_ports: RangeInclusive<u16>,
@@ -163,6 +168,8 @@ impl Config {
             placement_tags: Vec::new(),
             optional_placement_tags: Vec::new(),
             bulk_interval: Duration::from_secs(30),
+            evacuation_interval: Duration::from_secs(10),
+            evacuation_timeout: Duration::from_secs(600),
             host_ports: 20_000..=59_999,
             executor: ExecutorKind::Simulated(Simulation::default()),
             seed: 0,

@@ -18,6 +18,7 @@ pub(super) struct Logs {
     pub(super) step: Logger,
     pub(super) stop: Logger,
     pub(super) bulk: Logger,
+    pub(super) evacuation: Logger,
     pub(super) presence: Logger,
 }
 
@@ -39,6 +40,7 @@ impl Logs {
             step: at("executor.run-container.run.run-step-process"),
             stop: at("lrp-stopper.stop"),
             bulk: at("bulk-sync"),
+            evacuation: at("evacuation"),
             presence: at("presence"),
             cell,
         }

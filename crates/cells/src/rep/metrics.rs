@@ -18,6 +18,7 @@ pub(super) struct Metrics {
     pub(super) failed_renewals: AtomicU64,
     pub(super) spawned: AtomicU64,
     pub(super) failed_spawns: AtomicU64,
+    pub(super) stranded: AtomicU64,
 }
 
 /// Adds to a counter.
@@ -102,7 +103,7 @@ impl Metrics {
             ("rep_work_taken_total", "Pieces of work taken.", &self.taken),
             (
                 "rep_work_refused_total",
-                "Pieces of work refused for want of room.",
+                "Pieces of work refused: no room, no presence, or the cell is evacuated.",
                 &self.refused,
             ),
             (
@@ -129,6 +130,11 @@ impl Metrics {
                 "rep_spawns_failed_total",
                 "Processes that could not be started.",
                 &self.failed_spawns,
+            ),
+            (
+                "rep_stranded_evacuating_lrps_total",
+                "Instances that nobody had replaced when the time of an evacuation was over.",
+                &self.stranded,
             ),
         ] {
             page.counter(name, help, counter.load(Relaxed));

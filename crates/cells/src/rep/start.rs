@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use diego::Bbs;
 use diego::auction::{CellState, Resources, RootFsProvider};
-use net::tls::TlsError;
 use net::{Client, ClientOptions, Limits, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::net::TcpListener;
@@ -19,6 +18,7 @@ use super::bulk;
 use super::cell::{Cell, Identity};
 use super::config::{Config, ExecutorKind};
 use super::desired::DesiredLrps;
+use super::evacuation::{self, Evacuation, Pace};
 use super::executor::Executor;
 use super::executor::process::Process;
 use super::executor::simulated::Simulated;
@@ -26,6 +26,7 @@ use super::logs::Logs;
 use super::metrics::Metrics;
 use super::ports::{self, HostPorts};
 use super::presence::{self, Hold, Presence};
+use super::settings::{Error, check};
 use super::work::uuid;
 use crate::descriptors;
 use crate::locket_client::LocketClient;
@@ -39,48 +40,12 @@ const CELL_CONNECTIONS: usize = 256;
 /// Connections over which all presences are renewed.
 const PRESENCE_CONNECTIONS: usize = 16;
 
-/// Why cells could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An address cannot be listened on.
-    #[error("start cells: {0}")]
-    Listen(#[from] std::io::Error),
-    /// The certificates cannot be used.
-    #[error("start cells: {0}")]
-    Tls(#[from] TlsError),
-    /// Processes could not be ended with the rep.
-    #[error("start cells: {0}")]
-    Reaper(#[from] processes::ReaperError),
-    /// The BBS cannot be reached at such an address.
-    #[error("start cells: use the address of the BBS: {0}")]
-    Bbs(#[source] net::ClientError),
-    /// There are not so many ports after the first one.
-    #[error(
-        "start cells: {count} cells from port {first} on would pass port 65535: choose a lower port, or port 0 to let the system choose"
-    )]
-    Ports {
-        /// The first cell's port.
-        first: u16,
-        /// Number of cells.
-        count: u32,
-    },
-    /// A setting makes no sense.
-    #[error("start cells: {setting} is {found}, but must be {expected}")]
-    Setting {
-        /// The setting.
-        setting: &'static str,
-        /// Its value.
-        found: String,
-        /// What is allowed.
-        expected: &'static str,
-    },
-}
-
 /// Cells at work.
 #[derive(Debug)]
 pub struct Running {
     addresses: Vec<SocketAddr>,
     held: Vec<watch::Receiver<Hold>>,
+    evacuation: Evacuation,
     tasks: JoinSet<()>,
 }
 
@@ -95,8 +60,13 @@ impl Running {
         registered(self.held.clone()).await;
     }
 
+    /// Has the cells evacuated. When all are empty, or their time is over, they stop.
+    pub fn evacuation(&self) -> Evacuation {
+        self.evacuation.clone()
+    }
+
     /// Waits until all cells have stopped, which the shutdown given to [`start`]
-    /// asks for.
+    /// asks for, or the end of an evacuation.
     pub async fn stopped(mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
@@ -197,11 +167,21 @@ async fn start_with<E: Executor>(
     } else {
         "http"
     };
+    let (evacuation, evacuated) = Evacuation::new();
     let mut running = Running {
         addresses: Vec::new(),
         held: Vec::new(),
+        evacuation: evacuation.clone(),
         tasks: JoinSet::new(),
     };
+    let pace = Pace {
+        interval: config.evacuation_interval,
+        within: config.evacuation_timeout,
+        close_within,
+    };
+    // What stops the cells: somebody asks, or all of them have been evacuated.
+    let (leave, shutdown) = either(shutdown, &mut running.tasks);
+    let mut drains = JoinSet::new();
     let mut cells = Vec::new();
     for (number, listener) in listeners.into_iter().enumerate() {
         let mut address = listener.local_addr()?;
@@ -271,18 +251,30 @@ async fn start_with<E: Executor>(
             config.bulk_interval,
             shutdown.clone(),
         )));
+        drains.spawn(net::boxed(evacuation::drain(
+            Arc::clone(&cell),
+            evacuated.clone(),
+            pace,
+            shutdown.clone(),
+        )));
         tasks.spawn(net::boxed(cell.follow(
             held,
             close_within,
             shutdown.clone(),
         )));
     }
+    running.tasks.spawn(async move {
+        while drains.join_next().await.is_some() {}
+        // Nobody listens when all have stopped already.
+        let _ = leave.send(true);
+    });
     if let Some(address) = admin {
         let handler = AdminApi {
             cells,
             held: running.held.clone(),
             bbs,
             metrics,
+            evacuation,
         };
         running.tasks.spawn(net::boxed(serve_admin(
             address,
@@ -299,61 +291,20 @@ async fn start_with<E: Executor>(
     Ok(running)
 }
 
-fn check(config: &Config) -> Result<(), Error> {
-    let capacity = config.capacity;
-    for (setting, found) in [
-        ("the capacity of containers", capacity.containers),
-        ("the capacity of memory in MiB", capacity.memory.0),
-        ("the capacity of disk in MiB", capacity.disk.0),
-    ] {
-        if found < 0 {
-            return Err(Error::Setting {
-                setting,
-                found: found.to_string(),
-                expected: "0 or more",
-            });
+/// A shutdown that comes with `first`, and by itself.
+fn either(mut first: Shutdown, tasks: &mut JoinSet<()>) -> (Arc<watch::Sender<bool>>, Shutdown) {
+    let (ask, second) = net::shutdown();
+    let ask = Arc::new(ask);
+    let (passes_on, mut asked) = (Arc::clone(&ask), second.clone());
+    tasks.spawn(async move {
+        tokio::select! {
+            () = first.asked() => {}
+            () = asked.asked() => {}
         }
-    }
-    let positive = |setting, found: String, good: bool| {
-        if good {
-            return Ok(());
-        }
-        let expected = "above 0";
-        Err(Error::Setting {
-            setting,
-            found,
-            expected,
-        })
-    };
-    positive(
-        "the number of cells",
-        config.count.to_string(),
-        config.count > 0,
-    )?;
-    positive(
-        "the number of zones",
-        config.zones.to_string(),
-        config.zones > 0,
-    )?;
-    let heartbeat = config.heartbeat;
-    positive(
-        "the heartbeat",
-        format!("{heartbeat:?}"),
-        !heartbeat.is_zero(),
-    )?;
-    let interval = config.bulk_interval;
-    positive(
-        "the bulk interval",
-        format!("{interval:?}"),
-        !interval.is_zero(),
-    )?;
-    if config.listen.port() != 0
-        && u64::from(config.listen.port()) + u64::from(config.count) > 65_536
-    {
-        let (first, count) = (config.listen.port(), config.count);
-        return Err(Error::Ports { first, count });
-    }
-    Ok(())
+        // Nobody listens when all have stopped already.
+        let _ = passes_on.send(true);
+    });
+    (ask, second)
 }
 
 async fn bind(config: &Config) -> Result<Vec<TcpListener>, Error> {

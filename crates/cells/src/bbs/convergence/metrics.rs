@@ -123,6 +123,11 @@ impl Passes {
         }
         page.gauge("bbs_lrps_desired", "Instances desired.", counts.desired)
             .gauge(
+                "bbs_lrps_routable",
+                "Instances of which a copy runs and is routable; each counts once.",
+                counts.routable,
+            )
+            .gauge(
                 "bbs_crashing_desired_lrps",
                 "Processes of which instances wait after a crash.",
                 counts.crashing(),

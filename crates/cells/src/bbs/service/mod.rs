@@ -278,7 +278,7 @@ impl Service {
     }
 
     fn metrics_text(&self) -> Response<Body> {
-        let (gauges, counts) = {
+        let (gauges, counts, gone_dark) = {
             let state = self.state.read();
             let gauges = Gauges {
                 writer: self.commands.counts(),
@@ -287,10 +287,15 @@ impl Service {
                 processes: state.processes.len(),
                 outbound: self.outbound.lengths(),
             };
-            (gauges, state.counts().clone())
+            (gauges, state.counts().clone(), state.gone_dark())
         };
         let mut page = self.metrics.page(gauges);
         self.passes.write(&mut page, &counts);
+        page.counter(
+            "bbs_lrps_gone_dark_total",
+            "Times that a desired instance lost the last of its copies that run and are routable.",
+            gone_dark,
+        );
         let text = page.into_text();
         answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }

@@ -271,6 +271,11 @@ pub(crate) fn command(cell: &str, guid: &str, work: &Work, call: &Call) -> Optio
             task_guid,
             rejection_reason,
         }),
-        Call::Fetch => return None,
+        // Simulated cells are not evacuated.
+        Call::Fetch
+        | Call::EvacuateClaimed
+        | Call::EvacuateRunning
+        | Call::EvacuateStopped
+        | Call::EvacuateCrashed(_) => return None,
     })
 }

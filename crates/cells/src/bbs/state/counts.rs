@@ -17,6 +17,9 @@ pub(crate) struct Counts {
     rows: [[usize; 4]; 3],
     /// Desired instances of all processes.
     pub(crate) desired: i64,
+    /// Indices of which a copy runs to which requests may be sent: ordinary, suspect or
+    /// evacuating.
+    pub(crate) routable: usize,
     /// Processes with CRASHED instances, with how many.
     crashed: BTreeMap<Arc<str>, usize>,
 }

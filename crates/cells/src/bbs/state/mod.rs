@@ -15,7 +15,7 @@ pub(crate) use batch::{Batch, NextIds, Overlay};
 pub(crate) use counts::Counts;
 pub(crate) use record::{Actual, Desired, Names, Place, Process, ProcessLayer, Task};
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use commit::Table;
@@ -40,6 +40,8 @@ pub(crate) struct State {
     /// Processes of which instances are to end.
     stopping: BTreeSet<Arc<str>>,
     counts: Counts,
+    /// How often a desired index lost its last routable copy since the start.
+    gone_dark: u64,
 }
 
 impl State {
@@ -63,6 +65,12 @@ impl State {
         &self.counts
     }
 
+    /// How often an index that is desired lost the last of its copies that run and are
+    /// routable, since the start.
+    pub(crate) fn gone_dark(&self) -> u64 {
+        self.gone_dark
+    }
+
     /// The state with these records; the rows of a process may be in any order.
     pub(crate) fn of(
         tasks: HashMap<Arc<str>, Task>,
@@ -83,6 +91,9 @@ impl State {
             counts.desired(None, process.desired.as_ref());
             let rows = process.actual.iter();
             rows.for_each(|row| counts.row(guid, None, Some(row)));
+            let mut serving: Vec<i32> = process.rows().filter_map(serving).collect();
+            serving.dedup();
+            counts.routable += serving.len();
             for row in process.actual.iter().filter(|row| !row.cell.is_empty()) {
                 let on = cells.entry(Arc::clone(&row.cell)).or_default();
                 on.rows.insert((Arc::clone(guid), row.place()));
@@ -98,6 +109,7 @@ impl State {
             cells,
             stopping,
             counts,
+            gone_dark: 0,
         }
     }
 
@@ -132,9 +144,14 @@ impl State {
 
     fn merge_process(&mut self, guid: Arc<str>, layer: ProcessLayer) {
         let process = self.processes.entry(Arc::clone(&guid)).or_default();
+        // Indices of which a copy begins or ceases to be routable, with whether one was.
+        let mut turns = BTreeMap::new();
         for (place, row) in layer.rows.changes() {
             let old = process.row(*place);
             self.counts.row(&guid, old, row);
+            if old.and_then(serving) != row.and_then(serving) {
+                turns.insert(place.0, process.serves(place.0));
+            }
             let old = old.map(|old| &old.cell);
             let new = row.map(|new| &new.cell);
             if old == new {
@@ -157,6 +174,18 @@ impl State {
                 .desired(process.desired.as_ref(), desired.as_ref());
             process.desired = desired;
         }
+        let desired = process.desired.as_ref();
+        let desired = desired.map_or(0, |desired| desired.instances);
+        for (index, before) in turns {
+            match (before, process.serves(index)) {
+                (false, true) => self.counts.routable += 1,
+                (true, false) => {
+                    self.counts.routable -= 1;
+                    self.gone_dark += u64::from(index < desired);
+                }
+                _ => {}
+            }
+        }
         if let Some(from) = layer.stop_from {
             process.stop_from = from;
             match from {
@@ -169,6 +198,11 @@ impl State {
             self.stopping.remove(&guid);
         }
     }
+}
+
+/// The index of a row that is routable.
+fn serving(row: &Actual) -> Option<i32> {
+    row.routable.then_some(row.index)
 }
 
 fn leave(cells: &mut HashMap<Arc<str>, OnCell>, cell: &str, leave: impl FnOnce(&mut OnCell)) {

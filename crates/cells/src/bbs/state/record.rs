@@ -118,6 +118,8 @@ pub(crate) struct Actual {
     pub(crate) index: i32,
     pub(crate) presence: i32,
     pub(crate) phase: Phase,
+    /// It runs and may be sent requests.
+    pub(crate) routable: bool,
 }
 
 impl Actual {
@@ -139,6 +141,7 @@ impl Actual {
             index: row.key().index,
             presence: row.presence,
             phase: Phase::of(row),
+            routable: Phase::of(row) == Phase::Running && row.routable == Some(true),
         }
     }
 
@@ -179,6 +182,13 @@ impl Process {
     /// The rows from one index on.
     pub(crate) fn rows_from(&self, index: i32) -> &[Actual] {
         &self.actual[self.actual.partition_point(|row| row.index < index)..]
+    }
+
+    /// Does a copy of this index run to which requests may be sent?
+    pub(crate) fn serves(&self, index: i32) -> bool {
+        let rows = self.rows_from(index).iter();
+        let mut rows = rows.take_while(|row| row.index == index);
+        rows.any(|row| row.routable)
     }
 
     /// The row at a place.

@@ -82,6 +82,49 @@ proptest! {
 }
 
 #[test]
+fn an_instance_is_routable_while_one_of_its_copies_is() {
+    let (mut state, mut names) = (State::default(), Names::default());
+    let mut next = NextIds {
+        task: 1,
+        desired: 1,
+        actual: 1,
+    };
+    let mut put = |copies: [bool; 3], desired: i32| {
+        let mut over = Batch::new(&state, &mut names, &mut next);
+        over.put_desired(DesiredLrp {
+            process_guid: "p".into(),
+            instances: desired,
+            ..DesiredLrp::default()
+        });
+        let mut before = over.slot("p", 0).unwrap();
+        let copy = |presence: i32| {
+            let runs = copies[presence as usize].then(|| ActualLrp {
+                state: "RUNNING".into(),
+                routable: Some(true),
+                ..row(0, "a", presence)
+            });
+            runs.map(Arc::new)
+        };
+        let mut after = Slot {
+            ordinary: copy(0),
+            evacuating: copy(1),
+            suspect: copy(2),
+        };
+        over.put_slot("p", 0, &mut before, &mut after);
+        let overlay = over.into_overlay();
+        state.merge(overlay);
+        (state.counts().routable, state.gone_dark())
+    };
+    assert_eq!(put([true, false, false], 1), (1, 0));
+    assert_eq!(put([false, true, false], 1), (1, 0), "handed over");
+    assert_eq!(put([true, true, true], 1), (1, 0), "once each");
+    assert_eq!(put([false, false, true], 1), (1, 0), "suspect");
+    assert_eq!(put([false, false, false], 1), (0, 1));
+    assert_eq!(put([true, false, false], 1), (1, 1));
+    assert_eq!(put([false, false, false], 0), (0, 1), "nobody wants it");
+}
+
+#[test]
 fn a_batch_costs_what_it_changes_and_not_what_the_process_has() {
     let (mut names, mut next) = (
         Names::default(),

@@ -40,8 +40,8 @@ pub(super) struct Cell<E> {
     pub(super) bbs: Bbs,
     pub(super) desired: Arc<DesiredLrps>,
     pub(super) logs: Logs,
+    pub(super) metrics: Arc<Metrics>,
     held: watch::Receiver<Hold>,
-    metrics: Arc<Metrics>,
     executor: Arc<E>,
     inside: Mutex<Inside>,
 }
@@ -51,6 +51,8 @@ struct Inside {
     containers: HashMap<String, Slot>,
     /// No new work is taken and nothing new is begun.
     closed: bool,
+    /// No new work is taken, and what is here leaves.
+    evacuating: bool,
     /// Counts resets, so that what was begun before one does not speak to a
     /// container of the same guid after it.
     epoch: u64,
@@ -98,6 +100,7 @@ impl<E: Executor> Cell<E> {
                 ledger,
                 containers: HashMap::new(),
                 closed: false,
+                evacuating: false,
                 epoch: 0,
             }),
         })
@@ -112,6 +115,7 @@ impl<E: Executor> Cell<E> {
         let inside = self.lock();
         let mut state = self.identity.state.clone();
         state.available_resources = inside.ledger.free();
+        state.evacuating = inside.evacuating;
         for slot in inside.containers.values() {
             let phase = slot.machine.phase();
             state.starting_container_count += i32::from(slot.machine.starting());
@@ -142,7 +146,8 @@ impl<E: Executor> Cell<E> {
         *self.held.borrow() == Hold::Held
     }
 
-    /// Takes work and returns what does not fit: all of it while the cell has no presence.
+    /// Takes work and returns what does not fit: all of it while the cell has no presence, and
+    /// once it is evacuated.
     pub(super) fn accept(self: &Arc<Self>, work: auction::Work) -> auction::Work {
         let mut refused = auction::Work::default();
         let mut taken = Vec::with_capacity(work.lrps.len() + work.tasks.len());
@@ -283,6 +288,21 @@ impl<E: Executor> Cell<E> {
         }
     }
 
+    /// Takes no more work, and tells all containers to leave.
+    pub(super) fn evacuate(self: &Arc<Self>) {
+        let mut inside = self.lock();
+        inside.evacuating = true;
+        let guids: Vec<String> = inside.containers.keys().cloned().collect();
+        for guid in guids {
+            self.step(&mut inside, &guid, Event::Evacuate);
+        }
+    }
+
+    /// Is nothing on the cell?
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().containers.is_empty()
+    }
+
     /// Is there a container with this guid?
     pub(super) fn has(&self, guid: &str) -> bool {
         self.lock().containers.contains_key(guid)
@@ -324,7 +344,7 @@ impl<E: Executor> Cell<E> {
 
     /// Takes no more work, ends every process and waits until all have ended, at
     /// most `within`. The BBS is not told: it sees the cell go.
-    async fn close(&self, within: Duration) {
+    pub(super) async fn close(&self, within: Duration) {
         {
             let mut inside = self.lock();
             inside.closed = true;
@@ -362,7 +382,7 @@ impl<E: Executor> Cell<E> {
 
 impl Inside {
     fn take(&mut self, resource: Resource) -> bool {
-        !self.closed && self.ledger.take(resource)
+        !self.closed && !self.evacuating && self.ledger.take(resource)
     }
 }
 

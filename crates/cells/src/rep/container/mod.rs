@@ -5,116 +5,9 @@
 //! per container; what a container wants next follows from its state alone, so
 //! nothing is lost when a call fails: it is simply wanted again.
 
-/// What a container runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// An instance of a long-running process.
-    Lrp,
-    /// A task.
-    Task,
-}
+mod vocabulary;
 
-/// Where a container is in its life.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Phase {
-    /// Room is held for it.
-    Reserved,
-    /// The executor creates it.
-    Creating,
-    /// It exists; the executor starts its process.
-    Created,
-    /// Its process runs.
-    Running,
-    /// It has ended, and the BBS may not know yet.
-    Completed(Completion),
-    /// It is gone.
-    Deleted,
-}
-
-/// How a container ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Completion {
-    /// Did it fail?
-    pub failed: bool,
-    /// Why it failed; empty when it did not.
-    pub reason: String,
-    /// May another cell do better?
-    pub retryable: bool,
-    /// Content of the result file of a task that succeeded.
-    pub result: String,
-}
-
-/// A call to the BBS.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
-    /// Claim the instance for this cell.
-    ClaimLrp,
-    /// Claim the task for this cell.
-    StartTask,
-    /// Fetch what is to be run.
-    Fetch,
-    /// Report the instance as running.
-    StartLrp,
-    /// Remove the record of an instance that was stopped.
-    RemoveLrp,
-    /// Report a crash, with its reason.
-    CrashLrp(String),
-    /// Report the end of a task.
-    CompleteTask(Completion),
-    /// Give a task back, with the reason.
-    RejectTask(String),
-}
-
-/// How the BBS answered a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It was done.
-    Done,
-    /// It was refused for good: the record is gone or in somebody else's hands.
-    Refused,
-    /// It was not done but may be done later.
-    Failed,
-}
-
-/// What happens to a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// It was just reserved.
-    Reserved,
-    /// Stop the instance or cancel the task.
-    Stop,
-    /// The BBS shall hear again that the instance runs: its routes or tags
-    /// changed, or it is time to repeat it.
-    Refresh,
-    /// The pause after a failed call is over.
-    Retry,
-    /// The BBS answered the call under way.
-    Answered(Answer),
-    /// The executor created the container, or says why not.
-    Created(Result<(), String>),
-    /// The process started.
-    Started,
-    /// The process ended, or could not be started.
-    Ended(Completion),
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
-    /// Call the BBS; exactly one [`Event::Answered`] must follow.
-    Call(Call),
-    /// Send [`Event::Retry`] after a pause that grows with the number of failures.
-    RetryAfter(u32),
-    /// Create the container; [`Event::Created`] must follow.
-    Create,
-    /// Start its process; [`Event::Ended`] must follow, with at most one
-    /// [`Event::Started`] before it.
-    Run,
-    /// End its process; [`Event::Ended`] follows.
-    Kill,
-    /// Free what it holds and forget it. No other command follows.
-    Delete,
-}
+pub use vocabulary::{Answer, Call, Command, Completion, Event, Kind, Phase};
 
 /// A container.
 #[derive(Debug, Clone)]
@@ -138,6 +31,13 @@ pub struct Container {
     announced: bool,
     /// A task's end was refused once and is reported as failed since.
     downgraded: bool,
+    /// The instance is to leave this cell.
+    evacuating: bool,
+    /// It is time to ask whether the instance has been replaced.
+    due: bool,
+    /// The BBS may have marked the instance as evacuating: its ordinary record is free for
+    /// another cell, from which a report that it runs here would take it again.
+    handed_over: bool,
 }
 
 impl Container {
@@ -156,6 +56,9 @@ impl Container {
             reported: false,
             announced: false,
             downgraded: false,
+            evacuating: false,
+            due: false,
+            handed_over: false,
         }
     }
 
@@ -203,7 +106,14 @@ impl Container {
         match event {
             Event::Reserved => {}
             Event::Stop => self.stopping = true,
-            Event::Refresh => self.reported = false,
+            Event::Refresh => {
+                self.reported = false;
+                self.due = self.evacuating;
+            }
+            Event::Evacuate => {
+                self.evacuating = self.kind == Kind::Lrp;
+                self.due = self.evacuating;
+            }
             Event::Retry => self.pausing = false,
             Event::Answered(answer) => self.answered(answer, &mut commands),
             Event::Created(result) if self.phase == Phase::Creating => match result {
@@ -248,6 +158,7 @@ impl Container {
         };
         if answer == Answer::Failed {
             self.reported &= call != Call::StartLrp;
+            self.due |= call == Call::EvacuateRunning;
             self.failures = self.failures.saturating_add(1);
             self.pausing = true;
             commands.push(Command::RetryAfter(self.failures));
@@ -258,11 +169,11 @@ impl Container {
         match call {
             Call::ClaimLrp | Call::StartTask if done => self.ours = true,
             Call::ClaimLrp | Call::StartTask => self.disowned = true,
-            Call::Fetch if done && !self.stopping => {
+            Call::Fetch if done && !self.stopping && !self.evacuating => {
                 self.phase = Phase::Creating;
                 commands.push(Command::Create);
             }
-            // Stopped while it was fetched: it ends as if it had run.
+            // Stopped or evacuated while it was fetched: it ends as if it had run.
             Call::Fetch if done => {}
             // Nothing is known to run: an instance's record goes, a task fails.
             Call::Fetch => {
@@ -285,9 +196,15 @@ impl Container {
                     ..Completion::default()
                 });
             }
-            Call::RemoveLrp | Call::CrashLrp(_) | Call::CompleteTask(_) | Call::RejectTask(_) => {
-                self.delete(commands);
-            }
+            Call::EvacuateRunning if answer == Answer::Keep => {}
+            // Another cell has it or will; its records are none of this cell's business now.
+            Call::EvacuateClaimed | Call::EvacuateRunning => self.disowned = true,
+            Call::RemoveLrp
+            | Call::CrashLrp(_)
+            | Call::EvacuateStopped
+            | Call::EvacuateCrashed(_)
+            | Call::CompleteTask(_)
+            | Call::RejectTask(_) => self.delete(commands),
         }
     }
 
@@ -298,7 +215,11 @@ impl Container {
 
     /// What the container wants of the BBS now, if anything.
     fn next(&mut self, commands: &mut Vec<Command>) {
+        let going = self.stopping || self.disowned;
         let call = match (&self.phase, self.kind) {
+            (Phase::Creating | Phase::Created, _) if self.evacuating && !going => {
+                Call::EvacuateClaimed
+            }
             (Phase::Creating | Phase::Created | Phase::Deleted, _) => return,
             (Phase::Reserved | Phase::Completed(_), _) if self.disowned => {
                 return self.delete(commands);
@@ -308,13 +229,22 @@ impl Container {
                 return self.delete(commands);
             }
             (Phase::Reserved, Kind::Lrp) if self.stopping => Call::RemoveLrp,
+            // Only what was claimed can be given back, and only then is it placed again at once.
+            (Phase::Reserved, _) if self.ours && self.evacuating => Call::EvacuateClaimed,
             (Phase::Reserved, _) if self.ours => Call::Fetch,
             (Phase::Reserved, Kind::Lrp) => Call::ClaimLrp,
             (Phase::Reserved, Kind::Task) => Call::StartTask,
-            (Phase::Running, Kind::Lrp) if !self.reported && !self.stopping && !self.disowned => {
+            (Phase::Running, Kind::Lrp) if !self.reported && !self.handed_over && !going => {
                 Call::StartLrp
             }
+            (Phase::Running, Kind::Lrp) if self.due && !going => Call::EvacuateRunning,
             (Phase::Running, _) => return,
+            (Phase::Completed(_), Kind::Lrp) if self.evacuating && self.stopping => {
+                Call::EvacuateStopped
+            }
+            (Phase::Completed(end), Kind::Lrp) if self.evacuating => {
+                Call::EvacuateCrashed(end.reason.clone())
+            }
             (Phase::Completed(_), Kind::Lrp) if self.stopping => Call::RemoveLrp,
             (Phase::Completed(end), Kind::Lrp) => Call::CrashLrp(end.reason.clone()),
             (Phase::Completed(end), Kind::Task) if end.failed && end.retryable => {
@@ -324,6 +254,11 @@ impl Container {
         };
         // Set now and not with the answer, so that a refresh in between is not lost.
         self.reported |= call == Call::StartLrp;
+        if call == Call::EvacuateRunning {
+            // Also when no answer comes: it may have been done.
+            self.handed_over = true;
+            self.due = false;
+        }
         self.calling = Some(call.clone());
         commands.push(Command::Call(call));
     }

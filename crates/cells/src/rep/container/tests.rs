@@ -197,10 +197,105 @@ fn a_refresh_reports_a_running_instance_again() {
     assert_eq!(running(Kind::Task).on(Event::Refresh), []);
 }
 
+fn keep() -> Event {
+    Event::Answered(Answer::Keep)
+}
+
+#[test]
+fn a_running_instance_leaves_an_evacuated_cell_once_it_is_replaced() {
+    let mut lrp = running(Kind::Lrp);
+    let ask = || vec![Command::Call(Call::EvacuateRunning)];
+    assert_eq!(lrp.on(Event::Evacuate), ask());
+    assert_eq!(lrp.on(keep()), [], "not before it is time to ask again");
+    // The ordinary record is another cell's to take: no report takes it back.
+    assert_eq!(lrp.on(Event::Refresh), ask());
+    assert_eq!(lrp.on(keep()), []);
+    assert_eq!(lrp.on(Event::Evacuate), ask());
+    let failed = lrp.on(Event::Answered(Answer::Failed));
+    assert_eq!(failed, [Command::RetryAfter(1)]);
+    assert_eq!(lrp.on(Event::Retry), ask());
+    assert_eq!(lrp.on(done()), [Command::Kill]);
+    let end = Event::Ended(Completion::default());
+    assert_eq!(lrp.on(end), [Command::Delete], "no record is left");
+}
+
+#[test]
+fn a_report_under_way_is_answered_before_the_instance_is_handed_over() {
+    let mut lrp = Container::new(Kind::Lrp);
+    let created = Event::Created(Ok(()));
+    feed(&mut lrp, [Event::Reserved, done(), done(), created]);
+    assert_eq!(lrp.on(Event::Started), [Command::Call(Call::StartLrp)]);
+    assert_eq!(lrp.on(Event::Evacuate), []);
+    let hand_over = [Command::Call(Call::EvacuateRunning)];
+    assert_eq!(lrp.on(done()), hand_over);
+}
+
+#[test]
+fn an_instance_that_does_not_run_yet_is_given_back() {
+    let back = || vec![Command::Call(Call::EvacuateClaimed)];
+    // Being claimed, which has to be answered first.
+    let mut lrp = Container::new(Kind::Lrp);
+    lrp.on(Event::Reserved);
+    assert_eq!(lrp.on(Event::Evacuate), []);
+    assert_eq!(lrp.on(done()), back());
+    assert_eq!(lrp.on(done()), [Command::Delete]);
+    // Being fetched.
+    let mut lrp = Container::new(Kind::Lrp);
+    feed(&mut lrp, [Event::Reserved, done(), Event::Evacuate]);
+    assert_eq!(lrp.on(done()), back(), "nothing is created");
+    // Being created: given back at once, and deleted when that is possible.
+    let mut lrp = Container::new(Kind::Lrp);
+    feed(&mut lrp, [Event::Reserved, done(), done()]);
+    assert_eq!(lrp.on(Event::Evacuate), back());
+    assert_eq!(lrp.on(done()), []);
+    assert_eq!(lrp.on(Event::Created(Ok(()))), [Command::Delete]);
+    // Being started.
+    let mut lrp = Container::new(Kind::Lrp);
+    let created = Event::Created(Ok(()));
+    feed(&mut lrp, [Event::Reserved, done(), done(), created]);
+    assert_eq!(lrp.on(Event::Evacuate), back());
+    assert_eq!(lrp.on(Event::Started), [], "it is not reported any more");
+    assert_eq!(lrp.on(refused()), [Command::Kill]);
+}
+
+#[test]
+fn the_end_of_an_instance_on_an_evacuated_cell_is_told_as_such() {
+    let evacuated = || {
+        let mut lrp = running(Kind::Lrp);
+        feed(&mut lrp, [Event::Evacuate, keep()]);
+        lrp
+    };
+    let mut lrp = evacuated();
+    assert_eq!(lrp.on(Event::Stop), [Command::Kill]);
+    let end = Event::Ended(Completion::default());
+    assert_eq!(lrp.on(end), [Command::Call(Call::EvacuateStopped)]);
+    assert_eq!(lrp.on(done()), [Command::Delete]);
+    let mut lrp = evacuated();
+    let crashed = [Command::Call(Call::EvacuateCrashed("why".into()))];
+    assert_eq!(lrp.on(Event::Ended(failed("why"))), crashed);
+    assert_eq!(lrp.on(refused()), [Command::Delete]);
+}
+
+#[test]
+fn a_task_runs_on_while_its_cell_is_evacuated() {
+    let mut task = running(Kind::Task);
+    assert_eq!(task.on(Event::Evacuate), []);
+    let end = Completion::default();
+    let complete = [Command::Call(Call::CompleteTask(end.clone()))];
+    assert_eq!(task.on(Event::Ended(end)), complete);
+    let mut task = Container::new(Kind::Task);
+    feed(&mut task, [Event::Reserved, Event::Evacuate]);
+    assert_eq!(task.on(done()), [Command::Call(Call::Fetch)]);
+}
+
 /// A shell that answers commands at random, and what it saw.
 #[derive(Default)]
 struct Shell {
     calling: bool,
+    /// The call under way asks whether an instance has been replaced.
+    asking: bool,
+    evacuating: bool,
+    handed_over: bool,
     pausing: bool,
     creating: bool,
     processes: u32,
@@ -215,9 +310,24 @@ impl Shell {
         for command in commands {
             prop_assert!(!self.deleted, "{command:?} after the end");
             match command {
-                Command::Call(_) => {
+                Command::Call(call) => {
                     prop_assert!(!self.calling, "two calls at once");
                     self.calling = true;
+                    self.asking = call == Call::EvacuateRunning;
+                    self.handed_over |= self.asking;
+                    let evacuates = matches!(
+                        call,
+                        Call::EvacuateClaimed
+                            | Call::EvacuateRunning
+                            | Call::EvacuateStopped
+                            | Call::EvacuateCrashed(_)
+                    );
+                    prop_assert!(self.evacuating || !evacuates, "{call:?} of no evacuation");
+                    let takes = matches!(call, Call::ClaimLrp | Call::StartLrp);
+                    prop_assert!(
+                        !self.handed_over || !takes,
+                        "{call:?} after it was handed over"
+                    );
                 }
                 Command::RetryAfter(_) => {
                     prop_assert!(!self.pausing && !self.calling);
@@ -245,7 +355,15 @@ impl Shell {
 
     /// The event that choice number `choice` brings, if it can happen now.
     fn event(&mut self, choice: u8, progress_only: bool) -> Option<Event> {
-        match choice % 10 {
+        match choice % 12 {
+            9 if !progress_only => {
+                self.evacuating = true;
+                Some(Event::Evacuate)
+            }
+            10 if self.calling && self.asking && !progress_only => {
+                self.calling = false;
+                Some(Event::Answered(Answer::Keep))
+            }
             0 if !progress_only => Some(Event::Stop),
             1 if !progress_only => Some(Event::Refresh),
             2 if self.calling && !progress_only => {

@@ -32,7 +32,7 @@ use tokio::io::AsyncReadExt;
 use super::super::config::ProcessSettings;
 use super::super::container::{Completion, Kind};
 use super::super::metrics::Metrics;
-use super::super::start::Error;
+use super::super::settings::Error;
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job};
 use actions::Run;

@@ -1,0 +1,106 @@
+//! Settings that cells cannot start with.
+
+use net::tls::TlsError;
+
+use super::config::Config;
+
+/// Why cells could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened on.
+    #[error("start cells: {0}")]
+    Listen(#[from] std::io::Error),
+    /// The certificates cannot be used.
+    #[error("start cells: {0}")]
+    Tls(#[from] TlsError),
+    /// Processes could not be ended with the rep.
+    #[error("start cells: {0}")]
+    Reaper(#[from] processes::ReaperError),
+    /// The BBS cannot be reached at such an address.
+    #[error("start cells: use the address of the BBS: {0}")]
+    Bbs(#[source] net::ClientError),
+    /// There are not so many ports after the first one.
+    #[error(
+        "start cells: {count} cells from port {first} on would pass port 65535: choose a lower port, or port 0 to let the system choose"
+    )]
+    Ports {
+        /// The first cell's port.
+        first: u16,
+        /// Number of cells.
+        count: u32,
+    },
+    /// A setting makes no sense.
+    #[error("start cells: {setting} is {found}, but must be {expected}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+}
+
+/// Says what is wrong with settings that can be told before anything starts.
+pub(super) fn check(config: &Config) -> Result<(), Error> {
+    let capacity = config.capacity;
+    for (setting, found) in [
+        ("the capacity of containers", capacity.containers),
+        ("the capacity of memory in MiB", capacity.memory.0),
+        ("the capacity of disk in MiB", capacity.disk.0),
+    ] {
+        if found < 0 {
+            return Err(Error::Setting {
+                setting,
+                found: found.to_string(),
+                expected: "0 or more",
+            });
+        }
+    }
+    let positive = |setting, found: String, good: bool| {
+        if good {
+            return Ok(());
+        }
+        let expected = "above 0";
+        Err(Error::Setting {
+            setting,
+            found,
+            expected,
+        })
+    };
+    positive(
+        "the number of cells",
+        config.count.to_string(),
+        config.count > 0,
+    )?;
+    positive(
+        "the number of zones",
+        config.zones.to_string(),
+        config.zones > 0,
+    )?;
+    let heartbeat = config.heartbeat;
+    positive(
+        "the heartbeat",
+        format!("{heartbeat:?}"),
+        !heartbeat.is_zero(),
+    )?;
+    let interval = config.bulk_interval;
+    positive(
+        "the bulk interval",
+        format!("{interval:?}"),
+        !interval.is_zero(),
+    )?;
+    let interval = config.evacuation_interval;
+    positive(
+        "the interval of an evacuation",
+        format!("{interval:?}"),
+        !interval.is_zero(),
+    )?;
+    if config.listen.port() != 0
+        && u64::from(config.listen.port()) + u64::from(config.count) > 65_536
+    {
+        let (first, count) = (config.listen.port(), config.count);
+        return Err(Error::Ports { first, count });
+    }
+    Ok(())
+}
