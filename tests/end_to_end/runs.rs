@@ -205,3 +205,24 @@ fn a_worker_that_dies_loses_no_job() {
     assert_eq!(count("kept.done"), count("jobs good"), "{verdict:#}");
     assert_eq!(done["outcome"], "pass", "{verdict:#}");
 }
+
+#[test]
+fn cells_that_are_evacuated_are_missed_by_nobody_and_others_are() {
+    let lab = Lab::new();
+    let file = experiment("evacuate-rolling.toml");
+    let run = lab.run(&file, &["--json", "--set", "instances=20"]);
+    let verdict = run.expect_code(0).json();
+    assert_eq!(verdict["outcome"], "pass", "{verdict:#}");
+
+    // The same cells, ended without being emptied first.
+    let text = fs::read_to_string(&file).expect("an experiment");
+    let text = text.replace(r#"signal = "USR1""#, r#"signal = "TERM""#);
+    let run = lab.run(
+        &lab.write("ended.toml", &text),
+        &["--json", "--set", "instances=20"],
+    );
+    let verdict = run.expect_code(1).json();
+    let dark = &verdict["expectations"][0];
+    assert_eq!(dark["that"], "dark.value max == 0");
+    assert_eq!(dark["outcome"], "fail", "{verdict:#}");
+}

@@ -77,11 +77,12 @@ pub(crate) fn effects(
             span: (first_s, last_s.min(end_s)),
             lost: Some(&lost),
             unit: "requests",
+            grain_s: 0.0,
             is_cut: seen.is_cut,
         };
         measure.around(faults);
     }
-    for (of, seen) in probes::series(plan, tries) {
+    for (of, every_s, seen) in probes::series(plan, tries) {
         let Some((first_s, last_s)) = seen.span() else {
             continue;
         };
@@ -96,6 +97,7 @@ pub(crate) fn effects(
             span: (first_s, last_s.min(end_s)),
             lost,
             unit,
+            grain_s: every_s,
             is_cut: false,
         };
         measure.around(faults);
@@ -109,6 +111,7 @@ pub(crate) fn effects(
             span: (samples.first().map_or(0.0, |first| first.0), end_s),
             lost: None,
             unit: "entity-seconds",
+            grain_s: 0.0,
             is_cut: false,
         };
         measure.around(faults);
@@ -173,6 +176,9 @@ struct Measure<'a> {
     lost: Option<&'a dyn Fn(f64, f64) -> f64>,
     /// What is lost.
     unit: &'static str,
+    /// No change is known better than to so many seconds, however close samples lie: those of
+    /// several copies say nothing of each other.
+    grain_s: f64,
     is_cut: bool,
 }
 
@@ -234,7 +240,12 @@ impl Measure<'_> {
                 // What had no effect leaves usual what was.
                 (effect, window.hold_begin_s)
             }
-            Ok(Effect::Seen(seen)) => self.seen(&seen, window),
+            Ok(Effect::Seen(mut seen)) => {
+                if let Return::After { resolution_s, .. } = &mut seen.returned {
+                    *resolution_s = resolution_s.max(self.grain_s);
+                }
+                self.seen(&seen, window)
+            }
         }
     }
 

@@ -282,12 +282,22 @@ name = "kill the leader"
 wait = {{ until = "leads.value sum == 1 and leads.ok == 100%", at_most = "20s" }}
 while = {{ always = "leads.value sum <= 1" }}
 fault = {{ kill = "web", pick = {{ probe = "leads" }}, at = "500ms", for = "500ms" }}
+[[step]]
+name = "afterwards"
+hold = "3s"
 [[expect]]
-that = "leads.value max == 1 and leads.value min == 0"
+that = "leads.value max == 1 and leads.value min == 0 and recovery(leads.value) > 0"
 "#,
         server(3, "1")
     ));
     passed(&finished);
+    // Three copies are looked at in turns, each of them every 50 ms: no change is known better.
+    let fault = &finished.folder.faults().unwrap()[0];
+    let mut effects = fault.effects.iter();
+    let sum = effects
+        .find(|effect| effect.of == "probe.leads.value")
+        .unwrap();
+    assert!(sum.resolution_s.unwrap() >= 0.05, "{sum:?}");
     let began: Vec<Event> = finished.folder.records().unwrap();
     let began = began
         .iter()

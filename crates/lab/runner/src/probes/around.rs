@@ -36,8 +36,9 @@ impl Seen {
 }
 
 /// What is looked at: of every probe which tries went well, and the numbers that expectations
-/// ask about. `samples` are in order of time.
-pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, Seen)> {
+/// ask about; each with the seconds from one look at a copy to the next. `samples` are in order
+/// of time.
+pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64, Seen)> {
     let probes = plan.probes.iter();
     let all = probes.clone().map(|probe| (probe, ProbeSeries::Ok));
     let metrics = plan.expects.iter().flat_map(|expect| expect.that.metrics());
@@ -75,8 +76,9 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, See
                 }
                 ProbeSeries::Value => Seen::Level(level(own)),
             };
+            let every_s = probe.every.as_secs_f64();
             let probe = probe.name.clone();
-            (Affected::Probe { probe, series }, seen)
+            (Affected::Probe { probe, series }, every_s, seen)
         })
         .collect()
 }
