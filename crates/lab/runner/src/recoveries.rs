@@ -73,6 +73,7 @@ pub(crate) fn effects(
         let lost = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
         let measure = Measure {
             of,
+            well: None,
             signal: Signal::Requests(&seen.due),
             span: (first_s, last_s.min(end_s)),
             lost: Some(&lost),
@@ -88,11 +89,18 @@ pub(crate) fn effects(
         };
         let failed = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
         let (signal, lost, unit): (_, Option<&dyn Fn(f64, f64) -> f64>, _) = match &seen {
-            SeenByProbe::Tries(tries) => (Signal::Requests(tries), Some(&failed), "tries"),
+            SeenByProbe::Tries(tries) | SeenByProbe::Copies { tries, .. } => {
+                (Signal::Requests(tries), Some(&failed), "tries")
+            }
             SeenByProbe::Level(level) => (Signal::Samples(level), None, "value-seconds"),
+        };
+        let well = match &seen {
+            SeenByProbe::Copies { well, .. } => Some(well.as_slice()),
+            _ => None,
         };
         let measure = Measure {
             of: of.to_string(),
+            well,
             signal,
             span: (first_s, last_s.min(end_s)),
             lost,
@@ -107,6 +115,7 @@ pub(crate) fn effects(
         let of = Affected::Entities { what, state }.to_string();
         let measure = Measure {
             of,
+            well: None,
             signal: Signal::Samples(&samples),
             span: (samples.first().map_or(0.0, |first| first.0), end_s),
             lost: None,
@@ -169,6 +178,8 @@ impl Seen {
 /// What is looked at around faults.
 struct Measure<'a> {
     of: String,
+    /// Of several copies, the share that answered well when they were asked last.
+    well: Option<&'a [(f64, f64)]>,
     signal: Signal<'a>,
     /// When it was measured first and last.
     span: (f64, f64),
@@ -243,6 +254,9 @@ impl Measure<'_> {
             Ok(Effect::Seen(mut seen)) => {
                 if let Return::After { resolution_s, .. } = &mut seen.returned {
                     *resolution_s = resolution_s.max(self.grain_s);
+                }
+                if let Some(well) = self.well {
+                    seen.depth_share = Some(share_gone(well, window, &seen));
                 }
                 self.seen(&seen, window)
             }
@@ -337,6 +351,25 @@ impl Measure<'_> {
         }
         text
     }
+}
+
+/// The largest share of copies that were gone at once, of those that usually answered. Copies
+/// are asked one after the other, so that a few tries in a row say nothing of all of them.
+fn share_gone(well: &[(f64, f64)], window: &Window, seen: &Recovery) -> f64 {
+    let back_s = match seen.returned {
+        Return::After { from_begin_s, .. } | Return::NotBefore { from_begin_s, .. } => {
+            window.fault_begin_s + from_begin_s
+        }
+    };
+    let within = |from_s: f64, to_s: f64| {
+        let first = well.partition_point(|one| one.0 < from_s);
+        let end = well.partition_point(|one| one.0 <= to_s);
+        well[first..end.max(first)].iter().map(|one| one.1)
+    };
+    let before: Vec<f64> = within(window.hold_begin_s, window.fault_begin_s).collect();
+    let usual = stats::mean(&before).unwrap_or(1.0).max(f64::MIN_POSITIVE);
+    let least = within(window.fault_begin_s, back_s).fold(usual, f64::min);
+    (1.0 - least / usual).clamp(0.0, 1.0)
 }
 
 /// Effects of the faults of a step, or of all steps, on what is asked about.

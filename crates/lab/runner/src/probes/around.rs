@@ -11,6 +11,13 @@ use lab_store::ProbeSample;
 pub(crate) enum Seen {
     /// Each try by when it began, with whether it went well.
     Tries(Vec<(f64, bool)>),
+    /// The same of several copies, and which share of them answered well when last asked.
+    Copies {
+        /// Tries of all of them.
+        tries: Vec<(f64, bool)>,
+        /// The share, each time that one was asked.
+        well: Vec<(f64, f64)>,
+    },
     /// The number that was answered, where there was one; of several copies the sum of their
     /// newest.
     Level(Vec<(f64, f64)>),
@@ -20,14 +27,14 @@ impl Seen {
     /// When it was seen first and last.
     pub(crate) fn span(&self) -> Option<(f64, f64)> {
         Some(match self {
-            Self::Tries(tries) => (tries.first()?.0, tries.last()?.0),
+            Self::Tries(tries) | Self::Copies { tries, .. } => (tries.first()?.0, tries.last()?.0),
             Self::Level(level) => (level.first()?.0, level.last()?.0),
         })
     }
 
     /// How many tries failed that began from one second on, and before another.
     pub(crate) fn failed(&self, from_s: f64, to_s: f64) -> f64 {
-        let Self::Tries(tries) = self else {
+        let (Self::Tries(tries) | Self::Copies { tries, .. }) = self else {
             return 0.0;
         };
         let failed = |(at_s, ok): &&(f64, bool)| !ok && (from_s..to_s).contains(at_s);
@@ -64,7 +71,16 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
         .map(|(probe, series)| {
             let own = samples.iter().filter(|one| one.probe == probe.name);
             let seen = match series {
-                ProbeSeries::Ok => Seen::Tries(own.map(|one| (one.t_s, one.is_ok())).collect()),
+                ProbeSeries::Ok => {
+                    let tries = own.clone().map(|one| (one.t_s, one.is_ok())).collect();
+                    match probe.copies {
+                        1 => Seen::Tries(tries),
+                        _ => Seen::Copies {
+                            tries,
+                            well: well(own),
+                        },
+                    }
+                }
                 // What one does not say is not known; of several, the others still say something.
                 ProbeSeries::Value if probe.copies == 1 => {
                     let known = own.filter(|one| one.is_ok());
@@ -98,6 +114,19 @@ fn level<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
         .collect()
 }
 
+/// The share of copies that answered well when they were asked last, each time that one is.
+fn well<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
+    let mut newest: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut good = 0.0;
+    tries
+        .map(|one| {
+            let before = newest.insert(&one.of, one.is_ok());
+            good += f64::from(u8::from(one.is_ok())) - f64::from(u8::from(before == Some(true)));
+            (one.t_s, good / newest.len() as f64)
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +152,30 @@ mod tests {
             found,
             [(0.0, 1.0), (0.1, 1.0), (1.0, 0.0), (1.1, 0.0), (2.1, 1.0)]
         );
+    }
+
+    #[test]
+    fn of_ten_copies_the_one_that_is_gone_is_a_tenth_however_often_it_is_asked() {
+        let ask = |number: u32| ProbeSample {
+            t_s: f64::from(number) / 10.0,
+            // The third is asked twice in a row, as after it was late.
+            of: format!(
+                "copy {}",
+                [0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9][number as usize % 11]
+            ),
+            error: match number % 11 {
+                2 | 3 if number > 20 => "refused".into(),
+                _ => String::new(),
+            },
+            ..ProbeSample::default()
+        };
+        let tries: Vec<ProbeSample> = (0..60).map(ask).collect();
+        let shares = well(tries.iter());
+        let at = |t_s: f64| shares.iter().find(|one| one.0 == t_s).map(|one| one.1);
+        assert_eq!(
+            (at(1.0), at(2.0), at(2.4)),
+            (Some(1.0), Some(1.0), Some(0.9))
+        );
+        assert_eq!(shares.last(), Some(&(5.9, 0.9)));
     }
 }
