@@ -214,9 +214,12 @@ fn cells_that_are_evacuated_are_missed_by_nobody_and_others_are() {
     let verdict = run.expect_code(0).json();
     assert_eq!(verdict["outcome"], "pass", "{verdict:#}");
 
-    // The same cells, ended without being emptied first.
+    // The same cells, ended without being emptied first. Steps go on however few are routable:
+    // one that failed at once would end the run before the BBS has told of it.
     let text = fs::read_to_string(&file).expect("an experiment");
     let text = text.replace(r#"signal = "USR1""#, r#"signal = "TERM""#);
+    let steps = text.lines().filter(|line| !line.starts_with("while = "));
+    let text = steps.collect::<Vec<_>>().join("\n");
     let run = lab.run(
         &lab.write("ended.toml", &text),
         &["--json", "--set", "instances=20"],
