@@ -229,3 +229,23 @@ fn cells_that_are_evacuated_are_missed_by_nobody_and_others_are() {
     assert_eq!(dark["that"], "dark.value max == 0");
     assert_eq!(dark["outcome"], "fail", "{verdict:#}");
 }
+
+#[test]
+fn agents_that_are_told_to_are_silent_and_nobody_else() {
+    let lab = Lab::new();
+    let file = experiment("silent-cells.toml");
+    let small = ["cells=20", "hit=4", "instances=200", "lives=4s", "calm=2s"];
+    let short = ["silence=9s", "flap=1500ms", "flapping=6s"];
+    let set = small.into_iter().chain(short);
+    let set: Vec<&str> = set.flat_map(|pair| ["--set", pair]).collect();
+    let run = lab.run(&file, &[&["--json"], set.as_slice()].concat());
+    let verdict = run.expect_code(0).json();
+    assert_eq!(verdict["outcome"], "pass", "{verdict:#}");
+    let events = fs::read_to_string(lab.run_folder().join("events.jsonl")).expect("events");
+    for said in ["silence 4 of 20 of cells", "they may speak again"] {
+        assert!(events.contains(said), "{said}: {events}");
+    }
+    // The BBS missed those that were silent for longer than a presence lives, and no others.
+    let seen = fs::read_to_string(lab.run_folder().join("series/probes.csv")).unwrap_or_default();
+    assert!(seen.is_empty() || seen.contains("present"), "{seen}");
+}

@@ -20,6 +20,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("document", 1),
     ("kubernetes", 1),
     ("commit", 1),
+    ("fleet", 1),
     ("wire", 1),
     ("nats", 1),
     ("diego", 2),
