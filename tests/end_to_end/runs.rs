@@ -246,6 +246,14 @@ fn agents_that_are_told_to_are_silent_and_nobody_else() {
         assert!(events.contains(said), "{said}: {events}");
     }
     // The BBS missed those that were silent for longer than a presence lives, and no others.
-    let seen = fs::read_to_string(lab.run_folder().join("series/probes.csv")).unwrap_or_default();
-    assert!(seen.is_empty() || seen.contains("present"), "{seen}");
+    let probes = lab.run_folder().join("series/probes.csv");
+    let probes = fs::read_to_string(probes).expect("the probes");
+    let present = probes.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let value: f64 = cells.get(5)?.parse().ok()?;
+        (cells[1] == "present").then_some(value)
+    });
+    let after: Vec<f64> = present.skip_while(|cells| *cells < 20.0).collect();
+    let fewest = after.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(fewest, 16.0, "{after:?}");
 }
