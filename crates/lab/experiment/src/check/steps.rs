@@ -76,8 +76,9 @@ pub(super) fn step(
     }
     let name = entry.name.clone().unwrap_or_default();
     let loads = loads::loads(reader, &fields, under);
-    for load in loads.iter().flatten() {
-        if let Some(used) = names.loads.get_mut(&load.load) {
+    // Also of what is wrong, so that what is said of its results is no second mistake.
+    for load in loads::run_in(&fields) {
+        if let Some(used) = names.loads.get_mut(load) {
             used.steps.push(name.clone());
         }
     }

@@ -91,6 +91,17 @@ pub(in super::super) fn loads(
     good.then_some(loads)
 }
 
+/// Names of the loads that the file has run in a step, right or wrong.
+pub(in super::super) fn run_in<'f>(step: &Fields<'f>) -> impl Iterator<Item = &'f str> {
+    let table = step
+        .get("load")
+        .and_then(|field| field.value.get_ref().as_table());
+    let loads = table.into_iter().flat_map(|table| table.iter());
+    loads
+        .filter(|(_, traffic)| traffic.get_ref().as_str() != Some("off"))
+        .map(|(name, _)| name.get_ref().as_ref())
+}
+
 /// When requests are due; `Some(None)`: never.
 fn traffic(
     reader: &mut Reader<'_>,
