@@ -48,15 +48,10 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new() -> Self {
-        let next = NextIds {
-            task: 1,
-            desired: 1,
-            actual: 1,
-        };
         Self {
             state: State::default(),
             names: Names::default(),
-            next,
+            next: NextIds::default(),
             tracker: Tracker::default(),
             touched: Touched::all(),
             guids: 0,
