@@ -12,13 +12,22 @@ type Read<T> = Result<T, Box<dyn std::error::Error>>;
 pub(super) async fn read_all(store: &Postgres) -> Result<State, StoreError> {
     let mut state = State::default();
     let query = "SELECT * FROM tcp_routes";
-    let take = |row: &SqlRow| Ok(state.load_tcp(read_tcp(row)?));
+    let take = |row: &SqlRow| {
+        state.load_tcp(read_tcp(row)?);
+        Ok(())
+    };
     store.rows("tcp_routes", query, take).await?;
     let query = "SELECT * FROM routes";
-    let take = |row: &SqlRow| Ok(state.load_http(read_http(row)?));
+    let take = |row: &SqlRow| {
+        state.load_http(read_http(row)?);
+        Ok(())
+    };
     store.rows("routes", query, take).await?;
     let query = "SELECT guid, name, type, reservable_ports FROM router_groups";
-    let take = |row: &SqlRow| Ok(state.load_group(read_group(row)?));
+    let take = |row: &SqlRow| {
+        state.load_group(read_group(row)?);
+        Ok(())
+    };
     store.rows("router_groups", query, take).await?;
     Ok(state)
 }
