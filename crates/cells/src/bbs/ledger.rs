@@ -23,7 +23,7 @@ use super::model::Context;
 use super::outbound::Outbound;
 use super::recovery::Recovery;
 use super::state::{Batch, Names, NextIds, Overlay, State};
-use super::store::Store;
+use super::store::{Store, Writes};
 
 /// Bounds of the writer.
 pub(crate) const LIMITS: Limits = Limits {
@@ -142,15 +142,19 @@ impl commit::Ledger for Ledger {
     }
 
     async fn commit(&mut self, model: &Model<State>, overlay: &Overlay) -> Result<(), StoreError> {
-        for tries in 1.. {
-            let committed = self.store.commit(&model.read(), overlay).await;
+        let writes = Writes::of(&model.read(), overlay);
+        let mut tries = 0;
+        loop {
+            let committed = self.store.commit(&writes).await;
             let Err(error) = committed else {
                 return Ok(());
             };
+            tries += 1;
             if !self.store.lost() || tries >= TRIES {
                 return Err(error);
             }
-            match self.reach().await? {
+            let found = self.reach().await;
+            match found.map_err(|_| unsure(&error))? {
                 // It did not take place: once more.
                 Found::AsLeft => {}
                 Found::Done => {
@@ -160,7 +164,6 @@ impl commit::Ledger for Ledger {
                 _ => return Err(error),
             }
         }
-        Ok(())
     }
 
     fn merge(state: &mut State, overlay: Overlay) {
@@ -237,6 +240,14 @@ impl Ledger {
         self.hub.cut_off();
         self.logger.info("loaded-again", Fields::new());
         Ok(())
+    }
+}
+
+/// The connection broke while a transaction was under way.
+fn unsure(error: &StoreError) -> StoreError {
+    StoreError::Database {
+        doing: "hear from",
+        cause: format!("{error}; it may have been stored all the same"),
     }
 }
 

@@ -183,7 +183,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let Started {
         requests: commands,
         view: state,
-        ended: writer_ended,
+        ended,
     } = start_writer(ledger, &config, Arc::clone(&presences)).await?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
@@ -248,6 +248,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()
     };
+    let writer = Writer { ended, displaced };
     let (ask_stop, asked) = net::shutdown();
     let mut locket_address = None;
     if let Some(listen) = config.locket_listen {
@@ -267,14 +268,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     logger.info("started", Fields::new().and("address", address.to_string()));
     let handle = commands.clone();
     let serving = tokio::spawn(net::boxed(serve(
-        server,
-        asked,
-        hub,
-        commands,
-        writer_ended,
-        displaced,
-        loops,
-        logger,
+        server, asked, hub, commands, writer, loops, logger,
     )));
     Ok(Running {
         address,
@@ -318,6 +312,22 @@ async fn start_writer(
     })
 }
 
+/// What is heard of the writer.
+struct Writer {
+    ended: oneshot::Receiver<()>,
+    displaced: Arc<Notify>,
+}
+
+impl Writer {
+    /// Waits until it can write no more.
+    async fn gone(&mut self) -> Error {
+        tokio::select! {
+            _ = &mut self.ended => Error::Writer,
+            () = self.displaced.notified() => Error::Displaced,
+        }
+    }
+}
+
 /// Serves until asked to stop, or until the writer is gone, and closes everything
 /// in order: streams, requests under way, outbound loops, the writer.
 async fn serve(
@@ -325,31 +335,26 @@ async fn serve(
     mut asked: Shutdown,
     hub: Arc<Hub>,
     commands: Commands,
-    mut writer_ended: oneshot::Receiver<()>,
-    displaced: Arc<Notify>,
+    mut writer: Writer,
     mut loops: tokio::task::JoinSet<()>,
     logger: Logger,
 ) -> Result<(), Error> {
     let server = tokio::spawn(net::boxed(server));
     tokio::select! {
         () = asked.asked() => {}
-        _ = &mut writer_ended => {
-            server.abort();
-            return Err(Error::Writer);
-        }
-        () = displaced.notified() => {
+        error = writer.gone() => {
             server.abort();
             hub.close();
             loops.shutdown().await;
             commands.stop().await;
-            return Err(Error::Displaced);
+            return Err(error);
         }
     }
     hub.close();
     let _ = server.await;
     loops.shutdown().await;
     commands.stop().await;
-    let _ = writer_ended.await;
+    let _ = writer.ended.await;
     logger.info("exited", Fields::new());
     Ok(())
 }

@@ -16,9 +16,9 @@ use commit::postgres::{Found, PostgresSettings};
 use commit::{Postgres, Sqlite, StoreError};
 
 use super::presence::Kept;
-use super::state::{Names, NextIds, Overlay, State};
+use super::state::{Names, NextIds, State};
 use load::Loading;
-use writes::Writes;
+pub(crate) use writes::Writes;
 
 /// What uses these databases, for errors.
 const OWNER: &str = "BBS";
@@ -75,14 +75,13 @@ impl Store {
         }
     }
 
-    /// Writes a batch over `base` in one transaction. When it returns without an error the batch
+    /// Writes a batch in one transaction. When it returns without an error the batch
     /// survives the end of the process and of the machine. When it fails and the database is not
     /// [`lost`](Self::lost) nothing of it is stored.
-    pub(crate) async fn commit(&mut self, base: &State, batch: &Overlay) -> Result<(), StoreError> {
-        let writes = Writes::of(base, batch);
+    pub(crate) async fn commit(&mut self, writes: &Writes<'_>) -> Result<(), StoreError> {
         match self {
-            Self::Sqlite(store) => sqlite::write(store, &writes),
-            Self::Postgres(store) => postgres::write(store, &writes).await,
+            Self::Sqlite(store) => sqlite::write(store, writes),
+            Self::Postgres(store) => postgres::write(store, writes).await,
         }
     }
 

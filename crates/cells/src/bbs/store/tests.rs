@@ -12,7 +12,7 @@ use super::*;
 use crate::bbs::apply::{Command, Transaction, Watched};
 use crate::bbs::model::Context;
 use crate::bbs::presence::Change;
-use crate::bbs::state::Batch;
+use crate::bbs::state::{Batch, Overlay};
 
 #[path = "../../../../commit/src/postgres/cluster.rs"]
 mod cluster;
@@ -197,7 +197,7 @@ async fn both_databases_have_what_was_written_whatever_it_is() {
         done += commands.len();
         let overlay = batch(&state, &mut names, &mut next, commands, &mut now);
         for store in &mut stores {
-            store.commit(&state, &overlay).await.unwrap();
+            store.commit(&Writes::of(&state, &overlay)).await.unwrap();
         }
         for change in &overlay.presences {
             match change {

@@ -8,7 +8,7 @@ use crate::bbs::state::{Actual, Desired, Overlay, Process, State, Task};
 
 /// What a batch changes, row by row; each row once.
 #[derive(Default)]
-pub(super) struct Writes<'a> {
+pub(crate) struct Writes<'a> {
     pub(super) tasks: Rows<'a, Task>,
     pub(super) desired: Rows<'a, Desired>,
     pub(super) actual: Rows<'a, Actual>,
@@ -100,7 +100,7 @@ impl<'a, T: Numbered> Rows<'a, T> {
 
 impl<'a> Writes<'a> {
     /// What a batch over `base` changes.
-    pub(super) fn of(base: &State, batch: &'a Overlay) -> Self {
+    pub(crate) fn of(base: &State, batch: &'a Overlay) -> Self {
         let mut writes = Self::default();
         for (guid, task) in batch.tasks.changes() {
             writes.tasks.add(guid, base.tasks.get(guid), task);
