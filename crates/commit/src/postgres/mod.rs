@@ -142,7 +142,7 @@ impl Postgres {
         let waiting = self.waiting.take();
         let mut session = match waiting.filter(|session| !session.client.is_closed()) {
             Some(session) => session,
-            None => within(CONNECT_WITHIN, Session::dial(&self.config, &self.tls)).await?,
+            None => self.dial().await?,
         };
         let before = self.known.as_ref().map(|known| &known.backend);
         if !within(CONNECT_WITHIN, session.lock(self.schema, before)).await? {
@@ -169,6 +169,20 @@ impl Postgres {
         });
         self.session = Some(session);
         Ok(found)
+    }
+
+    async fn dial(&self) -> Result<Session, StoreError> {
+        let dialled = within(CONNECT_WITHIN, Session::dial(&self.config, &self.tls)).await;
+        dialled.map_err(|error| match error {
+            StoreError::Database { doing, cause } => StoreError::Database {
+                doing,
+                cause: format!(
+                    "{}: {cause}; is the server there, and may this user connect?",
+                    self.name()
+                ),
+            },
+            error => error,
+        })
     }
 
     /// Whether there is no connection: [`Postgres::connect`] has to come before anything else.

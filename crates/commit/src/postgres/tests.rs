@@ -114,7 +114,11 @@ async fn what_became_of_a_transaction_is_known_after_the_connection_broke() {
         .await
         .unwrap_err();
     assert!(database.lost());
-    database.connect().await.unwrap_err();
+    let error = database.connect().await.unwrap_err().to_string();
+    assert!(
+        error.contains("connect to the database: doubt at "),
+        "{error}"
+    );
     cluster.resume();
     // It never arrived.
     assert_eq!(back(&mut database).await, Found::AsLeft);
