@@ -259,9 +259,6 @@ fn cells_that_are_evacuated_are_missed_by_nobody_and_others_are() {
     // one that failed at once would end the run before the BBS has told of it.
     let text = fs::read_to_string(&file).expect("an experiment");
     let text = text.replace(r#"signal = "USR1""#, r#"signal = "TERM""#);
-    // What was lost is told in a cell's first look at its records after the start.
-    let often = "--polling-interval 200ms";
-    let text = text.replace("--evacuation-polling-interval 200ms", often);
     let steps = text.lines().filter(|line| !line.starts_with("while = "));
     let text = steps.collect::<Vec<_>>().join("\n");
     let run = lab.run(
