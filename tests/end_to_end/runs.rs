@@ -146,13 +146,54 @@ fn without_a_terminal_there_is_no_colour_and_no_cursor_movement() {
     assert!(run.stdout.contains("report.html"), "{}", run.stdout);
 }
 
-#[test]
-fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
-    // PostgreSQL refuses root; where root may not become another user, this cannot be tried.
+/// PostgreSQL refuses root; where root may not become another user, it cannot be tried.
+fn root_may_be_another() -> bool {
     let mut user = std::process::Command::new("unshare");
     user.args(["--user", "--map-user=1000", "true"]);
-    if !user.status().is_ok_and(|status| status.success()) {
+    let may = user.status().is_ok_and(|status| status.success());
+    if !may {
         eprintln!("left out: this machine permits no user namespaces");
+    }
+    may
+}
+
+#[test]
+fn a_bbs_whose_database_dies_and_that_dies_itself_loses_no_write_that_it_acknowledged() {
+    if !root_may_be_another() {
+        return;
+    }
+    let lab = Lab::new();
+    let file = experiment("kill-database.toml");
+    let mut settings = vec!["--json"];
+    for setting in [
+        "instances=8",
+        "rate=60/s",
+        "patience=5s",
+        "away=2s",
+        "back=8s",
+    ] {
+        settings.extend(["--set", setting]);
+    }
+    let run = lab.run(&file, &settings);
+    // How soon both are back on a busy machine, and how late writes were sent, says nothing.
+    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
+    let verdict = run.json();
+    let all = verdict["expectations"].as_array().expect("expectations");
+    let that = |one: &&serde_json::Value| {
+        let that = one["that"].as_str();
+        that.is_some_and(|that| that.starts_with("kept.rows"))
+    };
+    let rows = all.iter().find(that).expect("an expectation about rows");
+    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
+    let (rows, good) = (count("kept.rows"), count("writes good"));
+    assert!(good > 100.0 && rows >= good, "{verdict:#}");
+    assert!(rows <= count("writes requests"), "{verdict:#}");
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+#[test]
+fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
+    if !root_may_be_another() {
         return;
     }
     let lab = Lab::new();

@@ -1,15 +1,16 @@
-//! Kills a BBS under load, over and over: what it had confirmed is still there.
+//! Kills a BBS, or its database, under load, over and over: what it had confirmed is still there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use cells::bbs::{self, Config};
+use cells::bbs::{self, Config, PostgresSettings};
 use diego::models::{self, error::Type};
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
@@ -18,7 +19,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use telemetry::{Level, Logger, Sink};
 
+use crate::postgres_cluster::Cluster;
+
 const FOLDER: &str = "BBS_KILL_FOLDER";
+/// The address of PostgreSQL, where that is the store.
+const STORE: &str = "BBS_KILL_STORE";
 const ROUNDS: usize = 50;
 const WORKERS: usize = 24;
 
@@ -39,10 +44,14 @@ struct Process {
 }
 
 impl Process {
-    async fn start(folder: &Path) -> Self {
+    async fn start(folder: &Path, store: Option<&str>) -> Self {
         let address = folder.join("address");
         let _ = std::fs::remove_file(&address);
-        let child = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        if let Some(store) = store {
+            child.env(STORE, store);
+        }
+        let child = child
             .args(["--exact", "bbs_kill::child_process", "--nocapture"])
             .env(FOLDER, folder)
             .stdout(Stdio::null())
@@ -81,9 +90,9 @@ fn child_process() {
     let folder = Path::new(&folder);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let config = Config::new("127.0.0.1:0".parse().unwrap(), folder);
-        let logger = Logger::new("bbs", Sink::nothing(), Level::Error);
-        let running = bbs::start(config, logger).await.unwrap();
+        let store = std::env::var(STORE).ok();
+        let running = bbs::start(config(folder, store.as_deref()), logger());
+        let running = running.await.unwrap();
         let temporary = folder.join("address.new");
         std::fs::write(&temporary, running.address().to_string()).unwrap();
         std::fs::rename(temporary, folder.join("address")).unwrap();
@@ -91,8 +100,31 @@ fn child_process() {
     });
 }
 
+fn logger() -> Logger {
+    Logger::new("bbs", Sink::nothing(), Level::Error)
+}
+
+fn config(folder: &Path, store: Option<&str>) -> Config {
+    let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder);
+    config.postgres = store.map(|store| PostgresSettings::at(store).unwrap());
+    // PostgreSQL may notice a moment later that the one before is gone.
+    config.standby = true;
+    config
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn confirmed_changes_survive_fifty_kills() {
+    survive_kills(None, ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_changes_in_postgresql_survive_kills() {
+    let cluster = Cluster::start();
+    let store = cluster.database("bbs");
+    survive_kills(Some(&store), ROUNDS / 4).await;
+}
+
+fn random() -> StdRng {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = std::env::var("BBS_KILL_SEED")
         .ok()
@@ -100,36 +132,115 @@ async fn confirmed_changes_survive_fifty_kills() {
     let seed: u64 = seed.unwrap_or(now.as_nanos() as u64);
     // Shown when the test fails.
     println!("BBS_KILL_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    StdRng::seed_from_u64(seed)
+}
+
+async fn survive_kills(store: Option<&str>, rounds: usize) {
+    let mut random = random();
     let folder = tempfile::tempdir().unwrap();
     let entities = Entities::default();
     let mut calls = 0;
-    for round in 0..ROUNDS {
-        let process = Process::start(folder.path()).await;
+    for round in 0..rounds {
+        let process = Process::start(folder.path(), store).await;
         check(&process.url, &entities, round).await;
-        let mut workers = tokio::task::JoinSet::new();
-        for worker in 0..WORKERS {
-            let bbs = client(&process.url);
-            let random = StdRng::seed_from_u64(random.random());
-            workers.spawn(work(
-                bbs,
-                format!("{round}-{worker}"),
-                Arc::clone(&entities),
-                random,
-            ));
-        }
+        let until = Arc::default();
+        let mut workers = at_work(&process.url, round, &entities, &mut random, &until);
         tokio::time::sleep(Duration::from_millis(random.random_range(40..300))).await;
         drop(process);
         while let Some(done) = workers.join_next().await {
             calls += done.unwrap();
         }
     }
-    let process = Process::start(folder.path()).await;
-    check(&process.url, &entities, ROUNDS).await;
+    let process = Process::start(folder.path(), store).await;
+    check(&process.url, &entities, rounds).await;
     assert!(
-        calls > ROUNDS * WORKERS,
+        calls > rounds * WORKERS,
         "only {calls} calls were confirmed: no load"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confirmed_changes_survive_kills_of_postgresql_and_reads_go_on() {
+    let mut random = random();
+    let mut cluster = Cluster::start();
+    let store = cluster.database("bbs");
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), Some(&store));
+    // Some changes wait until it is back, others are refused.
+    config.limits.database_within = Duration::from_millis(300);
+    let running = bbs::start(config.clone(), logger()).await.unwrap();
+    let url = format!("http://{}", running.address());
+    let entities = Entities::default();
+    let mut calls = 0;
+    for round in 0..6 {
+        let until = Arc::default();
+        let mut workers = at_work(&url, round, &entities, &mut random, &until);
+        tokio::time::sleep(Duration::from_millis(random.random_range(40..300))).await;
+        cluster.kill();
+        if round % 2 == 0 {
+            // Once they are refused all is read as before.
+            until_answered(&url, &format!("refused-{round}"), false).await;
+            observe(&client(&url)).await;
+        }
+        cluster.resume();
+        until_answered(&url, &format!("taken-{round}"), true).await;
+        until.store(true, Relaxed);
+        while let Some(done) = workers.join_next().await {
+            calls += done.unwrap();
+        }
+        check(&url, &entities, round).await;
+    }
+    assert!(calls > WORKERS, "only {calls} calls were confirmed");
+    running.stop().await.unwrap();
+    let running = bbs::start(config, logger()).await.unwrap();
+    let url = format!("http://{}", running.address());
+    check(&url, &entities, usize::MAX).await;
+    running.stop().await.unwrap();
+}
+
+/// Sets domains until that is answered as it should be.
+async fn until_answered(url: &str, domain: &str, well: bool) {
+    let upsert = models::UpsertDomainRequest {
+        domain: domain.into(),
+        ttl: 0,
+    };
+    let answered = async {
+        loop {
+            let body = upsert.encode_to_vec().into();
+            let answer = client(url).send(path::UPSERT_DOMAIN, body, "").await;
+            let answer = models::UpsertDomainResponse::decode(answer.unwrap()).unwrap();
+            let error = answer.error.map(|error| error.message);
+            match error {
+                None if well => return,
+                Some(error) if !well => {
+                    assert!(error.starts_with("the change was not stored"), "{error}");
+                    return;
+                }
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(60), answered).await;
+    answered.expect("changes are taken or refused");
+}
+
+/// Everybody at work, until the BBS is gone or `until` is set.
+fn at_work(
+    url: &str,
+    round: usize,
+    entities: &Entities,
+    random: &mut StdRng,
+    until: &Arc<AtomicBool>,
+) -> tokio::task::JoinSet<usize> {
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..WORKERS {
+        let bbs = client(url);
+        let random = StdRng::seed_from_u64(random.random());
+        let name = format!("{round}-{worker}");
+        let until = Arc::clone(until);
+        workers.spawn(work(bbs, name, Arc::clone(entities), random, until));
+    }
+    workers
 }
 
 fn client(url: &str) -> Bbs {
@@ -138,9 +249,18 @@ fn client(url: &str) -> Bbs {
 
 /// Takes tasks and processes through their lives until the BBS is gone; returns
 /// the number of confirmed calls.
-async fn work(bbs: Bbs, name: String, entities: Entities, mut random: StdRng) -> usize {
+async fn work(
+    bbs: Bbs,
+    name: String,
+    entities: Entities,
+    mut random: StdRng,
+    until: Arc<AtomicBool>,
+) -> usize {
     let mut calls = 0;
     for number in 0.. {
+        if until.load(Relaxed) {
+            break;
+        }
         let guid = format!("{name}-{number}");
         let steps = if random.random_bool(0.5) {
             task(&guid)
@@ -161,7 +281,16 @@ async fn work(bbs: Bbs, name: String, entities: Entities, mut random: StdRng) ->
                 return calls;
             };
             let answer = models::TaskLifecycleResponse::decode(answer).unwrap();
-            assert_eq!(answer.error, None, "{path} of {guid}");
+            if let Some(error) = answer.error {
+                // It may have arrived after all.
+                let text = "the change was not stored: ";
+                assert!(
+                    error.message.starts_with(text),
+                    "{path} of {guid}: {error:?}"
+                );
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                break;
+            }
             let confirmed = Entity {
                 confirmed: state,
                 pending: None,
@@ -331,7 +460,7 @@ async fn observe(bbs: &Bbs) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn the_same_call_again_says_that_it_was_done() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path()).await;
+    let process = Process::start(folder.path(), None).await;
     let bbs = client(&process.url);
     for expected in [None, Some(Type::ResourceExists)] {
         let (path, body, _) = task("t").swap_remove(0);

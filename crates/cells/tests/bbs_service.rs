@@ -100,7 +100,7 @@ async fn a_full_disk_refuses_plainly_and_loses_nothing() {
     assert!(
         error
             .to_string()
-            .contains("not stored: database or disk is full"),
+            .contains("not stored: write to the database: database or disk is full"),
         "{error}"
     );
     let guids = world.task_guids().await;

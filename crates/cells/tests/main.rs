@@ -16,6 +16,8 @@ mod fake_bbs;
 mod locket;
 mod mutual_tls;
 mod own_address;
+#[path = "../../commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod rep_life;
 mod rep_process;
 mod rep_vectors;

@@ -39,11 +39,16 @@ struct Rep {
 
 impl System {
     async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut bbs::Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         let (address, auctioneer) = (own_address(), own_address());
         let mut config = bbs::Config::new(address, folder.path());
         config.auctioneer_url = Some(format!("http://{auctioneer}"));
+        change(&mut config);
         let server = bbs::start(config.clone(), logger("bbs")).await.unwrap();
         let url = format!("http://{address}");
         let settings = auctioneer::Config::new(auctioneer, &*url);
@@ -306,4 +311,60 @@ async fn a_rep_whose_presence_another_one_took_ends_what_it_runs() {
         3,
         "the records are not its own"
     );
+}
+
+#[tokio::test]
+async fn a_cell_that_is_lost_before_the_first_pass_is_replaced_and_one_not_yet_back_is_not() {
+    let system = System::start_with(|config| {
+        config.limits.converge_interval = Duration::from_secs(3600);
+        config.limits.cells_within = Duration::from_millis(10);
+    })
+    .await;
+    system.desire("p", 2).await;
+    for (index, cell_id) in [(0, "doomed"), (1, "not-yet-back")] {
+        let start = StartActualLrpRequest {
+            actual_lrp_key: Some(ActualLrpKey {
+                process_guid: "p".into(),
+                index,
+                domain: "d".into(),
+            }),
+            actual_lrp_instance_key: Some(ActualLrpInstanceKey {
+                instance_guid: format!("i-{index}"),
+                cell_id: cell_id.into(),
+            }),
+            actual_lrp_net_info: Some(ActualLrpNetInfo {
+                address: "1.2.3.4".into(),
+                ..ActualLrpNetInfo::default()
+            }),
+            ..StartActualLrpRequest::default()
+        };
+        type Answer = ActualLrpLifecycleResponse;
+        let started = system.bbs.call::<Answer>(path::START_ACTUAL_LRP, &start);
+        started.await.unwrap();
+    }
+    let rep = system.cells(1, |_| ()).await;
+    rep.running.registered().await;
+    let lock = LockRequest {
+        resource: Some(Resource {
+            key: "doomed".into(),
+            owner: "nobody".into(),
+            value: r#"{"cell_id":"doomed"}"#.into(),
+            type_code: TypeCode::Presence.into(),
+            ..Resource::default()
+        }),
+        ttl_in_seconds: 1,
+    };
+    system
+        .locket::<LockResponse>(path::LOCKET_LOCK, &lock)
+        .await;
+    let replaced = async {
+        while !system.running().await.contains_key("cell-0") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, replaced)
+        .await
+        .expect("the instance of the lost cell runs elsewhere");
+    let expected = [("cell-0".to_owned(), 1), ("not-yet-back".to_owned(), 1)];
+    assert_eq!(system.running().await, expected.into());
 }

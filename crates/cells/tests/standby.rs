@@ -17,6 +17,7 @@ use telemetry::{Level, Logger, Sink};
 use tokio::net::TcpStream;
 
 use crate::own_address::own_address;
+use crate::postgres_cluster::Cluster;
 
 fn logger(source: &str) -> Logger {
     Logger::new(source, Sink::nothing(), Level::Info)
@@ -51,8 +52,57 @@ fn bbs_config(listen: SocketAddr, folder: &Path, standby: bool) -> bbs::Config {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_passive_bbs_takes_over_with_all_that_was_confirmed() {
     let folder = tempfile::tempdir().unwrap();
+    takes_over(|listen, standby| bbs_config(listen, folder.path(), standby)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_passive_bbs_on_postgresql_takes_over_with_all_that_was_confirmed() {
+    let cluster = Cluster::start();
+    let address = cluster.database("bbs");
+    takes_over(|listen, standby| on_postgres(listen, &address, standby)).await;
+}
+
+fn on_postgres(listen: SocketAddr, address: &str, standby: bool) -> bbs::Config {
+    let mut config = bbs_config(listen, Path::new(""), standby);
+    config.postgres = Some(bbs::PostgresSettings::at(address).unwrap());
+    config
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bbs_whose_place_was_taken_ends() {
+    let cluster = Cluster::start();
+    let address = cluster.database("bbs");
+    let (first, second) = (own_address(), own_address());
+    let (_ask, shutdown) = net::shutdown();
+    let config = on_postgres(first, &address, true);
+    let displaced = tokio::spawn(bbs::run(config, logger("bbs"), shutdown));
+    listens(first).await;
+    let config = on_postgres(second, &address, true);
+    let passive = tokio::spawn(bbs::start(config, logger("bbs")));
+    // The first may be back before the other has seen its chance.
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_locks
+        WHERE locktype = 'advisory' AND granted";
+    while !passive.is_finished() {
+        assert!(cluster.psql("bbs", end).status.success());
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
+    let active = passive.await.unwrap().unwrap();
+    let ended = displaced.await.unwrap().unwrap_err();
+    assert!(matches!(ended, bbs::Error::Displaced), "{ended}");
+    let upsert = UpsertDomainRequest {
+        domain: "d".into(),
+        ttl: 0,
+    };
+    let _: UpsertDomainResponse = client(second)
+        .call(path::UPSERT_DOMAIN, &upsert)
+        .await
+        .unwrap();
+    active.stop().await.unwrap();
+}
+
+async fn takes_over(config: impl Fn(SocketAddr, bool) -> bbs::Config) {
     let (any, second) = ("127.0.0.1:0".parse().unwrap(), own_address());
-    let active = bbs::start(bbs_config(any, folder.path(), true), logger("bbs"));
+    let active = bbs::start(config(any, true), logger("bbs"));
     let active = active.await.unwrap();
     let first = active.address();
     let upsert = UpsertDomainRequest {
@@ -63,10 +113,9 @@ async fn a_passive_bbs_takes_over_with_all_that_was_confirmed() {
         .call(path::UPSERT_DOMAIN, &upsert)
         .await
         .unwrap();
-    let passive = bbs::start(bbs_config(second, folder.path(), true), logger("bbs"));
-    let passive = tokio::spawn(passive);
+    let passive = tokio::spawn(bbs::start(config(second, true), logger("bbs")));
     // One that does not stand by says that it cannot run.
-    let third = bbs::start(bbs_config(second, folder.path(), false), logger("bbs")).await;
+    let third = bbs::start(config(second, false), logger("bbs")).await;
     let third = third.unwrap_err().to_string();
     assert!(third.contains("another BBS holds its lock"), "{third}");
     assert!(TcpStream::connect(second).await.is_err());

@@ -14,14 +14,21 @@
 //! - A commit that fails leaves the state as it was, and every request of its batch is refused:
 //!   also those that did nothing, as what they saw may have been of this batch.
 //! - At most [`Limits::queue`] requests wait; further callers wait to be let in.
+//!
+//! Below a ledger is a database: [`Sqlite`] in a file, or [`Postgres`], which may go away and come
+//! back.
 
+mod error;
 mod layer;
 mod model;
+pub mod postgres;
 mod sqlite;
 mod writer;
 
+pub use error::StoreError;
 pub use layer::{Layer, Table};
 pub use model::{Model, View};
-pub use sqlite::{Sqlite, StoreError};
+pub use postgres::Postgres;
+pub use sqlite::Sqlite;
 pub use writer::requests::{Counts, Requests};
 pub use writer::{Answer, Applied, Ledger, Limits, NotDone, StartError, Started, start};

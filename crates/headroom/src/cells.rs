@@ -33,7 +33,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                 let logger = logger("bbs", &args.log)?;
                 ended(
                     &logger,
-                    bbs::run(bbs_config(&args), logger.clone(), on_signal()?).await,
+                    bbs::run(bbs_config(&args)?, logger.clone(), on_signal()?).await,
                 )
             }
             CellsCommand::Auctioneer(args) => {
@@ -137,8 +137,14 @@ fn files(args: &TlsArgs) -> Option<Files> {
     })
 }
 
-fn bbs_config(args: &BbsArgs) -> bbs::Config {
-    let mut config = bbs::Config::new(args.listen, &args.data);
+fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
+    let folder = args.data.clone().unwrap_or_default();
+    let mut config = bbs::Config::new(args.listen, folder);
+    config.postgres = args
+        .store
+        .as_deref()
+        .map(|url| postgres(url, args))
+        .transpose()?;
     config.auctioneer_url = args.auctioneer.clone();
     config.server_tls = files(&args.tls);
     config.client_tls = files(&args.tls);
@@ -146,7 +152,25 @@ fn bbs_config(args: &BbsArgs) -> bbs::Config {
     config.empty_cells_are_lost = args.empty_cells_are_lost;
     config.standby = args.standby;
     config.limits.converge_interval = args.converge_repeat_interval;
-    config
+    Ok(config)
+}
+
+fn postgres(url: &str, args: &BbsArgs) -> Result<bbs::PostgresSettings> {
+    let settings = bbs::PostgresSettings::at(url).context("read --store");
+    let mut settings = settings?;
+    let password = match &args.store_password {
+        Some(file) => {
+            let reading = || format!("read the password of --store from {}", file.display());
+            let text = std::fs::read_to_string(file).with_context(reading)?;
+            Some(text.trim_end_matches(['\r', '\n']).to_owned())
+        }
+        None => std::env::var("PGPASSWORD").ok(),
+    };
+    if let Some(password) = password {
+        settings.config.password(password);
+    }
+    settings.authority.clone_from(&args.store_ca);
+    Ok(settings)
 }
 
 fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {

@@ -251,8 +251,17 @@ pub(crate) struct BbsArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8889")]
     pub(crate) listen: SocketAddr,
     /// Folder of the database; made if it is not there
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "store")]
+    pub(crate) data: Option<PathBuf>,
+    /// Keep records in PostgreSQL instead: postgres://user@host/name?sslmode=require
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    pub(crate) store: Option<String>,
+    /// File with the password of PostgreSQL; without it, the variable PGPASSWORD
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub(crate) store_password: Option<PathBuf>,
+    /// Authority of PostgreSQL's certificate (PEM); without it, those of the web
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub(crate) store_ca: Option<PathBuf>,
     /// The auctioneer; without one nothing is ever placed
     #[arg(long, value_name = "URL")]
     pub(crate) auctioneer: Option<String>,

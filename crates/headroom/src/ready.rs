@@ -50,6 +50,7 @@ const FILES: &[(&str, &str)] = &files! {
     "graphs/noisy-neighbour.toml"
     "graphs/tree-fanout.toml"
     "kill-10-cells.toml"
+    "kill-database.toml"
     "knee-of-a-web-server.toml"
     "planted/connections.toml"
     "planted/datagrams.toml"

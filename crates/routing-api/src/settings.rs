@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::model::RouterGroup;
+pub use commit::postgres::PostgresSettings;
 
 /// Settings of a routing API.
 #[derive(Debug, Clone)]
@@ -112,16 +113,6 @@ pub enum Database {
     Sqlite(PathBuf),
     /// In PostgreSQL.
     Postgres(Box<PostgresSettings>),
-}
-
-/// How to reach PostgreSQL.
-#[derive(Debug, Clone)]
-pub struct PostgresSettings {
-    /// Host, user, database; its `Debug` hides the password. TLS is spoken with `sslmode=require`, and only then.
-    pub config: tokio_postgres::Config,
-    /// PEM file with the authorities of the server's certificate; `None`: those of the
-    /// public web.
-    pub authority: Option<PathBuf>,
 }
 
 /// Bounds of a routing API.

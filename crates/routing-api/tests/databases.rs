@@ -12,6 +12,11 @@ use routing_api::client::{ClientError, Event};
 use routing_api::model::{HttpRoute, TcpMapping};
 use routing_api::{self as api, Database, PostgresSettings};
 
+/// In PostgreSQL.
+fn postgres(address: &str) -> Database {
+    Database::Postgres(Box::new(PostgresSettings::at(address).unwrap()))
+}
+
 /// Rows and groups are there again after a restart, with all they said, and their indices
 /// go on.
 async fn rows_survive_a_restart(database: Database) {
@@ -165,7 +170,7 @@ async fn sqlite_keeps_everything() {
 #[tokio::test]
 async fn postgresql_keeps_everything() {
     let cluster = Cluster::start();
-    let at = |name: &str| Database::Postgres(Box::new(cluster.database(name)));
+    let at = |name: &str| postgres(&cluster.database(name));
     rows_survive_a_restart(at("restarted")).await;
     rows_expire(at("expire")).await;
     groups_are_kept(at("groups")).await;
@@ -190,7 +195,7 @@ async fn one_process_at_a_time_uses_a_database() {
 #[tokio::test]
 async fn a_second_server_on_postgresql_waits_for_the_first() {
     let cluster = Cluster::start();
-    let database = Database::Postgres(Box::new(cluster.database("shared")));
+    let database = postgres(&cluster.database("shared"));
     let mut settings = settings(database);
     let first = Api::start(&settings).await;
     first.client.upsert(&[mapping(5200)]).await.unwrap();
@@ -220,7 +225,7 @@ async fn a_second_server_on_postgresql_waits_for_the_first() {
 #[tokio::test]
 async fn a_crash_of_postgresql_is_a_503_and_then_forgotten() {
     let mut cluster = Cluster::start();
-    let database = Database::Postgres(Box::new(cluster.database("crashing")));
+    let database = postgres(&cluster.database("crashing"));
     let api = Api::start(&settings(database)).await;
     api.client.upsert(&[mapping(5200)]).await.unwrap();
     let mut events = api.client.events::<TcpMapping>().await.unwrap();

@@ -4,6 +4,7 @@
 
 mod databases;
 mod kill;
+#[path = "../../commit/src/postgres/cluster.rs"]
 mod postgres_cluster;
 mod running_api;
 mod service;

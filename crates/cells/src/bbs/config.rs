@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use commit::postgres::PostgresSettings;
 use net::tls;
 
 use super::model::convergence::Ages;
@@ -17,6 +18,8 @@ pub struct Config {
     pub locket_listen: Option<SocketAddr>,
     /// Folder of the database; created when missing, used by one BBS at a time.
     pub data_dir: PathBuf,
+    /// A database in PostgreSQL instead, used by one BBS at a time.
+    pub postgres: Option<PostgresSettings>,
     /// Certificate to serve with; clients must then show one of the same authority.
     pub server_tls: Option<tls::Files>,
     /// Certificate to show to the auctioneer, reps and callbacks at `https` addresses.
@@ -39,6 +42,7 @@ impl Config {
             listen,
             locket_listen: None,
             data_dir: data_dir.into(),
+            postgres: None,
             server_tls: None,
             client_tls: None,
             auctioneer_url: None,
@@ -77,6 +81,9 @@ pub struct Limits {
     pub pending_within: Duration,
     /// How long a result that nobody reads is kept.
     pub completed_for: Duration,
+    /// Longest wait of a change for a database that went away; from then on, until it is back,
+    /// changes are refused.
+    pub database_within: Duration,
 }
 
 impl Default for Limits {
@@ -96,6 +103,7 @@ impl Default for Limits {
             converge_interval: Duration::from_secs(30),
             pending_within: Duration::from_secs(1800),
             completed_for: Duration::from_secs(120),
+            database_within: Duration::from_secs(5),
         }
     }
 }

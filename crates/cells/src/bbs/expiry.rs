@@ -40,9 +40,11 @@ pub(super) async fn forget_expired(
             logger.info("expired", fields.and("owner", &kept.resource.owner));
         }
         let presence = i32::from(TypeCode::Presence);
-        let mut cells = expired.iter().map(|kept| kept.resource.type_code);
-        if cells.any(|code| code == presence) {
-            touches.ring();
+        let cells = expired.iter().map(|kept| &kept.resource);
+        let cells = cells.filter(|resource| resource.type_code == presence);
+        let cells: Vec<String> = cells.map(|resource| resource.key.clone()).collect();
+        if !cells.is_empty() {
+            touches.ring(cells);
         }
         let gone = expired.into_iter();
         let gone: Vec<_> = gone

@@ -1,14 +1,19 @@
-//! What the writer of a BBS does: commands over the records, SQLite below, events and calls to
-//! others once a batch is durable.
+//! What the writer of a BBS does: commands over the records, a database below, events and calls
+//! to others once a batch is durable.
+//!
+//! A database that went away is not missed while nothing changes: what is in memory is what it
+//! has, unless it says otherwise when it is back.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use commit::{Applied, Limits, Model, NotDone, Requests};
+use commit::postgres::Found;
+use commit::{Applied, Limits, Model, NotDone, Requests, StoreError};
 use diego::error::{Type, with_text};
 use diego::models::Error;
 use telemetry::{Fields, Logger};
+use tokio::sync::Notify;
 use uuid::Builder;
 
 use super::apply::{Change, Command, Reply, Transaction, Work};
@@ -16,8 +21,9 @@ use super::convergence::{Touched, Touches};
 use super::events::Hub;
 use super::model::Context;
 use super::outbound::Outbound;
+use super::recovery::Recovery;
 use super::state::{Batch, Names, NextIds, Overlay, State};
-use super::store::Store;
+use super::store::{Store, Writes};
 
 /// Bounds of the writer.
 pub(crate) const LIMITS: Limits = Limits {
@@ -27,12 +33,39 @@ pub(crate) const LIMITS: Limits = Limits {
     within: None,
 };
 
+/// Longest wait of a caller where the database may go away: for it, and for a transaction.
+const WITHIN: Duration = Duration::from_secs(30);
+/// Times that a batch is written whose transactions end with the connection: it may be what ends
+/// them.
+const TRIES: usize = 3;
+/// Time between two looks whether the database is there.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Bounds of the writer to a database that may go away.
+pub(crate) const REMOTE_LIMITS: Limits = Limits {
+    within: Some(WITHIN),
+    ..LIMITS
+};
+
+/// Has the writer look for the database, for ever.
+pub(crate) async fn look_after(commands: Commands) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        commands.tend(|_| ()).await;
+    }
+}
+
 /// The way to the writer.
 pub(crate) type Commands = Requests<Ledger>;
 
 /// What the writer owns.
 pub(crate) struct Ledger {
     pub(crate) store: Store,
+    pub(crate) recovery: Recovery,
+    /// The database has something else than the memory.
+    pub(crate) stale: bool,
+    /// Told when another BBS has the database.
+    pub(crate) displaced: Arc<Notify>,
     pub(crate) names: Names,
     pub(crate) next: NextIds,
     pub(crate) hub: Arc<Hub>,
@@ -59,7 +92,17 @@ impl commit::Ledger for Ledger {
     type Refusal = Error;
     type Changes = Overlay;
     type News = News;
-    type Error = rusqlite::Error;
+    type Error = StoreError;
+
+    async fn ready(&mut self, model: &Model<State>) -> Result<(), StoreError> {
+        if self.store.lost() {
+            self.reach().await?;
+        }
+        if self.stale {
+            self.load_again(model).await?;
+        }
+        Ok(())
+    }
 
     fn apply(&mut self, state: &State, commands: Vec<Command>) -> Applied<Self> {
         let mut new_guid = guid_v4;
@@ -98,8 +141,29 @@ impl commit::Ledger for Ledger {
         }
     }
 
-    async fn commit(&mut self, model: &Model<State>, overlay: &Overlay) -> rusqlite::Result<()> {
-        self.store.commit(&model.read(), overlay)
+    async fn commit(&mut self, model: &Model<State>, overlay: &Overlay) -> Result<(), StoreError> {
+        let writes = Writes::of(&model.read(), overlay);
+        let mut tries = 0;
+        loop {
+            let committed = self.store.commit(&writes).await;
+            let Err(error) = committed else {
+                return Ok(());
+            };
+            tries += 1;
+            if !self.store.lost() || tries >= TRIES {
+                return Err(error);
+            }
+            let found = self.reach().await;
+            match found.map_err(|_| unsure(&error))? {
+                // It did not take place: once more.
+                Found::AsLeft => {}
+                Found::Done => {
+                    self.stale = false;
+                    return Ok(());
+                }
+                _ => return Err(error),
+            }
+        }
     }
 
     fn merge(state: &mut State, overlay: Overlay) {
@@ -123,18 +187,67 @@ impl commit::Ledger for Ledger {
         }
     }
 
-    fn failed(&mut self, error: &rusqlite::Error, commands: usize) {
+    fn failed(&mut self, error: &StoreError, commands: usize) {
         let fields = Fields::new().and("commands", commands);
         self.logger.error("failed-to-commit", error, fields);
     }
 
-    fn refusal(why: NotDone<'_, rusqlite::Error>) -> Error {
+    fn refusal(why: NotDone<'_, StoreError>) -> Error {
         let text = match why {
             NotDone::Stopping => "the BBS is shutting down".to_owned(),
             NotDone::Late => "the change was not stored in time".to_owned(),
             NotDone::Failed(error) => format!("the change was not stored: {error}"),
         };
         with_text(Type::UnknownError, text)
+    }
+}
+
+impl Ledger {
+    /// Connects again.
+    async fn reach(&mut self) -> Result<Found, StoreError> {
+        let found = self.recovery.reach(&mut self.store).await;
+        match &found {
+            Ok(Found::AsLeft) => {}
+            // Its callers were told that it may not be stored.
+            Ok(Found::Done) => self.stale = true,
+            Ok(Found::Behind) => {
+                let cause = "transactions that were confirmed are not there any more";
+                self.logger.error("database-behind", &cause, Fields::new());
+                self.stale = true;
+            }
+            Ok(Found::First | Found::Others) => {
+                self.stale = true;
+                self.displaced.notify_one();
+            }
+            Err(StoreError::Locked { .. }) => self.displaced.notify_one(),
+            Err(_) => {}
+        }
+        found
+    }
+
+    /// Takes what the database has for what is.
+    async fn load_again(&mut self, model: &Model<State>) -> Result<(), StoreError> {
+        let loaded = self.store.load(&mut self.names).await;
+        let (state, next) = loaded.inspect_err(|error| {
+            self.logger
+                .error("loading-again-failed", error, Fields::new());
+        })?;
+        self.next = next;
+        model.change(|known| *known = state);
+        self.stale = false;
+        self.touches.add(Touched::all());
+        // What happened meanwhile nobody can tell them: they have to list again.
+        self.hub.cut_off();
+        self.logger.info("loaded-again", Fields::new());
+        Ok(())
+    }
+}
+
+/// The connection broke while a transaction was under way.
+fn unsure(error: &StoreError) -> StoreError {
+    StoreError::Database {
+        doing: "hear from",
+        cause: format!("{error}; it may have been stored all the same"),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! From the inside out: [`model`] holds the rules as pure functions; `state` holds
 //! all records in memory, encoded; `apply` turns a call into changes of the state;
-//! `ledger` is what the one thread that makes changes does, durable through `store`;
+//! `ledger` is what the one thread that makes changes does, durable through `store`, to which
+//! `opening` and `recovery` lead;
 //! `events` and `outbound` tell others; `service` speaks HTTP.
 
 mod apply;
@@ -14,8 +15,10 @@ mod ledger;
 pub mod locket;
 mod metrics;
 pub mod model;
+mod opening;
 mod outbound;
 mod presence;
+mod recovery;
 mod service;
 #[cfg(test)]
 mod simulation;
@@ -24,15 +27,15 @@ mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use commit::StoreError;
+pub use commit::postgres::{AddressError, PostgresSettings};
 use commit::{StartError, Started};
 pub use config::{Config, Limits};
 use net::tls::{self, TlsError};
 use net::{Client, ClientOptions, Shutdown};
 use telemetry::{Fields, Logger};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::descriptors;
@@ -44,9 +47,9 @@ use locket::Locket;
 use metrics::Metrics;
 use outbound::{Means, Outbound, Reps};
 use presence::Presences;
+use recovery::Recovery;
 use service::Service;
-use state::Names;
-use store::Store;
+use state::{Names, NextIds};
 
 /// Why a BBS cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,11 @@ pub enum Error {
     /// A thread cannot be started.
     #[error("start a thread: {0}")]
     Thread(std::io::Error),
+    /// Another BBS holds the database now.
+    #[error(
+        "another BBS took the database over while this one could not reach it; start this one again, with --standby to wait for the other's end"
+    )]
+    Displaced,
     /// The writer ended by itself.
     #[error("the writer ended unexpectedly; the log says why")]
     Writer,
@@ -147,24 +155,23 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     if let Some(auctioneer) = &config.auctioneer_url {
         client.check(auctioneer).map_err(Error::Auctioneer)?;
     }
-    let store = open(&config, &logger).await?;
-    let mut names = Names::default();
-    let (state, next) = store.load(&mut names)?;
-    let presences = Presences::of(store.presences()?, std::time::Instant::now());
-    let presences = Arc::new(presences);
-    let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
-    let address = listener.local_addr().map_err(Error::Listen)?;
-
+    let store = opening::open(&config, &logger).await?;
+    let presences = Arc::new(Presences::default());
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
     let outbound = Outbound::new(&metrics, &logger);
     let touches = Arc::new(Touches::all());
     let passes = Arc::new(Passes::default());
+    let displaced = Arc::new(Notify::new());
+    let remote = config.postgres.is_some();
     let ledger = Ledger {
         store,
-        names,
-        next,
+        recovery: Recovery::new(limits.database_within, logger.session("writer")),
+        stale: false,
+        displaced: Arc::clone(&displaced),
+        names: Names::default(),
+        next: NextIds::default(),
         hub: Arc::clone(&hub),
         changes,
         outbound: Arc::clone(&outbound),
@@ -173,17 +180,13 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         logger: logger.session("writer"),
         desire_task: logger.session("request").session("desire-task"),
     };
-    // SQLite awaits nothing.
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(Error::Thread)?;
-    let open = || async { Ok::<_, std::convert::Infallible>((ledger, state)) };
     let Started {
         requests: commands,
         view: state,
-        ended: writer_ended,
-    } = commit::start("bbs-writer", runtime, ledger::LIMITS, open)
-        .await
-        .map_err(|StartError::Thread(error)| Error::Thread(error))?;
+        ended,
+    } = start_writer(ledger, &config, Arc::clone(&presences)).await?;
+    let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
+    let address = listener.local_addr().map_err(Error::Listen)?;
     let reps = Arc::new(Reps {
         client: client.clone(),
         presences: Arc::clone(&presences),
@@ -219,10 +222,14 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         touches: Arc::clone(&touches),
         passes: Arc::clone(&passes),
         interval: limits.converge_interval,
+        cells_within: limits.cells_within,
         empty_is_lost: config.empty_cells_are_lost,
         ages: limits.ages(),
         logger: logger.session("converge"),
     })));
+    if remote {
+        loops.spawn(net::boxed(ledger::look_after(commands.clone())));
+    }
     let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
     let service = Arc::new(Service::new(
         limits,
@@ -241,6 +248,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()
     };
+    let writer = Writer { ended, displaced };
     let (ask_stop, asked) = net::shutdown();
     let mut locket_address = None;
     if let Some(listen) = config.locket_listen {
@@ -260,13 +268,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     logger.info("started", Fields::new().and("address", address.to_string()));
     let handle = commands.clone();
     let serving = tokio::spawn(net::boxed(serve(
-        server,
-        asked,
-        hub,
-        commands,
-        writer_ended,
-        loops,
-        logger,
+        server, asked, hub, commands, writer, loops, logger,
     )));
     Ok(Running {
         address,
@@ -277,29 +279,51 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     })
 }
 
-/// Time between two attempts to open a database that another BBS uses.
-const STANDBY_LOOK: Duration = Duration::from_millis(250);
+/// Starts the writer once it holds the database and all that is stored is loaded.
+async fn start_writer(
+    mut ledger: Ledger,
+    config: &Config,
+    presences: Arc<Presences>,
+) -> Result<Started<Ledger>, Error> {
+    let remote = config.postgres.is_some();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    if remote {
+        // SQLite awaits nothing.
+        runtime.enable_all();
+    }
+    let runtime = runtime.build().map_err(Error::Thread)?;
+    let bounds = match remote {
+        true => ledger::REMOTE_LIMITS,
+        false => ledger::LIMITS,
+    };
+    let standby = config.standby;
+    let open = move || async move {
+        opening::hold(&mut ledger.store, standby, &ledger.logger).await?;
+        let (state, next) = ledger.store.load(&mut ledger.names).await?;
+        ledger.next = next;
+        let kept = ledger.store.presences().await?;
+        presences.restore(kept, std::time::Instant::now());
+        Ok((ledger, state))
+    };
+    let started = commit::start("bbs-writer", runtime, bounds, open).await;
+    started.map_err(|error| match error {
+        StartError::Thread(error) => Error::Thread(error),
+        StartError::Open(error) => Error::Store(error),
+    })
+}
 
-/// Opens the database; one that stands by waits for it. Its lock is the file's, which the kernel
-/// takes from a process that dies.
-async fn open(config: &Config, logger: &Logger) -> Result<Store, StoreError> {
-    let logger = logger.session("lock");
-    let mut told = false;
-    loop {
-        match Store::open(&config.data_dir) {
-            Err(StoreError::Locked { database, .. }) if config.standby => {
-                if !told {
-                    logger.info("waiting", Fields::new().and("database", database));
-                    told = true;
-                }
-                tokio::time::sleep(STANDBY_LOOK).await;
-            }
-            opened => {
-                if opened.is_ok() && told {
-                    logger.info("acquired", Fields::new());
-                }
-                return opened;
-            }
+/// What is heard of the writer.
+struct Writer {
+    ended: oneshot::Receiver<()>,
+    displaced: Arc<Notify>,
+}
+
+impl Writer {
+    /// Waits until it can write no more.
+    async fn gone(&mut self) -> Error {
+        tokio::select! {
+            _ = &mut self.ended => Error::Writer,
+            () = self.displaced.notified() => Error::Displaced,
         }
     }
 }
@@ -311,23 +335,26 @@ async fn serve(
     mut asked: Shutdown,
     hub: Arc<Hub>,
     commands: Commands,
-    mut writer_ended: oneshot::Receiver<()>,
+    mut writer: Writer,
     mut loops: tokio::task::JoinSet<()>,
     logger: Logger,
 ) -> Result<(), Error> {
     let server = tokio::spawn(net::boxed(server));
     tokio::select! {
         () = asked.asked() => {}
-        _ = &mut writer_ended => {
+        error = writer.gone() => {
             server.abort();
-            return Err(Error::Writer);
+            hub.close();
+            loops.shutdown().await;
+            commands.stop().await;
+            return Err(error);
         }
     }
     hub.close();
     let _ = server.await;
     loops.shutdown().await;
     commands.stop().await;
-    let _ = writer_ended.await;
+    let _ = writer.ended.await;
     logger.info("exited", Fields::new());
     Ok(())
 }

@@ -156,13 +156,18 @@ where
     let (queue, jobs) = mpsc::channel(limits.queue);
     let counters = Arc::new(Counters::default());
     let counted = Arc::clone(&counters);
-    let (opened, opening) = oneshot::channel();
+    let (mut opened, opening) = oneshot::channel();
     let (alive, ended) = oneshot::channel::<()>();
     let thread = move || {
         runtime.block_on(async move {
             let _alive = alive;
-            let (ledger, state) = match open().await {
-                Ok(opened) => opened,
+            let ready = tokio::select! {
+                ready = open() => ready,
+                // Nobody waits for it any more.
+                () = opened.closed() => return,
+            };
+            let (ledger, state) = match ready {
+                Ok(ready) => ready,
                 Err(error) => return drop(opened.send(Err(error))),
             };
             let model = Model::new(state);

@@ -7,12 +7,10 @@
 mod postgres;
 mod sqlite;
 
-use commit::{Sqlite, StoreError};
+use commit::{Postgres, Sqlite, StoreError};
 
 use super::settings::Database;
 use super::state::{State, Writes};
-
-use postgres::Postgres;
 
 /// What uses these databases, for errors.
 const OWNER: &str = "routing API";
@@ -32,7 +30,7 @@ impl Store {
         match database {
             Database::Sqlite(path) => sqlite::open(path).map(Self::Sqlite),
             Database::Postgres(settings) => {
-                let store = Postgres::new(settings)?;
+                let store = postgres::open(settings)?;
                 Ok(Self::Postgres(Box::new(store)))
             }
         }
@@ -42,7 +40,7 @@ impl Store {
     pub(crate) async fn load(&mut self) -> Result<State, StoreError> {
         match self {
             Self::Sqlite(store) => sqlite::load(store),
-            Self::Postgres(store) => store.load().await,
+            Self::Postgres(store) => postgres::load(store).await,
         }
     }
 
@@ -51,7 +49,7 @@ impl Store {
     pub(crate) async fn commit(&mut self, writes: &Writes) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(store) => sqlite::write(store, writes),
-            Self::Postgres(store) => store.commit(writes).await,
+            Self::Postgres(store) => postgres::commit(store, writes).await,
         }
     }
 

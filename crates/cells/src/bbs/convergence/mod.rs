@@ -13,7 +13,7 @@ mod tracker;
 
 pub(crate) use metrics::Passes;
 pub(crate) use rounds::{Convergence, Touches, converge};
-pub(crate) use tracker::{Touched, Tracker};
+pub(crate) use tracker::{Touched, Tracker, keys_on};
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,6 +40,9 @@ pub(crate) enum Key {
 pub(crate) struct Cells {
     present: HashSet<String>,
     empty_is_lost: bool,
+    /// Those of which it is known that they were there and are not any more; `None`: that holds
+    /// for all that are not present.
+    lost: Option<HashSet<String>>,
 }
 
 impl Cells {
@@ -48,6 +51,16 @@ impl Cells {
         Self {
             present,
             empty_is_lost,
+            lost: None,
+        }
+    }
+
+    /// These cells soon after a start, when others may not have come back yet: only those `lost`
+    /// are.
+    pub(crate) fn losing(self, lost: HashSet<String>) -> Self {
+        Self {
+            lost: Some(lost),
+            ..self
         }
     }
 
@@ -55,10 +68,17 @@ impl Cells {
         self.present.len()
     }
 
+    /// Whether a cell does not hold its presence.
+    pub(crate) fn is_absent(&self, cell: &str) -> bool {
+        !self.present.contains(cell)
+    }
+
     pub(crate) fn status(&self, cell: &str) -> Cell {
         if self.present.contains(cell) {
             Cell::Present
-        } else if self.present.is_empty() && !self.empty_is_lost {
+        } else if self.present.is_empty() && !self.empty_is_lost
+            || self.lost.as_ref().is_some_and(|lost| !lost.contains(cell))
+        {
             Cell::Unknown
         } else {
             Cell::Lost

@@ -1,5 +1,6 @@
 //! The passes: every so often, and at once when a cell is lost.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use telemetry::{Fields, Logger};
 use tokio::sync::Notify;
 
 use super::metrics::{Pass, Passes, name};
-use super::{Cells, Circumstances, Judge, Key, Touched, Tracker};
+use super::{Cells, Circumstances, Judge, Key, Touched, Tracker, keys_on};
 use crate::bbs::apply::{Command, Converge, Reply};
 use crate::bbs::ledger::{Commands, now_ns};
 use crate::bbs::model::convergence::{Action, Ages};
@@ -19,10 +20,14 @@ use crate::bbs::state::State;
 
 /// Records judged in one go, while the writer waits, and changed in one command.
 const CHUNK: usize = 256;
+/// Most cells whose loss is told one by one; of further ones the first whole pass finds out.
+const LOST: usize = 65_536;
 
 /// What the writer has changed since the last pass.
 pub(crate) struct Touches {
     touched: Mutex<Touched>,
+    /// Cells that were lost, by name.
+    lost: Mutex<HashSet<String>>,
     bell: Notify,
 }
 
@@ -31,6 +36,7 @@ impl Touches {
     pub(crate) fn all() -> Self {
         Self {
             touched: Mutex::new(Touched::all()),
+            lost: Mutex::default(),
             bell: Notify::new(),
         }
     }
@@ -39,9 +45,21 @@ impl Touches {
         self.lock().add(touched);
     }
 
-    /// Has the next pass begin at once.
-    pub(crate) fn ring(&self) {
+    /// These cells are gone: has the next pass begin at once.
+    pub(crate) fn ring(&self, gone: impl IntoIterator<Item = String>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for cell in gone {
+            if lost.len() < LOST {
+                lost.insert(cell);
+            }
+        }
+        drop(lost);
         self.bell.notify_one();
+    }
+
+    fn take_lost(&self) -> HashSet<String> {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *lost)
     }
 
     fn take(&self) -> Touched {
@@ -63,17 +81,24 @@ pub(crate) struct Convergence {
     pub(crate) passes: Arc<Passes>,
     /// Longest time between two passes.
     pub(crate) interval: Duration,
+    /// Time for the cells of before a start to come back.
+    pub(crate) cells_within: Duration,
     /// See [`Cells::new`].
     pub(crate) empty_is_lost: bool,
     pub(crate) ages: Ages,
     pub(crate) logger: Logger,
 }
 
-/// Converges for as long as it is awaited. The first pass comes after one interval: until then
-/// those that were present before a start may come back.
+/// Converges for as long as it is awaited. The first whole pass comes after one interval: until
+/// then those that were present before a start may come back. A cell whose loss is seen before
+/// that has its own pass.
 pub(crate) async fn converge(convergence: Convergence) {
     let mut tracker = Tracker::default();
-    tokio::time::sleep(convergence.interval).await;
+    let first = tokio::time::sleep(convergence.interval);
+    tokio::select! {
+        () = first => {}
+        () = convergence.see_losses(&mut tracker) => {}
+    }
     loop {
         convergence.pass(&mut tracker).await;
         tokio::select! {
@@ -84,11 +109,40 @@ pub(crate) async fn converge(convergence: Convergence) {
 }
 
 impl Convergence {
+    /// Before the first whole pass: looks at what is on cells that were lost since the start,
+    /// and at nothing else. What it calls for is placed, which waits for the cells of before.
+    /// Never ends.
+    async fn see_losses(&self, tracker: &mut Tracker) {
+        tokio::time::sleep(self.cells_within).await;
+        let mut lost = HashSet::new();
+        loop {
+            self.touches.bell.notified().await;
+            lost.extend(self.touches.take_lost());
+            let start = Instant::now();
+            let cells = self.cells(start);
+            lost.retain(|cell| cells.is_absent(cell));
+            let cells = Arc::new(cells.losing(lost.clone()));
+            let keys: BTreeSet<Key> = {
+                let state = self.state.read();
+                lost.iter().flat_map(|cell| keys_on(&state, cell)).collect()
+            };
+            let keys: Vec<Key> = keys.into_iter().collect();
+            self.act(tracker, &keys, &cells, Pass::default(), start)
+                .await;
+        }
+    }
+
+    fn cells(&self, now: Instant) -> Cells {
+        let present = self.presences.cells(now);
+        let present = present.iter().map(|cell| cell.cell_id.clone()).collect();
+        Cells::new(present, self.empty_is_lost)
+    }
+
     async fn pass(&self, tracker: &mut Tracker) {
         let start = Instant::now();
-        let present = self.presences.cells(start);
-        let present = present.iter().map(|cell| cell.cell_id.clone()).collect();
-        let cells = Arc::new(Cells::new(present, self.empty_is_lost));
+        let cells = Arc::new(self.cells(start));
+        // They are not present.
+        self.touches.take_lost();
         let touched = self.touches.take();
         let (keys, stale_domain) = {
             let state = self.state.read();
@@ -96,24 +150,34 @@ impl Convergence {
             let stale = state.domains.values().any(|expires| *expires <= now);
             (tracker.candidates(&state, touched, &cells, now), stale)
         };
-        let mut pass = Pass {
-            judged: keys.len(),
-            cells: cells.len(),
-            ..Pass::default()
-        };
+        let mut pass = Pass::default();
         if stale_domain {
             self.run(Command::PruneDomains, &mut pass).await;
         }
+        self.act(tracker, &keys, &cells, pass, start).await;
+    }
+
+    /// Judges records, and does what is called for.
+    async fn act(
+        &self,
+        tracker: &mut Tracker,
+        keys: &[Key],
+        cells: &Arc<Cells>,
+        mut pass: Pass,
+        start: Instant,
+    ) {
+        pass.judged = keys.len();
+        pass.cells = cells.len();
         let mut acting = Vec::new();
         for keys in keys.chunks(CHUNK) {
-            self.judge(tracker, keys, &cells, &mut acting);
+            self.judge(tracker, keys, cells, &mut acting);
             // Others have their turn at the state, and at this thread.
             tokio::task::yield_now().await;
         }
         for keys in acting.chunks(CHUNK) {
             let request = Converge {
                 keys: keys.to_vec(),
-                cells: Arc::clone(&cells),
+                cells: Arc::clone(cells),
                 ages: self.ages,
             };
             self.run(Command::Converge(Box::new(request)), &mut pass)

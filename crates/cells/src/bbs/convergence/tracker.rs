@@ -69,6 +69,18 @@ struct Watch {
     domain: Option<Arc<str>>,
 }
 
+/// Records on a cell.
+pub(crate) fn keys_on<'a>(state: &'a State, cell: &str) -> impl Iterator<Item = Key> + 'a {
+    let on = state.on_cell(cell).into_iter();
+    on.flat_map(|on| {
+        let tasks = on.tasks.iter();
+        let rows = on.rows.iter();
+        tasks
+            .map(|guid| Key::Task(Arc::clone(guid)))
+            .chain(rows.map(|(guid, (number, _))| Key::Index(Arc::clone(guid), *number)))
+    })
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
@@ -114,11 +126,7 @@ impl Tracker {
             .iter()
             .filter(|(cell, is)| self.cells.get(*cell) != Some(is))
         {
-            if let Some(on) = state.on_cell(cell) {
-                keys.extend(on.tasks.iter().map(|guid| Key::Task(Arc::clone(guid))));
-                let rows = on.rows.iter();
-                keys.extend(rows.map(|(guid, (number, _))| Key::Index(Arc::clone(guid), *number)));
-            }
+            keys.extend(keys_on(state, cell));
         }
         self.cells = now;
     }

@@ -151,6 +151,11 @@ impl Hub {
         self.close();
     }
 
+    /// Disconnects every subscriber.
+    pub(crate) fn cut_off(&self) {
+        self.topics.iter().for_each(|topic| topic.cut_off());
+    }
+
     /// Ends every stream.
     pub(crate) fn close(&self) {
         self.topics.iter().for_each(|topic| topic.close());

@@ -18,6 +18,7 @@ use crate::bbs::ledger::{self, Ledger};
 use crate::bbs::metrics::Metrics;
 use crate::bbs::outbound::Outbound;
 use crate::bbs::presence::Presences;
+use crate::bbs::recovery::Recovery;
 use crate::bbs::state::{Names, NextIds, State};
 use crate::bbs::store::Store;
 use crate::bbs::{Error, Limits};
@@ -81,12 +82,11 @@ async fn start_unboxed(
     mut shutdown: Shutdown,
 ) -> Result<Running, Error> {
     let store = Store::open(&config.data_dir)?;
-    let presences = store.presences()?;
-    let presences = Arc::new(Presences::of(presences, std::time::Instant::now()));
+    let presences = Arc::new(Presences::default());
+    let limits = Limits::default();
+    let (commands, ended) = write(store, Arc::clone(&presences), &limits, &logger).await?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
-    let limits = Limits::default();
-    let (commands, ended) = write(store, &limits, &logger).await?;
     let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
     let server_limits = net::Limits {
         connections: descriptors::connections(limits.connections, &logger),
@@ -114,17 +114,21 @@ async fn start_unboxed(
 type Writer = (ledger::Commands, tokio::sync::oneshot::Receiver<()>);
 
 /// Starts the writer of a BBS, of whose records only presences are used.
-async fn write(store: Store, limits: &Limits, logger: &Logger) -> Result<Writer, Error> {
+async fn write(
+    store: Store,
+    presences: Arc<Presences>,
+    limits: &Limits,
+    logger: &Logger,
+) -> Result<Writer, Error> {
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let ledger = Ledger {
         store,
+        recovery: Recovery::new(limits.database_within, logger.clone()),
+        stale: false,
+        displaced: Arc::default(),
         names: Names::default(),
-        next: NextIds {
-            task: 1,
-            desired: 1,
-            actual: 1,
-        },
+        next: NextIds::default(),
         changes: hub.start().map_err(Error::Thread)?,
         hub,
         outbound: Outbound::new(&metrics, logger),
@@ -136,11 +140,18 @@ async fn write(store: Store, limits: &Limits, logger: &Logger) -> Result<Writer,
     // SQLite awaits nothing.
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(Error::Thread)?;
-    let open = || async { Ok::<_, std::convert::Infallible>((ledger, State::default())) };
+    let open = move || async move {
+        let kept = ledger.store.presences().await?;
+        presences.restore(kept, std::time::Instant::now());
+        Ok((ledger, State::default()))
+    };
     let Started {
         requests, ended, ..
     } = commit::start("locket-writer", runtime, ledger::LIMITS, open)
         .await
-        .map_err(|StartError::Thread(error)| Error::Thread(error))?;
+        .map_err(|error| match error {
+            StartError::Thread(error) => Error::Thread(error),
+            StartError::Open(error) => Error::Store(error),
+        })?;
     Ok((requests, ended))
 }

@@ -83,8 +83,17 @@ struct Table {
 }
 
 impl Presences {
-    /// Those of the disk; each has its whole time to live from now on.
+    /// Those of the disk, as [`Presences::restore`] has them.
+    #[cfg(test)]
     pub(crate) fn of(kept: Vec<Kept>, now: Instant) -> Self {
+        let presences = Self::default();
+        presences.restore(kept, now);
+        presences
+    }
+
+    /// Those of the disk in place of all that are known; each has its whole time to live from
+    /// now on.
+    pub(crate) fn restore(&self, kept: Vec<Kept>, now: Instant) {
         let mut table = Table::default();
         for Kept { id, resource, ttl } in kept {
             table.last_id = table.last_id.max(id);
@@ -101,7 +110,7 @@ impl Presences {
             };
             table.entries.insert(entry.resource.key.clone(), entry);
         }
-        Self(Mutex::new(table))
+        *self.lock_table() = table;
     }
 
     fn lock_table(&self) -> MutexGuard<'_, Table> {

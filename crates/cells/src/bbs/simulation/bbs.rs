@@ -1,5 +1,6 @@
 //! The BBS around its core: what goes out, and when.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use diego::auction::Lrp;
@@ -50,6 +51,8 @@ pub(crate) struct Bbs {
     /// Its passes act on what they find.
     pub(crate) converges: bool,
     life: u64,
+    /// Cells that were lost since the start; `None` once there was a whole pass.
+    lost: Option<HashSet<String>>,
 }
 
 impl Bbs {
@@ -61,6 +64,7 @@ impl Bbs {
             up: false,
             converges: true,
             life: 0,
+            lost: None,
         }
     }
 
@@ -179,6 +183,7 @@ impl World {
     pub(crate) fn boot_bbs(&mut self) {
         self.bbs.up = true;
         self.bbs.core.restart(self.now);
+        self.bbs.lost = Some(HashSet::new());
         let life = self.bbs.life;
         self.after(30 * SECOND, Happens::Bbs(Event::Pass(life)));
         self.after(30 * SECOND, Happens::Bbs(Event::StopAgain(life)));
@@ -193,6 +198,7 @@ impl World {
     pub(crate) fn happen_bbs(&mut self, event: Event) {
         match event {
             Event::Pass(life) if self.is_alive(life) => {
+                self.bbs.lost = None;
                 self.pass(life);
                 self.after(30 * SECOND, Happens::Bbs(Event::Pass(life)));
             }
@@ -201,8 +207,9 @@ impl World {
                 self.go_out(work);
             }
             Event::Sweep(life) if self.is_alive(life) => {
-                if self.bbs.core.sweep(self.now) {
-                    self.pass(life);
+                let gone = self.bbs.core.sweep(self.now);
+                if !gone.is_empty() {
+                    self.lose(life, gone);
                 }
                 self.after(SECOND, Happens::Bbs(Event::Sweep(life)));
             }
@@ -238,11 +245,31 @@ impl World {
         }
     }
 
-    /// A pass, whose commands come to the writer a little later and among others.
+    /// Cells were lost: a pass, before the first whole one over what was on them alone. In the
+    /// simulation all have the time to live that is waited for after a start.
+    fn lose(&mut self, life: u64, gone: Vec<String>) {
+        let Some(mut lost) = self.bbs.lost.take() else {
+            return self.pass(life);
+        };
+        lost.extend(gone);
+        let cells = self.bbs.core.cells(self.now);
+        lost.retain(|cell| cells.is_absent(cell));
+        let cells = cells.losing(lost.clone());
+        let keys = self.bbs.core.losses(&lost, &cells, self.now);
+        self.bbs.lost = Some(lost);
+        self.act(life, keys, cells);
+    }
+
+    /// A whole pass.
     fn pass(&mut self, life: u64) {
         let cells = self.bbs.core.cells(self.now);
         let _ = self.command(Command::PruneDomains);
-        let mut keys = self.bbs.core.pass(&cells, self.now);
+        let keys = self.bbs.core.pass(&cells, self.now);
+        self.act(life, keys, cells);
+    }
+
+    /// The commands of a pass come to the writer a little later and among others.
+    fn act(&mut self, life: u64, mut keys: Vec<Key>, cells: Cells) {
         if !self.bbs.converges {
             keys.clear();
         }

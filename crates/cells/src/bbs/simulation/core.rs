@@ -1,5 +1,6 @@
 //! The BBS's core without its disk and sockets: what was applied is durable.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,9 @@ use diego::models::Error;
 use diego::models::actual_lrp::Presence;
 
 use crate::bbs::apply::{Command, Converge, Reply, Transaction, Watched, Work};
-use crate::bbs::convergence::{Cells, Circumstances, Judge, Key, Touched, Tracker, all_keys};
+use crate::bbs::convergence::{
+    Cells, Circumstances, Judge, Key, Touched, Tracker, all_keys, keys_on,
+};
 use crate::bbs::model::Context;
 use crate::bbs::model::convergence::{Action, Ages};
 use crate::bbs::model::slot::{Phase, Row, Slot};
@@ -45,15 +48,10 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new() -> Self {
-        let next = NextIds {
-            task: 1,
-            desired: 1,
-            actual: 1,
-        };
         Self {
             state: State::default(),
             names: Names::default(),
-            next,
+            next: NextIds::default(),
             tracker: Tracker::default(),
             touched: Touched::all(),
             guids: 0,
@@ -190,12 +188,12 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets presences that have expired; were there any?
-    pub(crate) fn sweep(&mut self, now: i64) -> bool {
+    /// Forgets presences that have expired; whose?
+    pub(crate) fn sweep(&mut self, now: i64) -> Vec<String> {
         let gone = self.presences.sweep(self.instant(now));
         self.kept
             .retain(|kept| !gone.iter().any(|gone| gone.id == kept.id));
-        !gone.is_empty()
+        gone.into_iter().map(|kept| kept.resource.key).collect()
     }
 
     pub(crate) fn cells(&self, now: i64) -> Cells {
@@ -229,6 +227,25 @@ impl Core {
             "an incremental pass and a full one"
         );
         found.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// What there is to do about records on cells that were lost since the start: what a pass does
+    /// before the first whole one.
+    pub(crate) fn losses(&mut self, lost: &HashSet<String>, cells: &Cells, now: i64) -> Vec<Key> {
+        let keys: BTreeSet<Key> = lost
+            .iter()
+            .flat_map(|cell| keys_on(&self.state, cell))
+            .collect();
+        let by = Circumstances {
+            cells,
+            ages: &AGES,
+            now,
+        };
+        let mut judge = Judge::default();
+        let mut keys: Vec<Key> = keys.into_iter().collect();
+        let (tracker, state) = (&mut self.tracker, &self.state);
+        keys.retain(|key| !tracker.judge(&mut judge, state, key, by).is_empty());
+        keys
     }
 
     /// What the writer makes of a pass.

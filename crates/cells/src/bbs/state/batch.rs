@@ -24,6 +24,17 @@ pub(crate) struct NextIds {
     pub(crate) actual: i64,
 }
 
+impl Default for NextIds {
+    /// Those of empty tables.
+    fn default() -> Self {
+        Self {
+            task: 1,
+            desired: 1,
+            actual: 1,
+        }
+    }
+}
+
 /// The layers themselves; without them the state is unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {

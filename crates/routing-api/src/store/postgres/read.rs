@@ -1,99 +1,98 @@
 //! From the tables to rows.
 
 use commit::StoreError;
-use tokio_postgres::{Client, Row as SqlRow};
+use commit::postgres::{Postgres, Row as SqlRow};
 
-use super::failed;
 use crate::model::{HttpRoute, ModificationTag, RouterGroup, TcpMapping};
 use crate::state::{Row, State};
 
+type Read<T> = Result<T, Box<dyn std::error::Error>>;
+
 /// Reads everything.
-pub(super) async fn read_all(client: &Client) -> Result<State, StoreError> {
-    let refuse = |error: tokio_postgres::Error| failed("read", &error);
+pub(super) async fn read_all(store: &Postgres) -> Result<State, StoreError> {
     let mut state = State::default();
     let query = "SELECT * FROM tcp_routes";
-    for row in client.query(query, &[]).await.map_err(refuse)? {
-        state.load_tcp(read_tcp(&row)?);
-    }
+    let take = |row: &SqlRow| {
+        state.load_tcp(read_tcp(row)?);
+        Ok(())
+    };
+    store.rows("tcp_routes", query, take).await?;
     let query = "SELECT * FROM routes";
-    for row in client.query(query, &[]).await.map_err(refuse)? {
-        state.load_http(read_http(&row)?);
-    }
+    let take = |row: &SqlRow| {
+        state.load_http(read_http(row)?);
+        Ok(())
+    };
+    store.rows("routes", query, take).await?;
     let query = "SELECT guid, name, type, reservable_ports FROM router_groups";
-    for row in client.query(query, &[]).await.map_err(refuse)? {
-        state.load_group(RouterGroup {
-            guid: row.get(0),
-            name: row.get(1),
-            kind: row.get(2),
-            reservable_ports: row.get(3),
-        });
-    }
+    let take = |row: &SqlRow| {
+        state.load_group(read_group(row)?);
+        Ok(())
+    };
+    store.rows("router_groups", query, take).await?;
     Ok(state)
 }
 
-fn read_tcp(row: &SqlRow) -> Result<Row<TcpMapping>, StoreError> {
-    let table = "tcp_routes";
+fn read_group(row: &SqlRow) -> Read<RouterGroup> {
+    Ok(RouterGroup {
+        guid: row.try_get(0)?,
+        name: row.try_get(1)?,
+        kind: row.try_get(2)?,
+        reservable_ports: row.try_get(3)?,
+    })
+}
+
+fn read_tcp(row: &SqlRow) -> Read<Row<TcpMapping>> {
     Ok(Row {
-        id: row.get("id"),
-        expires: row.get("expires_at"),
+        id: row.try_get("id")?,
+        expires: row.try_get("expires_at")?,
         value: TcpMapping {
-            router_group_guid: row.get("router_group_guid"),
-            port: read_port(row, table, "external_port")?,
-            backend_ip: row.get("host_ip"),
-            backend_port: read_port(row, table, "host_port")?,
-            backend_tls_port: row.get("host_tls_port"),
-            backend_sni_hostname: row.get("sni_hostname"),
-            sni_rewrite_hostname: row.get("sni_rewrite_hostname"),
-            instance_id: row.get("instance_id"),
-            modification_tag: read_tag(row, table)?,
-            ttl: row.get("ttl"),
-            isolation_segment: row.get("isolation_segment"),
-            terminate_frontend_tls: row.get("terminate_frontend_tls"),
-            alpns: row.get("alpns"),
-            enable_backend_mtls: row.get("enable_backend_mtls"),
+            router_group_guid: row.try_get("router_group_guid")?,
+            port: read_port(row, "external_port")?,
+            backend_ip: row.try_get("host_ip")?,
+            backend_port: read_port(row, "host_port")?,
+            backend_tls_port: row.try_get("host_tls_port")?,
+            backend_sni_hostname: row.try_get("sni_hostname")?,
+            sni_rewrite_hostname: row.try_get("sni_rewrite_hostname")?,
+            instance_id: row.try_get("instance_id")?,
+            modification_tag: read_tag(row)?,
+            ttl: row.try_get("ttl")?,
+            isolation_segment: row.try_get("isolation_segment")?,
+            terminate_frontend_tls: row.try_get("terminate_frontend_tls")?,
+            alpns: row.try_get("alpns")?,
+            enable_backend_mtls: row.try_get("enable_backend_mtls")?,
         },
     })
 }
 
-fn read_http(row: &SqlRow) -> Result<Row<HttpRoute>, StoreError> {
-    let table = "routes";
+fn read_http(row: &SqlRow) -> Read<Row<HttpRoute>> {
     Ok(Row {
-        id: row.get("id"),
-        expires: row.get("expires_at"),
+        id: row.try_get("id")?,
+        expires: row.try_get("expires_at")?,
         value: HttpRoute {
-            route: row.get("route"),
-            port: read_port(row, table, "port")?,
-            ip: row.get("ip"),
-            ttl: row.get("ttl"),
-            log_guid: row.get("log_guid"),
-            route_service_url: row.get("route_service_url"),
-            modification_tag: read_tag(row, table)?,
+            route: row.try_get("route")?,
+            port: read_port(row, "port")?,
+            ip: row.try_get("ip")?,
+            ttl: row.try_get("ttl")?,
+            log_guid: row.try_get("log_guid")?,
+            route_service_url: row.try_get("route_service_url")?,
+            modification_tag: read_tag(row)?,
         },
     })
 }
 
-fn read_port(row: &SqlRow, table: &'static str, column: &str) -> Result<u16, StoreError> {
-    let port: i32 = row.get(column);
-    u16::try_from(port).map_err(|_| damaged(table, row.get("id"), column, port))
+fn read_port(row: &SqlRow, column: &str) -> Read<u16> {
+    let port: i32 = row.try_get(column)?;
+    u16::try_from(port).map_err(|_| out_of_bounds(column, port))
 }
 
-fn read_tag(row: &SqlRow, table: &'static str) -> Result<ModificationTag, StoreError> {
+fn read_tag(row: &SqlRow) -> Read<ModificationTag> {
     let column = "modification_index";
-    let index: i64 = row.get(column);
-    let index = u32::try_from(index).map_err(|_| damaged(table, row.get("id"), column, index))?;
-    let guid = row.get("modification_guid");
+    let index: i64 = row.try_get(column)?;
+    let index = u32::try_from(index).map_err(|_| out_of_bounds(column, index))?;
+    let guid = row.try_get("modification_guid")?;
     Ok(ModificationTag { guid, index })
 }
 
-fn damaged(
-    table: &'static str,
-    id: i64,
-    column: &str,
-    found: impl std::fmt::Display,
-) -> StoreError {
-    StoreError::Damaged {
-        table,
-        id,
-        cause: format!("{column} is {found}, which is out of bounds"),
-    }
+fn out_of_bounds(column: &str, found: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+    format!("{column} is {found}, which is out of bounds").into()
 }

@@ -1,13 +1,14 @@
-//! A PostgreSQL server of one test, gone with it.
+//! A PostgreSQL server of one test, gone with it. For this crate's tests, and as a file those of
+//! others.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(dead_code, reason = "each test program uses a part")]
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use routing_api::PostgresSettings;
 use tempfile::TempDir;
 
 /// Runs `postgres` in the foreground on a socket in a folder of its own. The server dies
@@ -75,6 +76,22 @@ impl Cluster {
 
     /// Starts the server of a cluster that was stopped.
     pub(crate) fn resume(&mut self) {
+        for _ in 0..3000 {
+            // One that finds processes of the server before it gives up.
+            let server = self.server.as_mut();
+            if server.is_none_or(|server| server.try_wait().unwrap().is_some()) {
+                self.server = Some(self.spawn());
+            }
+            if self.psql("postgres", "SELECT 1").status.success() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("log"));
+        panic!("PostgreSQL does not start: {log:?}");
+    }
+
+    fn spawn(&self) -> Child {
         let data = self.data();
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         let mut server = self.program("postgres", &["--pdeathsig=INT"]);
@@ -93,15 +110,7 @@ impl Cluster {
                 .args(["-c", "listen_addresses=127.0.0.1", "-c", "ssl=on", "-p"])
                 .arg(port.to_string()),
         };
-        self.server = Some(server.spawn().unwrap());
-        for _ in 0..3000 {
-            if self.psql("postgres", "SELECT 1").status.success() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let log = std::fs::read_to_string(self.folder.path().join("log"));
-        panic!("PostgreSQL does not start: {log:?}");
+        server.spawn().unwrap()
     }
 
     /// Stops the server at once, as a crash would.
@@ -109,16 +118,18 @@ impl Cluster {
         self.signal("QUIT");
     }
 
-    /// A new database, and how to reach it.
-    pub(crate) fn database(&self, name: &str) -> PostgresSettings {
+    /// Kills the server's first process, whose end the others notice.
+    pub(crate) fn kill(&mut self) {
+        self.signal("KILL");
+    }
+
+    /// A new database, and its address.
+    pub(crate) fn database(&self, name: &str) -> String {
         let made = self.psql("postgres", &format!("CREATE DATABASE {name}"));
         assert!(made.status.success(), "{made:?}");
-        let mut config = tokio_postgres::Config::new();
-        config.host_path(self.data()).user("postgres").dbname(name);
-        PostgresSettings {
-            config,
-            authority: None,
-        }
+        let data = self.data();
+        let folder = data.to_str().unwrap().replace('/', "%2F");
+        format!("postgres://postgres@{folder}/{name}")
     }
 
     /// Runs a statement.
@@ -139,7 +150,7 @@ impl Cluster {
     /// A program of PostgreSQL, as a user that may run it.
     fn program(&self, name: &str, options: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
-        if rustix::process::geteuid().is_root() {
+        if is_root() {
             command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
         }
         command.args(options).arg(self.bin.join(name));
@@ -164,9 +175,13 @@ impl Drop for Cluster {
 
 /// Makes a file or folder the server's own.
 fn give_away(path: &Path) {
-    if rustix::process::geteuid().is_root() {
+    if is_root() {
         run(Command::new("chown").arg(USER).arg(path));
     }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 fn newest_bin() -> PathBuf {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use commit::StoreError;
+use crate::StoreError;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,11 +20,11 @@ use wire::tls::{TlsClient, TlsOptions};
 
 /// Makes connections secure; the server's name is always checked.
 #[derive(Clone)]
-pub(crate) struct Tls(Arc<ClientConfig>);
+pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
     /// Trusts the certificates in a file, or without one the authorities of the public web.
-    pub(crate) fn new(authority: Option<&Path>) -> Result<Self, StoreError> {
+    pub(super) fn new(authority: Option<&Path>) -> Result<Self, StoreError> {
         let refuse = |cause: String| StoreError::Database {
             doing: "set up TLS to",
             cause,
@@ -62,7 +62,7 @@ where
 }
 
 /// One connection about to be made secure.
-pub(crate) struct Connect(TlsConnector, ServerName<'static>);
+pub(super) struct Connect(TlsConnector, ServerName<'static>);
 
 impl<S> TlsConnect<S> for Connect
 where
@@ -78,7 +78,7 @@ where
 }
 
 /// A secure connection.
-pub(crate) struct Stream<S = TcpStream>(RustlsStream<S>);
+pub(super) struct Stream<S = TcpStream>(RustlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
     fn channel_binding(&self) -> ChannelBinding {

@@ -1,0 +1,285 @@
+//! Rows in PostgreSQL.
+//!
+//! Names are bytes there: clients may put into them what PostgreSQL refuses in a text, and the
+//! index over them is one of their sums, as they may be longer than an index takes. What one
+//! client sends must not fail the batch of others.
+
+use std::time::Duration;
+
+use commit::StoreError;
+use commit::postgres::{Postgres, PostgresSettings, Row, Schema, Statement};
+
+use super::OWNER;
+use super::load::{Loading, Unreadable, kept};
+use super::writes::{Put, Rows, Writes};
+use crate::bbs::presence::Kept;
+use crate::bbs::state::{Actual, Desired, Task};
+
+/// Rows that are written again and again find room on their page.
+static SCHEMA: Schema = Schema {
+    owner: OWNER,
+    application: "headroom bbs",
+    lock: i64::from_be_bytes(*b"hr-bbs\0\0"),
+    book: "bbs_schema",
+    migrations: &["
+    CREATE TABLE bbs_tasks (id bigint PRIMARY KEY, guid bytea NOT NULL, record bytea NOT NULL)
+        WITH (fillfactor = 70);
+    CREATE TABLE bbs_desired_lrps (id bigint PRIMARY KEY, process_guid bytea NOT NULL,
+        domain bytea NOT NULL, info bytea NOT NULL, rest bytea NOT NULL);
+    CREATE TABLE bbs_actual_lrps (id bigint PRIMARY KEY, process_guid bytea NOT NULL,
+        record bytea NOT NULL) WITH (fillfactor = 70);
+    CREATE TABLE bbs_stops (process_guid bytea NOT NULL, from_index integer NOT NULL);
+    CREATE UNIQUE INDEX bbs_stops_of ON bbs_stops (sha256(process_guid));
+    CREATE TABLE bbs_domains (domain bytea NOT NULL, expires bigint NOT NULL);
+    CREATE UNIQUE INDEX bbs_domains_of ON bbs_domains (sha256(domain));
+    CREATE TABLE bbs_presences (key bytea NOT NULL, id bigint NOT NULL, owner bytea NOT NULL,
+        value bytea NOT NULL, type_code integer NOT NULL, ttl_s bigint NOT NULL);
+    CREATE UNIQUE INDEX bbs_presences_of ON bbs_presences (sha256(key));
+"],
+};
+
+/// Longest wait for a transaction.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Bytes of records in one statement, but for those of a single record; PostgreSQL takes 1 GiB.
+const STATEMENT_BYTES: usize = 32 << 20;
+
+/// A database that is to be connected to.
+pub(super) fn open(settings: &PostgresSettings) -> Result<Postgres, StoreError> {
+    Postgres::new(settings.clone(), &SCHEMA)
+}
+
+/// Reads all records.
+pub(super) async fn load(store: &Postgres, loading: &mut Loading<'_>) -> Result<(), StoreError> {
+    let query = "SELECT id, guid, record FROM bbs_tasks";
+    let take = |row: &Row| loading.task(row.try_get(0)?, &text(row, 1)?, row.try_get(2)?);
+    store.rows("bbs_tasks", query, take).await?;
+    let query = "SELECT id, process_guid, domain, info, rest FROM bbs_desired_lrps";
+    let take = |row: &Row| {
+        let (guid, domain) = (text(row, 1)?, text(row, 2)?);
+        loading.desired(
+            row.try_get(0)?,
+            &guid,
+            &domain,
+            row.try_get(3)?,
+            row.try_get(4)?,
+        )
+    };
+    store.rows("bbs_desired_lrps", query, take).await?;
+    let query = "SELECT id, process_guid, record FROM bbs_actual_lrps";
+    let take = |row: &Row| loading.actual(row.try_get(0)?, &text(row, 1)?, row.try_get(2)?);
+    store.rows("bbs_actual_lrps", query, take).await?;
+    let query = "SELECT from_index::bigint, process_guid FROM bbs_stops";
+    let take = |row: &Row| {
+        let from: i64 = row.try_get(0)?;
+        loading.stop(&text(row, 1)?, i32::try_from(from)?);
+        Ok(())
+    };
+    store.rows("bbs_stops", query, take).await?;
+    let query = "SELECT expires, domain FROM bbs_domains";
+    let take = |row: &Row| {
+        loading.domain(&text(row, 1)?, row.try_get(0)?);
+        Ok(())
+    };
+    store.rows("bbs_domains", query, take).await
+}
+
+fn text(row: &Row, column: usize) -> Result<String, Unreadable> {
+    let bytes: Vec<u8> = row.try_get(column)?;
+    Ok(String::from_utf8(bytes)?)
+}
+
+/// Reads who held which key.
+pub(super) async fn presences(store: &Postgres) -> Result<Vec<Kept>, StoreError> {
+    let mut presences = Vec::new();
+    let query = "SELECT id, key, owner, value, type_code, ttl_s FROM bbs_presences";
+    let take = |row: &Row| {
+        let (key, owner, value) = (text(row, 1)?, text(row, 2)?, text(row, 3)?);
+        let (code, ttl_s) = (row.try_get(4)?, row.try_get(5)?);
+        presences.push(kept(row.try_get(0)?, key, owner, value, code, ttl_s));
+        Ok(())
+    };
+    store.rows("bbs_presences", query, take).await?;
+    Ok(presences)
+}
+
+/// Writes in one transaction.
+pub(super) async fn write(store: &mut Postgres, writes: &Writes<'_>) -> Result<(), StoreError> {
+    store.write(&statements(writes), ANSWER_WITHIN).await
+}
+
+fn statements<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
+    let mut all = Vec::new();
+    numbered(
+        &mut all,
+        &writes.tasks,
+        "DELETE FROM bbs_tasks WHERE id = ANY($1)",
+        |put| put.row.bytes.len(),
+        put_tasks,
+    );
+    numbered(
+        &mut all,
+        &writes.desired,
+        "DELETE FROM bbs_desired_lrps WHERE id = ANY($1)",
+        |put| put.row.info.len() + put.row.rest.len(),
+        put_desired,
+    );
+    numbered(
+        &mut all,
+        &writes.actual,
+        "DELETE FROM bbs_actual_lrps WHERE id = ANY($1)",
+        |put| put.row.bytes.len(),
+        put_actual,
+    );
+    keyed(&mut all, writes);
+    all
+}
+
+fn numbered<'a, T>(
+    all: &mut Vec<Statement<'a>>,
+    rows: &'a Rows<'a, T>,
+    delete: &'static str,
+    bytes: impl Fn(&Put<'a, T>) -> usize,
+    put: impl Fn(&'a [Put<'a, T>]) -> Statement<'a>,
+) {
+    if !rows.gone.is_empty() {
+        all.push(Statement::new(delete, vec![rows.gone.clone().into()]));
+    }
+    let mut left = &rows.put[..];
+    while !left.is_empty() {
+        let mut sum = 0;
+        let fits = left.iter().take_while(|put| {
+            sum += bytes(put);
+            sum <= STATEMENT_BYTES
+        });
+        let (now, later) = left.split_at(fits.count().max(1));
+        all.push(put(now));
+        left = later;
+    }
+}
+
+fn ids<T>(rows: &[Put<'_, T>], id: impl Fn(&T) -> i64) -> Vec<i64> {
+    rows.iter().map(|put| id(put.row)).collect()
+}
+
+fn guids<'a, T>(rows: &[Put<'a, T>]) -> Vec<&'a [u8]> {
+    rows.iter().map(|put| put.guid.as_bytes()).collect()
+}
+
+fn bytes<'a, T>(rows: &[Put<'a, T>], of: impl Fn(&'a T) -> &'a [u8]) -> Vec<&'a [u8]> {
+    rows.iter().map(|put| of(put.row)).collect()
+}
+
+// What is there is found by its number, whatever PostgreSQL believes of the table's size.
+
+fn put_tasks<'a>(rows: &'a [Put<'a, Task>]) -> Statement<'a> {
+    let put = "INSERT INTO bbs_tasks (id, guid, record)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+    let columns = vec![
+        ids(rows, |task| task.id).into(),
+        guids(rows).into(),
+        bytes(rows, |task| &task.bytes).into(),
+    ];
+    Statement::new(put, columns)
+}
+
+fn put_desired<'a>(rows: &'a [Put<'a, Desired>]) -> Statement<'a> {
+    let put = "INSERT INTO bbs_desired_lrps (id, process_guid, domain, info, rest)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[])
+        ON CONFLICT (id) DO UPDATE SET info = excluded.info, rest = excluded.rest";
+    let columns = vec![
+        ids(rows, |desired| desired.id).into(),
+        guids(rows).into(),
+        bytes(rows, |desired| desired.domain.as_bytes()).into(),
+        bytes(rows, |desired| &desired.info).into(),
+        bytes(rows, |desired| &desired.rest).into(),
+    ];
+    Statement::new(put, columns)
+}
+
+fn put_actual<'a>(rows: &'a [Put<'a, Actual>]) -> Statement<'a> {
+    let put = "INSERT INTO bbs_actual_lrps (id, process_guid, record)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+    let columns = vec![
+        ids(rows, |row| row.id).into(),
+        guids(rows).into(),
+        bytes(rows, |row| &row.bytes).into(),
+    ];
+    Statement::new(put, columns)
+}
+
+/// The tables whose rows have names.
+fn keyed<'a>(all: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
+    let (put, gone) = split(&writes.stops);
+    if !put.0.is_empty() {
+        let text = "INSERT INTO bbs_stops (process_guid, from_index)
+            SELECT * FROM unnest($1::bytea[], $2::integer[])
+            ON CONFLICT (sha256(process_guid)) DO UPDATE SET from_index = excluded.from_index";
+        all.push(Statement::new(text, vec![put.0.into(), put.1.into()]));
+    }
+    if !gone.is_empty() {
+        let text = "DELETE FROM bbs_stops USING unnest($1::bytea[]) AS gone (name)
+            WHERE sha256(process_guid) = sha256(gone.name)";
+        all.push(Statement::new(text, vec![gone.into()]));
+    }
+    let (put, gone) = split(&writes.domains);
+    if !put.0.is_empty() {
+        let text = "INSERT INTO bbs_domains (domain, expires)
+            SELECT * FROM unnest($1::bytea[], $2::bigint[])
+            ON CONFLICT (sha256(domain)) DO UPDATE SET expires = excluded.expires";
+        all.push(Statement::new(text, vec![put.0.into(), put.1.into()]));
+    }
+    if !gone.is_empty() {
+        let text = "DELETE FROM bbs_domains USING unnest($1::bytea[]) AS gone (name)
+            WHERE sha256(domain) = sha256(gone.name)";
+        all.push(Statement::new(text, vec![gone.into()]));
+    }
+    if !writes.held.is_empty() {
+        all.push(put_presences(&writes.held));
+    }
+    if !writes.gone.is_empty() {
+        let text = "DELETE FROM bbs_presences
+            USING unnest($1::bytea[], $2::bigint[]) AS gone (name, number)
+            WHERE sha256(key) = sha256(gone.name) AND id <= gone.number";
+        let (keys, ids): (Vec<&[u8]>, Vec<i64>) = writes
+            .gone
+            .iter()
+            .map(|(key, id)| (key.as_bytes(), *id))
+            .unzip();
+        all.push(Statement::new(text, vec![keys.into(), ids.into()]));
+    }
+}
+
+type Split<'a, V> = ((Vec<&'a [u8]>, Vec<V>), Vec<&'a [u8]>);
+
+/// The names with a value, and those without.
+fn split<'a, V: Copy>(changes: &[(&'a str, Option<V>)]) -> Split<'a, V> {
+    let put = changes
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_bytes(), (*value)?)));
+    let gone = changes.iter().filter(|(_, value)| value.is_none());
+    (put.unzip(), gone.map(|(name, _)| name.as_bytes()).collect())
+}
+
+fn put_presences<'a>(held: &[&'a Kept]) -> Statement<'a> {
+    let put = "INSERT INTO bbs_presences (key, id, owner, value, type_code, ttl_s)
+        SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bytea[], $5::integer[],
+            $6::bigint[])
+        ON CONFLICT (sha256(key)) DO UPDATE SET id = excluded.id, owner = excluded.owner,
+            value = excluded.value, type_code = excluded.type_code, ttl_s = excluded.ttl_s";
+    let bytes = |of: fn(&'a Kept) -> &'a str| -> Vec<&'a [u8]> {
+        held.iter().map(|kept| of(kept).as_bytes()).collect()
+    };
+    let number = |of: fn(&Kept) -> i64| -> Vec<i64> { held.iter().map(|kept| of(kept)).collect() };
+    let codes: Vec<i32> = held.iter().map(|kept| kept.resource.type_code).collect();
+    let columns = vec![
+        bytes(|kept| &kept.resource.key).into(),
+        number(|kept| kept.id).into(),
+        bytes(|kept| &kept.resource.owner).into(),
+        bytes(|kept| &kept.resource.value).into(),
+        codes.into(),
+        number(|kept| kept.ttl.as_secs() as i64).into(),
+    ];
+    Statement::new(put, columns)
+}
