@@ -19,6 +19,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("net", 1),
     ("document", 1),
     ("kubernetes", 1),
+    ("fleet", 1),
     ("wire", 1),
     ("nats", 1),
     ("commit", 2),

@@ -81,6 +81,7 @@ fn cell_fleet() -> FleetKind {
             Setting::new("fail.create", Share),
             Setting::new("fail.run", Share),
             Setting::new("heartbeat", Duration),
+            Setting::new("presence_ttl", Duration),
             Setting::new("zones", Count),
         ],
     }

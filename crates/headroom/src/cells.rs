@@ -208,6 +208,7 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         server_tls: files(&args.tls),
         client_tls: files(&args.tls),
         heartbeat: args.heartbeat,
+        presence_ttl: args.presence_ttl,
         bulk_interval: args.polling_interval,
         evacuation_interval: args.evacuation_polling_interval,
         evacuation_timeout: args.evacuation_timeout,

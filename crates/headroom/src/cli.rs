@@ -369,6 +369,9 @@ pub(crate) struct RepArgs {
     /// Time between renewals of a cell's presence, give or take a fifth
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(crate) heartbeat: std::time::Duration,
+    /// How long a cell's presence lives that is not renewed; the BBS counts in whole seconds
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub(crate) presence_ttl: std::time::Duration,
     /// Cells are spread over this many zones
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) zones: u32,

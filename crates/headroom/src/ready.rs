@@ -80,6 +80,7 @@ const FILES: &[(&str, &str)] = &files! {
     "rudder-policies.toml"
     "rudder-reports.toml"
     "rudder-soak.toml"
+    "silent-cells.toml"
     "systems/faults-router.toml"
     "systems/if_there.sh"
     "systems/proxy.py"

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use diego::Bbs;
 use diego::auction::Work;
+use fleet::Silence;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -93,6 +94,8 @@ impl<E: Executor> Handler for CellApi<E> {
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        // Whoever asks a cell that is cut off waits for as long as it likes.
+        self.cell.identity.agent.may_speak().await;
         let (head, body) = request.into_parts();
         let path: Vec<&str> = head.uri.path().split('/').skip(1).collect();
         match (&head.method, path.as_slice()) {
@@ -138,6 +141,8 @@ pub(super) struct AdminApi<E> {
     pub(super) bbs: Bbs,
     pub(super) metrics: Arc<Counters>,
     pub(super) evacuation: Evacuation,
+    /// Which cells are to be silent.
+    pub(super) silence: Silence,
 }
 
 impl<E: Executor> AdminApi<E> {
@@ -152,6 +157,16 @@ impl<E: Executor> AdminApi<E> {
         response
     }
 
+    /// Takes or lifts an order to be silent.
+    async fn order(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let Ok(body) = read_body(body, fleet::LONGEST_BODY, BODY_WITHIN).await else {
+            return status(StatusCode::BAD_REQUEST);
+        };
+        let (status, text) = self.silence.answer(&head.method, head.uri.path(), &body);
+        typed(status, SNIFFED, text.into())
+    }
+
     fn metrics(&self) -> Response<Body> {
         let mut containers = Containers::default();
         for cell in &self.cells {
@@ -162,7 +177,7 @@ impl<E: Executor> AdminApi<E> {
             .iter()
             .filter(|held| *held.borrow() == Hold::Held)
             .count();
-        let cells = (self.cells.len(), held);
+        let cells = [self.cells.len() as u64, held as u64, self.silence.silent()];
         let text = self.metrics.text(cells, containers, self.bbs.counts());
         typed(StatusCode::OK, prometheus::CONTENT_TYPE, text.into())
     }
@@ -174,6 +189,7 @@ impl<E: Executor> Handler for AdminApi<E> {
             (&Method::GET, "/ping") => status(StatusCode::OK),
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::POST, "/evacuate") => self.evacuate(),
+            (_, path) if path.starts_with(fleet::PATH) => self.order(request).await,
             (_, "/ping" | "/metrics" | "/evacuate") => {
                 text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use diego::models::{self, ActualLrp, task};
 use diego::{CallError, path};
+use fleet::Agent;
 use net::Shutdown;
 use rand::RngExt;
 use telemetry::Fields;
@@ -22,6 +23,7 @@ use super::presence::Hold;
 /// that many cells do not make theirs at the same time.
 pub(super) async fn repeat<E: Executor>(
     cell: Arc<Cell<E>>,
+    mut agent: Agent,
     mut held: watch::Receiver<Hold>,
     interval: Duration,
     mut shutdown: Shutdown,
@@ -30,7 +32,12 @@ pub(super) async fn repeat<E: Executor>(
     loop {
         tokio::select! {
             () = sleep(pause) => {}
+            () = agent.recalled() => {}
             () = shutdown.asked() => return,
+        }
+        if agent.is_silent() {
+            pause = interval;
+            continue;
         }
         tokio::select! {
             // The error of a presence that is not kept any more comes with a shutdown.

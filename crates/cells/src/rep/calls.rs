@@ -16,6 +16,7 @@ use super::work::{Work, keys};
 impl<E: Executor> Cell<E> {
     /// Makes `call` for the container of `subject`.
     pub(super) async fn call(&self, subject: &Subject, call: Call) -> Answer {
+        self.identity.agent.may_speak().await;
         match &*subject.work {
             Work::Lrp(lrp) => self.call_for_lrp(subject, lrp, call).await,
             Work::Task(task) => self.call_for_task(subject, task, call).await,

@@ -50,20 +50,25 @@ impl Containers {
 }
 
 impl Metrics {
-    /// The text form. `cells` is the number of all cells and of those that the BBS
-    /// knows.
+    /// The text form. `cells` is the number of all cells, of those that the BBS
+    /// knows, and of those that are to be silent.
     pub(super) fn text(
         &self,
-        cells: (usize, usize),
+        cells: [u64; 3],
         containers: Containers,
         calls: CallCounts,
     ) -> String {
         let mut page = Page::new();
-        page.gauge("rep_cells", "Cells of the process.", cells.0)
+        page.gauge("rep_cells", "Cells of the process.", cells[0])
             .gauge(
                 "rep_cells_registered",
                 "Cells whose presence is held.",
-                cells.1,
+                cells[1],
+            )
+            .gauge(
+                "rep_cells_silent",
+                "Cells that were told to be silent.",
+                cells[2],
             )
             .family(
                 Kind::Gauge,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use diego::auction::{CellState, RootFsProvider};
 use diego::locket::{Resource, TypeCode};
+use fleet::Agent;
 use net::Shutdown;
 use rand::RngExt;
 use serde::Serialize;
@@ -84,6 +85,8 @@ pub(super) struct Presence {
     pub(super) ttl: Duration,
     pub(super) heartbeat: Duration,
     pub(super) jitter: f64,
+    /// May be told to be silent.
+    pub(super) agent: Agent,
     pub(super) metrics: Arc<Metrics>,
     pub(super) logger: Logger,
 }
@@ -99,20 +102,26 @@ pub(super) enum Hold {
     Taken,
 }
 
+/// Why a presence is not renewed that could be.
+const SILENT: &str = "the cell was told to be silent";
 /// Longest pause between attempts while the presence is not held.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Presence {
     /// Takes the presence and renews it until `shutdown`, then releases it. Says in `hold`
     /// whether it is held. One that cannot be renewed is held until it expires.
-    pub(super) async fn keep(self, hold: watch::Sender<Hold>, mut shutdown: Shutdown) {
+    pub(super) async fn keep(mut self, hold: watch::Sender<Hold>, mut shutdown: Shutdown) {
         // The first pause is shorter, so that cells which start together spread out.
         let mut spread = rand::rng().random::<f64>();
         let mut expires = Instant::now();
         loop {
             // Counted from before the call: the BBS counts from when it arrives.
             let asked = Instant::now();
-            let now = match self.locket.lock(self.resource(), self.ttl).await {
+            let renewed = match self.agent.is_silent() {
+                true => Err(Refused::Other(SILENT.to_owned())),
+                false => self.locket.lock(self.resource(), self.ttl).await,
+            };
+            let now = match renewed {
                 Ok(()) => {
                     count(&self.metrics.renewals, 1);
                     expires = asked + self.ttl;
@@ -145,14 +154,19 @@ impl Presence {
                 _ => {}
             }
             let mut pause = self.heartbeat.mul_f64(spread);
-            if now != Hold::Held {
+            // Who is silent cannot find out that it could be held again.
+            if now != Hold::Held && !self.agent.is_silent() {
                 pause = pause.min(RETRY);
             }
             spread = 1.0 + self.jitter * (2.0 * rand::rng().random::<f64>() - 1.0);
             tokio::select! {
                 () = sleep(pause) => {}
+                () = self.agent.recalled() => {}
                 () = shutdown.asked() => break,
             }
+        }
+        if self.agent.is_silent() {
+            return;
         }
         match self.locket.release(self.resource()).await {
             // It never was this rep's.

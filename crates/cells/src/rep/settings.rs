@@ -84,6 +84,15 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
         format!("{heartbeat:?}"),
         !heartbeat.is_zero(),
     )?;
+    // One that is renewed later than that is lost between.
+    let renewed = heartbeat.mul_f64(1.0 + config.heartbeat_jitter.clamp(0.0, 1.0));
+    if config.presence_ttl <= renewed {
+        return Err(Error::Setting {
+            setting: "the life of a presence",
+            found: format!("{:?}", config.presence_ttl),
+            expected: "longer than the longest time between two heartbeats",
+        });
+    }
     let interval = config.bulk_interval;
     positive(
         "the bulk interval",

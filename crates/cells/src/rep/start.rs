@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use diego::Bbs;
 use diego::auction::{CellState, Resources, RootFsProvider};
+use fleet::Silence;
 use net::{Client, ClientOptions, Limits, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::net::TcpListener;
@@ -181,6 +182,7 @@ async fn start_with<E: Executor>(
     };
     // What stops the cells: somebody asks, or all of them have been evacuated.
     let (leave, shutdown) = either(shutdown, &mut running.tasks);
+    let silence = Silence::of(u32::try_from(listeners.len()).unwrap_or(u32::MAX));
     let mut drains = JoinSet::new();
     let mut cells = Vec::new();
     for (number, listener) in listeners.into_iter().enumerate() {
@@ -190,6 +192,7 @@ async fn start_with<E: Executor>(
             address.set_ip(ip);
         }
         let url = format!("{scheme}://{address}");
+        let agent = silence.agent(u32::try_from(number).unwrap_or(u32::MAX));
         let state = empty_state(&config, number, &url);
         let (cell_id, value) = (state.cell_id.clone(), presence::value(&state, &url));
         let logs = Logs::new(&logger, &cell_id);
@@ -205,6 +208,7 @@ async fn start_with<E: Executor>(
             ttl: config.presence_ttl,
             heartbeat: config.heartbeat,
             jitter: config.heartbeat_jitter.clamp(0.0, 1.0),
+            agent: agent.clone(),
             metrics: Arc::clone(&metrics),
             logger: logs.presence.clone(),
         };
@@ -215,6 +219,7 @@ async fn start_with<E: Executor>(
                 Some(ports) => Arc::clone(ports),
                 None => Arc::new(HostPorts::own(config.host_ports.clone())),
             },
+            agent: agent.clone(),
         };
         let (hold, held) = watch::channel(Hold::Missing);
         let cell = Cell::new(
@@ -247,6 +252,7 @@ async fn start_with<E: Executor>(
         tasks.spawn(net::boxed(presence.keep(hold, shutdown.clone())));
         tasks.spawn(net::boxed(bulk::repeat(
             Arc::clone(&cell),
+            agent,
             held.clone(),
             config.bulk_interval,
             shutdown.clone(),
@@ -275,6 +281,7 @@ async fn start_with<E: Executor>(
             bbs,
             metrics,
             evacuation,
+            silence,
         };
         running.tasks.spawn(net::boxed(serve_admin(
             address,

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
+use fleet::Silence;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, Shutdown};
@@ -12,10 +14,15 @@ use tokio::task::JoinHandle;
 
 use super::{Error, Round};
 
+/// Longest wait for the body of a request.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+
 /// What was done so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
     agents: u64,
+    /// Which of them are to be silent: only simulated ones can be.
+    pub(super) silence: Silence,
     /// Agents that have had a policy.
     ready: AtomicU64,
     runs: AtomicU64,
@@ -28,10 +35,27 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn of(agents: u32) -> Self {
+    /// Of one real agent.
+    pub(super) fn of_one() -> Self {
+        Self::new(1, 0)
+    }
+
+    /// Of so many simulated agents.
+    pub(super) fn of_fleet(agents: u32) -> Self {
+        Self::new(agents, agents)
+    }
+
+    fn new(agents: u32, simulated: u32) -> Self {
         Self {
             agents: agents.into(),
-            ..Self::default()
+            silence: Silence::of(simulated),
+            ready: AtomicU64::default(),
+            runs: AtomicU64::default(),
+            calls: AtomicU64::default(),
+            sent: AtomicU64::default(),
+            dropped: AtomicU64::default(),
+            problems: AtomicU64::default(),
+            had_policy: AtomicU64::default(),
         }
     }
 
@@ -72,7 +96,12 @@ impl Counters {
         let mut page = Page::new();
         let ready = self.ready.load(Relaxed);
         page.gauge("compliance_agents", "Agents of this process.", self.agents)
-            .gauge("compliance_agents_ready", "Agents with a policy.", ready);
+            .gauge("compliance_agents_ready", "Agents with a policy.", ready)
+            .gauge(
+                "compliance_agents_silent",
+                "Simulated agents that were told to be silent.",
+                self.silence.silent(),
+            );
         for (name, help, counter) in [
             (
                 "compliance_agent_runs_total",
@@ -118,6 +147,13 @@ impl Handler for Counters {
                 (StatusCode::SERVICE_UNAVAILABLE, told)
             }
             (&Method::GET, "/metrics") => (StatusCode::OK, self.text()),
+            (_, path) if path.starts_with(fleet::PATH) => {
+                let (head, body) = request.into_parts();
+                match net::read_body(body, fleet::LONGEST_BODY, BODY_WITHIN).await {
+                    Ok(body) => self.silence.answer(&head.method, head.uri.path(), &body),
+                    Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
+                }
+            }
             _ => (StatusCode::NOT_FOUND, "expected /ping or /metrics\n".into()),
         };
         let mut response = Response::new(net::full(body));

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet::Agent;
 use jiff::Timestamp;
 use net::Shutdown;
 use stats::SplitMix;
@@ -40,6 +41,8 @@ struct One {
     /// Runs after which it rests.
     most_runs: Option<u64>,
     counters: Arc<Counters>,
+    /// May be told to be silent.
+    agent: Agent,
     computing: Arc<Semaphore>,
     together: Arc<Barrier>,
     logger: Logger,
@@ -76,6 +79,7 @@ pub(super) async fn run(
             runs: 0,
             most_runs: config.runs,
             counters: Arc::clone(&counters),
+            agent: counters.silence.agent(number),
             computing: Arc::clone(&computing),
             together: Arc::clone(&together),
             logger: logger.clone(),
@@ -127,11 +131,23 @@ impl One {
         let first = self.interval.unwrap_or(NO_POLICY);
         let mut wait = first.mul_f64(1.0 + random.uniform());
         while self.most_runs.is_none_or(|most| self.runs < most) || !self.waiting.is_empty() {
-            tokio::time::sleep(wait).await;
-            self.fetch().await;
+            let turn = tokio::time::Instant::now() + wait;
+            while tokio::time::timeout_at(turn, self.agent.recalled())
+                .await
+                .is_ok()
+            {
+                // It speaks again: what was made meanwhile goes out before its turn.
+                self.fetch().await;
+                self.send().await;
+            }
+            if !self.agent.is_silent() {
+                self.fetch().await;
+            }
             let next = self.run().await.unwrap_or(NO_POLICY);
             wait = self.interval.unwrap_or(next);
-            self.send().await;
+            if !self.agent.is_silent() {
+                self.send().await;
+            }
         }
     }
 

@@ -124,7 +124,7 @@ pub async fn once(config: Config) -> Result<Round, Error> {
 /// Its folder cannot be used.
 pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Result<(), Error> {
     config.check()?;
-    let counters = Arc::new(Counters::of(1));
+    let counters = Arc::new(Counters::of_one());
     let admin = Admin::start(config.admin_listen, Arc::clone(&counters), &shutdown).await?;
     let interval = config.interval;
     let mut agent = Agent::open(config)?;
@@ -167,7 +167,7 @@ pub async fn run_fleet(
     shutdown: Shutdown,
 ) -> Result<(), Error> {
     config.agent.check()?;
-    let counters = Arc::new(Counters::of(config.count));
+    let counters = Arc::new(Counters::of_fleet(config.count));
     let listen = config.agent.admin_listen;
     let admin = Admin::start(listen, Arc::clone(&counters), &shutdown).await?;
     logger.info("started", Fields::new().and("agents", config.count));

@@ -317,7 +317,9 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
     };
     let by = match &fault.kind {
         FaultKind::Custom { does, undo, .. } => format!(", by {does}, undone by {undo}"),
-        FaultKind::Process { .. } | FaultKind::Network { .. } => String::new(),
+        FaultKind::Process { .. } | FaultKind::Network { .. } | FaultKind::Silence { .. } => {
+            String::new()
+        }
     };
     let every = match fault.every {
         None => String::new(),

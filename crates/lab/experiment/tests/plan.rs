@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::support::{DEMO, checked, plan_of};
 use lab_experiment::plan::{
-    DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, System, Watch, Who,
+    Back, DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, System, Watch,
+    Who,
 };
 
 fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
@@ -369,6 +370,52 @@ that = "'s': leads.value max <= 1 and asked ok > 99% and recovery(leads) < 5s"
         "leads: POST http://{addr}/status of each copy of db, every 1s, within 1s",
         "kill the db that leads picks",
         "all the time leads.value sum <= 1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn agents_of_a_fleet_fall_silent() {
+    let text = r#"
+lab = 1
+name = "x"
+[[system]]
+name = "bbs"
+run = "x"
+[[fleet]]
+name = "cells"
+kind = "cell"
+count = 1000
+talk_to = "bbs"
+[[step]]
+name = "s"
+hold = "1s"
+fault = [
+  { silence = "cells", pick = "10%", for = "30s" },
+  { silence = "cells", pick = "all", for = "30s", flap = "5s", back = "in turn" },
+  { silence = "cells.7", for = "30s" },
+]
+"#;
+    let plan = plan_of(text);
+    let FaultKind::Silence {
+        fleet,
+        agents,
+        who,
+        flap,
+        back,
+    } = &plan.steps[0].faults[1].kind
+    else {
+        panic!("{:?}", plan.steps[0].faults);
+    };
+    assert_eq!((fleet.as_str(), *agents), ("cells", 1_000));
+    assert_eq!(*who, Who::All);
+    assert_eq!((*flap, *back), (Some(Duration::from_secs(5)), Back::InTurn));
+    let text = plan.explain();
+    for line in [
+        "silence 10 % of cells",
+        "silence all 1000 of cells by turns of 5 s, back in turn",
+        "silence cells.7",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -114,6 +114,31 @@ fn a_target_that_resets() {
 }
 
 #[test]
+fn a_request_that_the_kernel_refuses_was_made_all_the_same() {
+    // Who connects finds the connection reset before, while or after it makes the request.
+    let address = target(|number, stream| {
+        if number == 0 {
+            return serve(stream, ANSWER);
+        }
+        let no_linger = Some(Duration::ZERO);
+        rustix::net::sockopt::set_socket_linger(&stream, no_linger).unwrap();
+        std::thread::sleep(Duration::from_micros(number as u64 % 4 * 20));
+    });
+    let mut workload = plain(address, 16);
+    workload.connections.held = 1;
+    workload.connections.requests_each = Some(1);
+    let recorded = run(workload, &open(Process::Constant, 3_000.0, 1.0));
+    let seen = recorded.total.requests();
+    let found = failures(&seen);
+    assert!(seen.failed() > 2_500, "{found:?}");
+    assert_eq!(
+        seen.sent + seen.unsendable(),
+        recorded.total.planned,
+        "{found:?}"
+    );
+}
+
+#[test]
 fn a_target_that_says_something_else() {
     let address = target(|_, stream| serve(stream, b"220 mail.example ESMTP\r\n\r\n"));
     let seen = run(plain(address, 1), &closed(3)).total.requests();

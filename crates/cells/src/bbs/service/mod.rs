@@ -296,6 +296,11 @@ impl Service {
             "Times that a desired instance lost the last of its copies that run and are routable.",
             gone_dark,
         );
+        page.gauge(
+            "bbs_cells_present",
+            "Cells that hold their presence.",
+            self.presences.cells(Instant::now()).len(),
+        );
         let text = page.into_text();
         answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use diego::Bbs;
 use diego::auction::{self, CellState, Lrp, Resource, Task};
 use diego::models::StartActualLrpRequest;
+use fleet::Agent;
 use net::Shutdown;
 use telemetry::Fields;
 use tokio::sync::watch;
@@ -32,6 +33,8 @@ pub(super) struct Identity {
     pub(super) address: String,
     /// Host ports for them.
     pub(super) ports: Arc<HostPorts>,
+    /// What it hears of orders to all cells of its process.
+    pub(super) agent: Agent,
 }
 
 /// A cell.

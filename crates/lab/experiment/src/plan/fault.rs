@@ -187,6 +187,20 @@ pub enum FaultKind {
         /// Which part of it.
         part: Part,
     },
+    /// Agents of a fleet fall silent, as if their network were cut.
+    Silence {
+        /// Name of the fleet.
+        fleet: String,
+        /// How many agents it has.
+        agents: u32,
+        /// Which of them: not those that a probe picks.
+        who: Who,
+        /// They are silent and speak by turns of this length, each in a phase of its own;
+        /// `None`: they are silent all the time.
+        flap: Option<Duration>,
+        /// How they speak again.
+        back: Back,
+    },
     /// What the file itself says how to do is done.
     Custom {
         /// What it is called.
@@ -196,6 +210,16 @@ pub enum FaultKind {
         /// Undoes it.
         undo: Act,
     },
+}
+
+/// How agents speak again after they were silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Back {
+    /// All at once: each says at once what it would have to say at its next turn.
+    AtOnce,
+    /// Each when its own turn comes.
+    InTurn,
 }
 
 /// What does a fault of the file's own, or undoes it.
@@ -251,6 +275,7 @@ impl FaultKind {
                 NetworkFault::Throttle(_) => "throttle",
                 NetworkFault::Reset => "reset",
             },
+            Self::Silence { .. } => "silence",
             Self::Custom { .. } => "custom",
         }
     }
@@ -259,7 +284,8 @@ impl FaultKind {
     pub fn is_on_ledger(&self) -> bool {
         match self {
             Self::Process { does, .. } => matches!(does, ProcessFault::Exhaust(_)),
-            Self::Network { .. } => false,
+            // A fleet ends with the run.
+            Self::Network { .. } | Self::Silence { .. } => false,
             Self::Custom { undo, .. } => !undo.is_about_the_run(),
         }
     }
@@ -281,6 +307,30 @@ impl fmt::Display for FaultKind {
             } => {
                 let all: Vec<String> = connections.iter().map(Connection::to_string).collect();
                 write!(f, "{}{part}", all.join(", "))
+            }
+            Self::Silence {
+                fleet,
+                agents,
+                who,
+                flap,
+                back,
+            } => {
+                match who {
+                    Who::Copy(agent) => write!(f, "{fleet}.{agent}")?,
+                    Who::All => write!(f, "all {agents} of {fleet}")?,
+                    who => f.write_str(&who.of(fleet))?,
+                }
+                if let Some(flap) = flap {
+                    write!(
+                        f,
+                        " by turns of {}",
+                        units::show_seconds(flap.as_secs_f64())
+                    )?;
+                }
+                match back {
+                    Back::AtOnce => Ok(()),
+                    Back::InTurn => f.write_str(", back in turn"),
+                }
             }
             Self::Custom { name, .. } => f.write_str(name),
         }

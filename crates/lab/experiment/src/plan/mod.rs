@@ -24,8 +24,8 @@ use crate::expr::Expr;
 
 pub use call::{Call, CountError, WHOLE_OUTPUT};
 pub use fault::{
-    Act, Connection, Direction, EndSignal, Every, Fault, FaultKind, NetworkFault, OnExit, Part,
-    ProcessFault, Scarce, Who,
+    Act, Back, Connection, Direction, EndSignal, Every, Fault, FaultKind, NetworkFault, OnExit,
+    Part, ProcessFault, Scarce, Who,
 };
 pub use gate::{Gated, Gates, Variant};
 pub use load::{
@@ -78,7 +78,9 @@ impl Plan {
         let faults = self.steps.iter().flat_map(|step| &step.faults);
         let connections = faults.filter_map(|fault| match &fault.kind {
             FaultKind::Network { connections, .. } => Some(connections),
-            FaultKind::Process { .. } | FaultKind::Custom { .. } => None,
+            FaultKind::Process { .. } | FaultKind::Silence { .. } | FaultKind::Custom { .. } => {
+                None
+            }
         });
         connections.flatten().cloned().collect()
     }
@@ -377,7 +379,9 @@ impl Step {
     pub fn requests(&self) -> impl Iterator<Item = &Call> {
         let acts = self.faults.iter().flat_map(|fault| match &fault.kind {
             FaultKind::Custom { does, undo, .. } => vec![does, undo],
-            FaultKind::Process { .. } | FaultKind::Network { .. } => Vec::new(),
+            FaultKind::Process { .. } | FaultKind::Network { .. } | FaultKind::Silence { .. } => {
+                Vec::new()
+            }
         });
         let of_faults = acts.filter_map(|act| match act {
             Act::Request(call) => Some(&**call),

@@ -137,6 +137,23 @@ pub fn choose(
     Ok(places)
 }
 
+/// Which `count` of so many members without names, which have numbers from 0, a fault hits the
+/// `turn`th time that it comes; their numbers, rising. Lots are drawn as by [`choose`].
+pub fn choose_numbers(count: u32, members: u32, seed: u64, fault: &str, turn: u64) -> Vec<u32> {
+    let stream = seed::place(seed::named(seed, fault), &[turn]);
+    let lot = |number: &u32| (seed::place(stream, &[u64::from(*number)]), *number);
+    let mut lots: Vec<(u64, u32)> = (0..members).map(|number| lot(&number)).collect();
+    let count = count.min(members) as usize;
+    if count < lots.len() {
+        // The smallest come first, in any order.
+        lots.select_nth_unstable(count);
+        lots.truncate(count);
+    }
+    let mut numbers: Vec<u32> = lots.into_iter().map(|(_, number)| number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
 /// A share of `count`, rounded to the nearest whole number, halves up, and at least one. `share`
 /// is above 0 and at most 1.
 pub fn part_of(share: f64, count: usize) -> usize {

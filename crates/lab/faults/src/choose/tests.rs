@@ -92,3 +92,29 @@ proptest! {
         prop_assert!(hit.difference(&more).count() <= 1);
     }
 }
+
+#[test]
+fn members_without_names_are_drawn_by_the_seed_and_evenly() {
+    let hit = choose_numbers(100, 1_000, 7, "silence cells", 0);
+    assert_eq!(hit.len(), 100);
+    assert!(hit.is_sorted() && hit.windows(2).all(|pair| pair[0] != pair[1]));
+    assert_eq!(hit, choose_numbers(100, 1_000, 7, "silence cells", 0));
+    for other in [
+        choose_numbers(100, 1_000, 8, "silence cells", 0),
+        choose_numbers(100, 1_000, 7, "silence others", 0),
+        choose_numbers(100, 1_000, 7, "silence cells", 1),
+    ] {
+        let both = other.iter().filter(|number| hit.contains(number)).count();
+        assert!(both < 30, "{both} of 100 are the same");
+    }
+    // Who is added changes nobody's lot.
+    let fewer = choose_numbers(50, 1_000, 7, "silence cells", 0);
+    assert!(fewer.iter().all(|number| hit.contains(number)));
+    let lower = hit.iter().filter(|number| **number < 500).count();
+    assert!(
+        (30..=70).contains(&lower),
+        "{lower} of 100 are in the lower half"
+    );
+    assert_eq!(choose_numbers(9, 5, 7, "x", 0), [0, 1, 2, 3, 4]);
+    assert_eq!(choose_numbers(0, 5, 7, "x", 0), [0; 0]);
+}

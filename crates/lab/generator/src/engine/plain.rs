@@ -81,9 +81,11 @@ impl Plain {
         let sent = stream.send(request);
         record.reaction.held(now, clock::now(), request.len());
         record.asked(exchange, now);
+        // One that the kernel refuses was made all the same: the target, and not this program, is
+        // why nothing came of it.
+        let bytes = sent.as_ref().map_or(0, |_| request.len());
+        record.sent(exchange, bytes, connection.carried > 1);
         let taken = sent.map_err(|error| error.cause())?;
-        let reused = connection.carried > 1;
-        record.sent(exchange, request.len(), reused);
         if taken < request.len() || stream.wants_write() {
             connection.unsent.extend_from_slice(&request[taken..]);
             // Fails only for want of memory in the kernel; the next answer finds it again.

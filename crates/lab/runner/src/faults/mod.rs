@@ -6,6 +6,7 @@ mod custom;
 mod exhaust;
 mod network;
 mod signals;
+mod silence;
 mod slow;
 
 use std::cell::RefCell;
@@ -30,6 +31,7 @@ pub(crate) use background::Background;
 use copies::{Hit, Remedy};
 use custom::Done;
 use network::Disturbed;
+use silence::Silenced;
 pub(crate) use slow::Slowed;
 
 /// How far a step has come, as its faults need to know it.
@@ -100,6 +102,7 @@ struct Begun {
 enum Broken<'a> {
     Copies { hit: Hit<'a>, remedy: Remedy },
     Connections(Disturbed<'a>),
+    Agents(Silenced<'a>),
     Custom(Done<'a>),
 }
 
@@ -209,6 +212,10 @@ impl<'a> Faults<'a> {
                 over.await;
                 Ok(disturbed.end())
             }
+            Broken::Agents(silenced) => {
+                over.await;
+                silenced.end().await
+            }
             Broken::Custom(done) => {
                 over.await;
                 self.undo_act(&done).await
@@ -249,6 +256,12 @@ impl<'a> Faults<'a> {
                 let (text, place) = self.tell_begin(word, step, hit.names());
                 let remedy = self.hit(*does, (system, fault.length), &hit).await?;
                 (Broken::Copies { hit, remedy }, text, place)
+            }
+            FaultKind::Silence { .. } => {
+                let mut silenced = Silenced::prepare(self, &fault.kind, drawn).map_err(failed)?;
+                let (text, place) = self.tell_begin(word, step, vec![silenced.whom()]);
+                silenced.begin(place + 1).await.map_err(failed)?;
+                (Broken::Agents(silenced), text, place)
             }
             FaultKind::Custom { name, does, undo } => {
                 let (text, place) = self.tell_begin(word, step, vec![name.clone()]);

@@ -10,7 +10,7 @@ mod supervise;
 mod systems;
 mod tail;
 
-pub(crate) use addresses::Addresses;
+pub(crate) use addresses::{Addresses, loopback};
 pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
 pub(crate) use copy::{Copy, Running, copy_names, pause, signal};

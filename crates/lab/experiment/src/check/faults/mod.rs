@@ -3,6 +3,7 @@
 mod custom;
 mod network;
 mod pick;
+mod silence;
 mod times;
 
 use std::time::Duration;
@@ -22,7 +23,7 @@ use times::{ends, parse_every, through};
 /// Most faults of one step.
 const MOST: usize = 100;
 /// Kinds of fault, which are keys that name what is hit: first those of processes.
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "kill",
     "restart",
     "pause",
@@ -33,18 +34,20 @@ const KINDS: [&str; 11] = [
     "lose",
     "throttle",
     "reset",
+    "silence",
     "custom",
 ];
-/// Kinds that the laboratory has no means for, and what would do instead.
-const WITHOUT_MEANS: [(&str, &str); 2] = [
+/// Kinds that are looked for here and are not: what is said, and what would do instead.
+const ELSEWHERE: [(&str, &str, &str); 2] = [
     (
         "clock",
+        "the laboratory has no means for a fault of the kind \"clock\"",
         "start the program itself with another clock, as in run = \"faketime -f +1h PROGRAM\"",
     ),
     (
         "agent",
-        "a fleet is one process, so pause, slow or kill all of it; or tell it by a fault of your own: \
-         custom = \"a tenth is silent\", do = { request = \"...\" }, undo = { request = \"...\" }",
+        "agents of a fleet are hit by \"silence\"",
+        "silence = \"FLEET\", pick = \"10%\"; the process of a fleet can be paused, slowed or killed",
     ),
 ];
 /// Least and most to which processes are slowed: beyond them they would run, or stand still,
@@ -54,7 +57,7 @@ const FASTEST: f64 = 0.99;
 /// Most descriptors that processes are left: Linux lets a process have no more.
 const MOST_DESCRIPTORS: u64 = 1 << 30;
 /// Keys besides.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "pick",
     "at",
     "for",
@@ -71,12 +74,17 @@ const KEYS: [&str; 18] = [
     "to",
     "direction",
     "clients",
+    "flap",
+    "back",
     "do",
     "undo",
 ];
 /// Keys that belong to one kind of fault or to some.
-const OF_KINDS: [(&str, &[&str]); 13] = [
-    ("pick", &["kill", "restart", "pause", "slow", "exhaust"]),
+const OF_KINDS: [(&str, &[&str]); 15] = [
+    (
+        "pick",
+        &["kill", "restart", "pause", "slow", "exhaust", "silence"],
+    ),
     ("signal", &["kill", "restart"]),
     ("descriptors", &["exhaust"]),
     ("memory", &["exhaust"]),
@@ -90,6 +98,8 @@ const OF_KINDS: [(&str, &[&str]); 13] = [
         "clients",
         &["partition", "delay", "lose", "throttle", "reset"],
     ),
+    ("flap", &["silence"]),
+    ("back", &["silence"]),
     ("do", &["custom"]),
     ("undo", &["custom"]),
 ];
@@ -154,15 +164,14 @@ fn fault<'t>(
     value: &'t Value<'t>,
     named: Named<'_>,
 ) -> Option<(Fields<'t>, Fault)> {
-    let without_means = WITHOUT_MEANS.iter().map(|(kind, _)| *kind);
-    let known = KINDS.into_iter().chain(KEYS).chain(without_means);
+    let elsewhere = ELSEWHERE.iter().map(|(kind, ..)| *kind);
+    let known = KINDS.into_iter().chain(KEYS).chain(elsewhere);
     let known: Vec<&str> = known.collect();
     let fields = Fields::open(value, "\"fault\"", &known, &[], &mut reader.problems)?;
     for (key, span) in fields.keys() {
-        let mut all = WITHOUT_MEANS.iter();
-        if let Some((kind, instead)) = all.find(|(kind, _)| *kind == key) {
-            let message = format!("the laboratory has no means for a fault of the kind \"{kind}\"");
-            reader.problem(Problem::new(span, message).help(*instead));
+        let mut all = ELSEWHERE.iter();
+        if let Some((_, message, instead)) = all.find(|(kind, ..)| *kind == key) {
+            reader.problem(Problem::new(span, *message).help(*instead));
             return None;
         }
     }
@@ -263,6 +272,7 @@ fn kind(
 ) -> Option<FaultKind> {
     let does = match field.key {
         "custom" => return custom::kind(reader, fields, field, named.step),
+        "silence" => return silence::kind(reader, fields, field, named),
         "kill" => signal(reader, fields, EndSignal::Kill).map(ProcessFault::Kill),
         "restart" => signal(reader, fields, EndSignal::Term).map(ProcessFault::Restart),
         "pause" => Some(ProcessFault::Pause),

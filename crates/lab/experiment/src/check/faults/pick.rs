@@ -23,16 +23,24 @@ pub(in super::super) fn copies(
     field: Field<'_>,
     named: Named<'_>,
 ) -> Option<(String, Who)> {
-    let (system, copy) = target(reader, field, named.systems)?;
-    let who = who(reader, fields, (system, copy), named.probes)?;
-    Some((system.system.name.clone(), who))
+    let (system, copy) = target(
+        reader,
+        field,
+        named.systems,
+        ("copies", |found| found.system.count),
+    )?;
+    let (name, count) = (&system.system.name, system.system.count);
+    let who = who(reader, fields, (name, count, "copies", copy), named.probes)?;
+    Some((name.clone(), who))
 }
 
-/// The system that is hit, and the one copy if the text names one: `etcd.0`.
-fn target<'f>(
+/// The system that is hit, and the one member if the text names one: `etcd.0`. Members have a
+/// name and a number.
+pub(super) fn target<'f>(
     reader: &mut Reader<'_>,
     field: Field<'_>,
     systems: &'f [Found],
+    (members, number): (&str, fn(&Found) -> u32),
 ) -> Option<(&'f Found, Option<u32>)> {
     let text = reader.text(field, "the name of a system")?;
     let find = |name: &str| systems.iter().find(|found| found.system.name == name);
@@ -44,13 +52,14 @@ fn target<'f>(
         Some((find(name)?, index))
     });
     if let Some((found, index)) = copy {
-        let count = found.system.count;
-        if index < count {
+        let count = number(found);
+        // What has none is refused by whoever asks.
+        if index < count || count == 0 {
             return Some((found, Some(index)));
         }
         let name = &found.system.name;
         let message = format!(
-            "{name} has {count} copies, {name}.0 to {name}.{}",
+            "{name} has {count} {members}, {name}.0 to {name}.{}",
             count - 1
         );
         reader.problem(Problem::new(text.whole(), message));
@@ -64,16 +73,15 @@ fn target<'f>(
 
 /// Which copies are hit. A system of several has to say so: to hit one of three and to hit
 /// all three are different experiments.
-fn who(
+pub(super) fn who(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
-    (found, copy): (&Found, Option<u32>),
+    (name, count, members, copy): (&str, u32, &str, Option<u32>),
     probes: &[probes::Found],
 ) -> Option<Who> {
-    let (name, count) = (&found.system.name, found.system.count);
     let Some(field) = fields.get("pick") else {
         if copy.is_none() && count > 1 {
-            let message = format!("{name} has {count} copies; which are hit?");
+            let message = format!("{name} has {count} {members}; which are hit?");
             let problem = Problem::new(fields.span.clone(), message);
             reader.problem(problem.help(format!(
                 "add pick = 1, pick = \"10%\" or pick = \"all\", or name one: {name}.0"
@@ -83,7 +91,7 @@ fn who(
         return Some(Who::Copy(copy.unwrap_or(0)));
     };
     if copy.is_some() {
-        let message = "one copy is named, so there is nothing to pick";
+        let message = "one of them is named, so there is nothing to pick";
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
@@ -97,7 +105,7 @@ fn who(
         Some(share) if share.ends_with('%') => {
             let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
             if share <= 0.0 || share > 1.0 {
-                let message = "a share of copies is above 0% and at most 100%";
+                let message = format!("a share of {members} is above 0% and at most 100%");
                 reader.problem(Problem::new(field.span(), message));
                 return None;
             }
@@ -105,7 +113,7 @@ fn who(
         }
         Some(word) if !word.starts_with(|first: char| first.is_ascii_digit()) => reader.mismatch(
             field,
-            "a number of copies, a share such as \"10%\", or \"all\"",
+            &format!("a number of {members}, a share such as \"10%\", or \"all\""),
         ),
         _ => {
             let number = reader.count(field, 1..=u64::from(count))?;
