@@ -39,7 +39,7 @@ fn main() {
 
 /// Stops processes, makes files, and undoes all of it, until it is killed.
 fn victim(folder: &Path, seed: u64, pids: Vec<i32>) {
-    let mut ledger = Ledger::create(folder).unwrap();
+    let mut ledger = Ledger::create(folder, None).unwrap();
     let this = std::env::current_exe().unwrap();
     let guardian = Guardian::start(&[this.into(), "guard".into(), ledger.path().into()]).unwrap();
     println!(

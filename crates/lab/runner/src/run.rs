@@ -195,7 +195,9 @@ impl<'a> Session<'a> {
         let origin = clock.origin_unix_ns();
         let mut faults = plan.steps.iter().flat_map(|step| &step.faults);
         let ledger = match faults.any(|fault| fault.kind.is_on_ledger()) {
-            true => UndoLedger::open(&out_dir, &options.guardian).map_err(RunError::SetUp)?,
+            true => {
+                UndoLedger::open(&out_dir, &options.guardian, &reaper).map_err(RunError::SetUp)?
+            }
             false => UndoLedger::default(),
         };
         Ok(Self {

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lab_faults::undo::{self, Entry, Guardian, Ledger, Undo};
+use lab_faults::undo::{self, Entry, Guardian, Ledger, ProcessId, Undo};
+use processes::Reaper;
 
 /// The folder of ledgers, in that of the runs. It is there while one of them is.
 const FOLDER: &str = "faults-to-undo";
@@ -23,11 +24,16 @@ struct Open {
 }
 
 impl UndoLedger {
-    /// Makes one, and starts its guardian with this command and the ledger's path.
+    /// Makes one, and starts its guardian with this command and the ledger's path. The
+    /// guardian has the last word: it waits for the reaper, which ends the faults' commands.
     ///
     /// # Errors
     /// When one of the two cannot be relied on.
-    pub(crate) fn open(out_dir: &Path, guardian: &[OsString]) -> Result<Self, String> {
+    pub(crate) fn open(
+        out_dir: &Path,
+        guardian: &[OsString],
+        reaper: &Reaper,
+    ) -> Result<Self, String> {
         let folder = out_dir.join(FOLDER);
         fs::create_dir_all(&folder)
             .map_err(|error| format!("make {}: {error}", folder.display()))?;
@@ -36,7 +42,8 @@ impl UndoLedger {
         command.push(path.into());
         // First, so that a ledger is never without one.
         let guardian = Guardian::start(&command).map_err(|error| error.to_string())?;
-        let ledger = Ledger::create(&folder).map_err(|error| error.to_string())?;
+        let ledger = Ledger::create(&folder, ProcessId::of(reaper.pid().cast_signed()))
+            .map_err(|error| error.to_string())?;
         Ok(Self(Some(Open {
             ledger,
             guardian,

@@ -100,6 +100,12 @@ impl Reaper {
         })))
     }
 
+    /// Number of its process.
+    pub fn pid(&self) -> u32 {
+        let link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        link.process.id()
+    }
+
     /// Charges it with every process that carries a tag.
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! Ports for systems that do not choose their own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::Range;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rand::RngExt;
 
@@ -10,6 +12,11 @@ use rand::RngExt;
 const LOWEST: u16 = 10_000;
 /// Ports that are tried before the kernel is asked for any.
 const TRIES: u32 = 200;
+
+/// How often it is looked whether a port has become free, and the time between two looks.
+/// Together as long as a start of a process on a machine that is far too busy.
+const FREE_CHECKS: u32 = 1000;
+const FREE_PAUSE: Duration = Duration::from_millis(5);
 
 /// No port could be had.
 #[derive(Debug, thiserror::Error)]
@@ -63,13 +70,27 @@ impl Ports {
 
     /// Lets go of a port so that its system can bind it.
     pub(crate) fn release(&mut self, port: u16) {
-        self.held.remove(&port);
+        if self.held.remove(&port).is_some() {
+            wait_until_free(port);
+        }
     }
 
     fn hold(&mut self, port: u16, listener: TcpListener) -> u16 {
         self.handed_out.insert(port);
         self.held.insert(port, listener);
         port
+    }
+}
+
+/// Waits until nothing listens on a port that was ours: a process that another thread is just
+/// starting holds all of our sockets until it has become its program.
+fn wait_until_free(port: u16) {
+    for _ in 0..FREE_CHECKS {
+        // Asked by a connection, for a socket that is bound to look could be held in turn.
+        match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            Ok(_) => sleep(FREE_PAUSE),
+            Err(_) => return,
+        }
     }
 }
 
@@ -84,6 +105,11 @@ fn ephemeral(text: &str) -> Range<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -104,6 +130,38 @@ mod tests {
             ports.release(*port);
             assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
         }
+    }
+
+    #[test]
+    fn a_port_is_free_for_its_system_whatever_is_started_beside_it() {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    // A hook makes it a fork, which holds our sockets until its `exec`.
+                    let mut starts = Command::new("true");
+                    let slow = || {
+                        thread::sleep(Duration::from_millis(5));
+                        Ok(())
+                    };
+                    // SAFETY: it only sleeps.
+                    unsafe { starts.pre_exec(slow) };
+                    starts.status().unwrap();
+                }
+            });
+            for _ in 0..100 {
+                let mut ports = Ports::new();
+                let port = ports.allot().unwrap();
+                thread::sleep(Duration::from_millis(1));
+                ports.release(port);
+                let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+                if bound.is_err() {
+                    over.store(true, Relaxed);
+                }
+                bound.unwrap();
+            }
+            over.store(true, Relaxed);
+        });
     }
 
     #[test]

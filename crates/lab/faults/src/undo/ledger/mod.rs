@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,12 @@ use super::process::ProcessId;
 pub const MADE: &str = "headroom-fault-";
 /// What the names of ledgers end with.
 pub(super) const EXTENSION: &str = "ledger";
-/// Commands of an owner that is gone are run twice, with this time between.
+/// Commands of an owner that is gone are run twice, with at least this time between.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How long the second time waits for whoever ends the owner's processes, and how often it
+/// looks.
+const ENDED_WITHIN: Duration = Duration::from_secs(30);
+const ENDED_POLL: Duration = Duration::from_millis(20);
 /// Most bytes that are read of a ledger.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -42,8 +46,14 @@ pub struct Entry(u64);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first: whose ledger it is, and of which start of the machine.
-    Owner { process: ProcessId, boot: String },
+    /// The first: whose ledger it is, of which start of the machine, and who ends what the
+    /// owner started when it is killed.
+    Owner {
+        process: ProcessId,
+        boot: String,
+        #[serde(default)]
+        reaper: Option<ProcessId>,
+    },
     /// This must be undone.
     Due { entry: Entry, act: Undo },
     /// This was undone.
@@ -76,11 +86,12 @@ impl Ledger {
         Ok(folder.join(name))
     }
 
-    /// Makes one in a folder, which must be there.
+    /// Makes one in a folder, which must be there. `reaper` is the process that ends what this
+    /// one started, should it be killed: a command that does something may live until then.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn create(folder: &Path) -> Result<Self, LedgerError> {
+    pub fn create(folder: &Path, reaper: Option<ProcessId>) -> Result<Self, LedgerError> {
         let fail = |path: &Path, found| LedgerError {
             doing: "make",
             path: path.into(),
@@ -98,7 +109,12 @@ impl Ledger {
             due: BTreeMap::new(),
             next: 0,
         };
-        ledger.write("make", &Line::Owner { process, boot })?;
+        let owner = Line::Owner {
+            process,
+            boot,
+            reaper,
+        };
+        ledger.write("make", &owner)?;
         // The file's name must be on the disk as well.
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|found| fail(folder, found))?;
@@ -222,13 +238,11 @@ pub(super) fn undo_abandoned(path: &Path) -> Result<bool, Vec<String>> {
     let read = (&*lock).take(MOST_BYTES).read_to_end(&mut text);
     read.map_err(|error| failed("read", &error))?;
     let (owner, due, mut wrong) = read_lines(&text);
-    if owner
-        .as_ref()
-        .is_some_and(|(process, _)| process.is_alive())
-    {
+    if owner.as_ref().is_some_and(|owner| owner.process.is_alive()) {
         return Ok(false);
     }
-    let same_boot = owner.is_none_or(|(_, of)| boot().is_none_or(|now| now == of));
+    let reaper = owner.as_ref().and_then(|owner| owner.reaper);
+    let same_boot = owner.is_none_or(|owner| boot().is_none_or(|now| now == owner.boot));
     let acts = due.values().rev();
     let acts: Vec<&Undo> = acts
         .filter(|act| same_boot || act.outlasts_boot())
@@ -240,9 +254,10 @@ pub(super) fn undo_abandoned(path: &Path) -> Result<bool, Vec<String>> {
             (performed, _) => wrong.extend(performed.err()),
         }
     }
-    // What they undo may have been under way, and was ended a moment after its owner.
+    // What they undo may have been under way, and is ended by the reaper only.
     if !commands.is_empty() {
         sleep(AGAIN_AFTER);
+        wait_for_the_end_of(reaper);
     }
     for command in commands {
         wrong.extend(command.perform().err());
@@ -254,11 +269,23 @@ pub(super) fn undo_abandoned(path: &Path) -> Result<bool, Vec<String>> {
     Ok(true)
 }
 
-type Content = (
-    Option<(ProcessId, String)>,
-    BTreeMap<u64, Undo>,
-    Vec<String>,
-);
+/// Waits at most [`ENDED_WITHIN`]: what it could not end by then it never will.
+fn wait_for_the_end_of(reaper: Option<ProcessId>) {
+    let until = Instant::now() + ENDED_WITHIN;
+    while reaper.is_some_and(ProcessId::is_alive) && Instant::now() < until {
+        sleep(ENDED_POLL);
+    }
+}
+
+/// Whose a ledger is.
+#[derive(Debug)]
+struct Owner {
+    process: ProcessId,
+    boot: String,
+    reaper: Option<ProcessId>,
+}
+
+type Content = (Option<Owner>, BTreeMap<u64, Undo>, Vec<String>);
 
 /// Owner, what is due, and the lines that are none.
 fn read_lines(text: &[u8]) -> Content {
@@ -269,7 +296,17 @@ fn read_lines(text: &[u8]) -> Content {
             continue;
         }
         match serde_json::from_slice(line) {
-            Ok(Line::Owner { process, boot }) => owner = Some((process, boot)),
+            Ok(Line::Owner {
+                process,
+                boot,
+                reaper,
+            }) => {
+                owner = Some(Owner {
+                    process,
+                    boot,
+                    reaper,
+                });
+            }
             Ok(Line::Due { entry, act }) => {
                 due.insert(entry.0, act);
             }

@@ -42,7 +42,7 @@ fn state(process: ProcessId) -> char {
 #[test]
 fn what_was_recorded_is_undone_and_the_file_goes() {
     let folder = tempfile::tempdir().unwrap();
-    let mut ledger = Ledger::create(folder.path()).unwrap();
+    let mut ledger = Ledger::create(folder.path(), None).unwrap();
     let [first, second] = ["one", "two"].map(|name| {
         let path = ledger.path_to_make(folder.path(), name);
         let entry = ledger.record(Undo::Remove { path: path.clone() }).unwrap();
@@ -204,11 +204,49 @@ fn after_a_boot_only_files_are_undone() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_told_before_anything_is_done() {
-    let error = Ledger::create(Path::new("/proc/nowhere"))
+    let error = Ledger::create(Path::new("/proc/nowhere"), None)
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("/proc/nowhere") && error.contains("nothing was done"),
         "{error}"
     );
+}
+
+#[test]
+fn a_command_has_the_last_word_after_the_reaper() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut reaper = Command::new("sleep").arg("600").spawn().unwrap();
+    let process = ProcessId::of(reaper.id().cast_signed()).unwrap();
+    let owner = Line::Owner {
+        process: ProcessId {
+            pid: 999_999_999,
+            start_ticks: 1,
+        },
+        boot: boot().unwrap(),
+        reaper: Some(process),
+    };
+    let runs = folder.path().join("runs");
+    let act = Undo::Run {
+        program: "sh".to_owned(),
+        arguments: vec!["-c".to_owned(), format!("echo >> {}", runs.display())],
+    };
+    let path = folder.path().join("999999999-1.ledger");
+    let owner = serde_json::to_string(&owner).unwrap();
+    fs::write(&path, format!("{owner}\n{}", due(0, &act))).unwrap();
+    let count = || fs::read(&runs).unwrap_or_default().len();
+    std::thread::scope(|scope| {
+        let undone = scope.spawn(|| undo_abandoned(&path));
+        while count() == 0 {
+            sleep(ENDED_POLL);
+        }
+        // It waits for as long as what the reaper has not ended may still do something.
+        sleep(2 * AGAIN_AFTER);
+        assert!(!undone.is_finished());
+        assert_eq!(count(), 1);
+        reaper.kill().unwrap();
+        reaper.wait().unwrap();
+        assert_eq!(undone.join().unwrap(), Ok(true));
+    });
+    assert_eq!(count(), 2);
 }
