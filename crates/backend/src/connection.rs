@@ -96,15 +96,15 @@ impl Connection {
     }
 
     /// Takes what came in, answers what can be answered, and says how many bytes were
-    /// used and how many requests there were. `fate` is asked once for each request.
+    /// used. `fate` is asked once for each request, before it is answered.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
         head: &mut RequestHead,
         mut fate: impl FnMut() -> Fate,
         answers: &mut Answers,
-    ) -> (usize, u64, Next) {
-        let (mut used, mut requests) = (0, 0);
+    ) -> (usize, Next) {
+        let mut used = 0;
         loop {
             let rest = bytes.get(used..).unwrap_or_default();
             if self.in_body {
@@ -135,13 +135,12 @@ impl Connection {
                 }
             };
             used += length;
-            requests += 1;
             match self.answer(head, fate(), answers) {
                 None => {}
-                Some(next) => return (used, requests, next),
+                Some(next) => return (used, next),
             }
         }
-        (used, requests, self.next())
+        (used, self.next())
     }
 
     /// Answers a request as its fate is; `None`: and goes on.

@@ -222,13 +222,13 @@ impl Worker {
             Some(script) => &**script,
             None => &*self.behaviour,
         };
-        let fate = || script.fate(wire::clock::now());
-        let (used, requests, next) =
-            connection.take(bytes, &mut self.head, fate, &mut self.answers);
+        let fate = || {
+            // Before its answer is sent: whoever has that finds it counted.
+            self.shared.requests.fetch_add(1, Ordering::Relaxed);
+            script.fate(wire::clock::now())
+        };
+        let (used, next) = connection.take(bytes, &mut self.head, fate, &mut self.answers);
         connection.input.extend_from_slice(&bytes[used..]);
-        if requests > 0 {
-            self.shared.requests.fetch_add(requests, Ordering::Relaxed);
-        }
         next
     }
 
