@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Lab, experiment, processes_of_run};
+use crate::lab::{Finished, Lab, experiment, processes_of_run};
 
 const SMALL: &[&str] = &[
     "--set",
@@ -157,6 +157,24 @@ fn root_may_be_another() -> bool {
     may
 }
 
+/// Of a run that counts what was stored in the end: no write is missing that was acknowledged,
+/// and there is none that nobody made.
+fn every_good_write_is_there(run: &Finished) {
+    // How soon all is back on a busy machine, and how late writes were sent, says nothing.
+    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
+    let verdict = run.json();
+    let all = verdict["expectations"].as_array().expect("expectations");
+    let that = |one: &&serde_json::Value| {
+        let that = one["that"].as_str();
+        that.is_some_and(|that| that.starts_with("kept.rows"))
+    };
+    let rows = all.iter().find(that).expect("an expectation about rows");
+    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
+    let (rows, good) = (count("kept.rows"), count("writes good"));
+    assert!(good > 100.0 && rows >= good, "{verdict:#}");
+    assert!(rows <= count("writes requests"), "{verdict:#}");
+}
+
 #[test]
 fn a_bbs_whose_database_dies_and_that_dies_itself_loses_no_write_that_it_acknowledged() {
     if !root_may_be_another() {
@@ -175,19 +193,31 @@ fn a_bbs_whose_database_dies_and_that_dies_itself_loses_no_write_that_it_acknowl
         settings.extend(["--set", setting]);
     }
     let run = lab.run(&file, &settings);
-    // How soon both are back on a busy machine, and how late writes were sent, says nothing.
-    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
+    every_good_write_is_there(&run);
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+#[test]
+fn a_bbs_whose_disk_is_full_loses_no_write_that_it_acknowledged() {
+    let lab = Lab::new();
+    let file = experiment("full-disk.toml");
+    let mut settings = vec!["--json"];
+    for setting in ["instances=8", "rate=60/s", "patience=5s", "full=2s"] {
+        settings.extend(["--set", setting]);
+    }
+    let run = lab.run(&file, &settings);
+    if !processes::may_mount() {
+        assert!(run.stderr.contains("CAP_SYS_ADMIN"), "{}", run.stderr);
+        return;
+    }
+    every_good_write_is_there(&run);
     let verdict = run.json();
     let all = verdict["expectations"].as_array().expect("expectations");
-    let that = |one: &&serde_json::Value| {
+    let failed = all.iter().find(|one| {
         let that = one["that"].as_str();
-        that.is_some_and(|that| that.starts_with("kept.rows"))
-    };
-    let rows = all.iter().find(that).expect("an expectation about rows");
-    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
-    let (rows, good) = (count("kept.rows"), count("writes good"));
-    assert!(good > 100.0 && rows >= good, "{verdict:#}");
-    assert!(rows <= count("writes requests"), "{verdict:#}");
+        that.is_some_and(|that| that.ends_with("writes errors > 10%"))
+    });
+    assert_eq!(failed.expect("one about failures")["outcome"], "pass");
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
 }
 

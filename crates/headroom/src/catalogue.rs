@@ -15,6 +15,7 @@ pub(crate) fn catalogue() -> Catalogue {
         builtins: builtins(),
         fleets: vec![cell_fleet(), agent_fleet()],
         drivers: vec![cells_driver()],
+        may_mount: processes::may_mount(),
     }
 }
 

@@ -33,6 +33,7 @@ const FILES: &[(&str, &str)] = &files! {
     "etcd-elections.toml"
     "evacuate-rolling.toml"
     "faults-of-a-web-server.toml"
+    "full-disk.toml"
     "graph-1000-services.toml"
     "graph-bookinfo.toml"
     "graph-chain-100.toml"

@@ -9,9 +9,10 @@
 //! 3. The [`Reaper`], a small process in a session of its own, sees its pipe to us end. It
 //!    kills the groups that it was told of and every process that carries our [`RunTag`]
 //!    (children of children, also those that left their group), then removes control
-//!    groups, networks and folders.
+//!    groups, networks, small file systems and folders.
 
 mod cgroup;
+mod disk;
 mod lines;
 mod network;
 mod process;
@@ -21,6 +22,7 @@ mod reaper;
 use std::path::Path;
 
 pub use cgroup::{Group, GroupError, Groups, Hierarchy, out_of_memory};
+pub use disk::{DiskError, may_mount, mount_disk, unmount_disks, unmount_disks_below};
 pub use lines::Lines;
 pub use network::{MOST_INSTANCES, Network, NetworkError};
 pub use nix::sys::signal::Signal;

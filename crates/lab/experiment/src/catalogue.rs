@@ -12,6 +12,9 @@ pub struct Catalogue {
     pub fleets: Vec<FleetKind>,
     /// Drivers for `[[driver]] kind = "..."`.
     pub drivers: Vec<DriverSpec>,
+    /// Whether whoever starts a run here may mount file systems, which the `disk` of a system
+    /// needs.
+    pub may_mount: bool,
 }
 
 impl Catalogue {

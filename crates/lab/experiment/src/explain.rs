@@ -153,6 +153,9 @@ fn explain_system(system: &System) -> String {
     if let Some(bytes) = system.memory_bytes {
         let _ = write!(text, ", at most {}", show_bytes(bytes as f64));
     }
+    if let Some(bytes) = system.disk_bytes {
+        let _ = write!(text, ", a disk of {}", show_bytes(bytes as f64));
+    }
     match system.on_exit {
         OnExit::Error => {}
         OnExit::Expected => text += ", may end",

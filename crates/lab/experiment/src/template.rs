@@ -117,6 +117,7 @@ impl fmt::Display for Reference {
             Self::OwnPort => f.write_str("port"),
             Self::OwnAddr => f.write_str("addr"),
             Self::Work => f.write_str("work"),
+            Self::OwnDisk => f.write_str("disk"),
             Self::Index => f.write_str("index"),
             Self::Port(system) => write!(f, "{system}.port"),
             Self::Addr(system) => write!(f, "{system}.addr"),

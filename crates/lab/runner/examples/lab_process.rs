@@ -42,7 +42,11 @@ fn experiment(args: &[String]) -> Result<Outcome, String> {
         name: file.clone(),
         text: text.clone(),
     };
-    let plan = check(&source, &[], &Catalogue::default()).map_err(|problems| {
+    let catalogue = Catalogue {
+        may_mount: true,
+        ..Catalogue::default()
+    };
+    let plan = check(&source, &[], &catalogue).map_err(|problems| {
         let problems = problems.iter().map(|problem| problem.render(false));
         problems.collect::<Vec<_>>().join("\n")
     })?;

@@ -436,6 +436,10 @@ impl<'a> Session<'a> {
         if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
         }
+        let has_disks = self.plan.systems.iter().any(|one| one.disk_bytes.is_some());
+        if has_disks && !processes::unmount_disks_below(&self.work) {
+            left.push("file systems of systems could not be unmounted".to_owned());
+        }
         if !self.options.keep
             && let Err(error) = fs::remove_dir_all(&self.work)
         {

@@ -51,6 +51,15 @@ impl UndoLedger {
         })))
     }
 
+    /// A path for a file that a fault makes in a folder, which nothing else has.
+    ///
+    /// # Errors
+    /// When the run has no ledger.
+    pub(crate) fn path_to_make(&self, folder: &Path, name: &str) -> Result<PathBuf, String> {
+        let open = self.0.as_ref().ok_or("the run has no ledger of faults")?;
+        Ok(open.ledger.path_to_make(folder, name))
+    }
+
     /// What undoes an act is on the disk when this returns; only then may it be done.
     ///
     /// # Errors

@@ -117,6 +117,24 @@ fault = [
 ]
 "#;
 
+/// The same with a system whose disk is filled, where one can be mounted.
+fn broken() -> String {
+    let filled = r#"
+[[system]]
+name = "filled"
+run = "sh -c 'setsid sleep 600 > {disk}/held & echo up; wait'"
+ready = "log up"
+disk = "1MiB"
+count = 2
+"#;
+    let fault = r#"fault = [
+  { exhaust = "filled.1", disk = "0B", at = "100ms", for = "1s" },"#;
+    match processes::may_mount() {
+        true => filled.to_owned() + &BROKEN.replace("fault = [", fault),
+        false => BROKEN.to_owned(),
+    }
+}
+
 /// A multiplicative generator (MINSTD); the seed repeats the moments.
 fn next(state: &mut u64) -> u64 {
     *state = *state * 48_271 % 2_147_483_647;
@@ -132,7 +150,7 @@ fn a_laboratory_killed_among_faults_leaves_nothing_at_100_random_moments() {
                 let mut state = SEED + worker;
                 for turn in 0..25 {
                     let delay = Duration::from_millis(next(&mut state) % 1500);
-                    let mut lab = Lab::start(BROKEN);
+                    let mut lab = Lab::start(&broken());
                     std::thread::sleep(delay);
                     signal(&lab, Signal::SIGKILL);
                     lab.process.wait().unwrap();

@@ -1,4 +1,5 @@
-//! Faults that leave processes less than they want: of the time, of descriptors, of memory.
+//! Faults that leave processes less than they want: of the time, of descriptors, of memory, of
+//! the disk.
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -202,4 +203,76 @@ fn memory_that_is_left_can_be_mapped_and_no_more_until_the_fault_ends() {
     );
     assert_eq!(took.last(), Some(&50), "{took:?}");
     assert_eq!(could_take(&finished, "taker.1", "parent"), [50]);
+}
+
+/// Writes a file of 100 kB again and again, beside the one before, and says whether it could.
+const WRITER: &str = r#"
+import os, sys, time
+path = os.path.join(sys.argv[1], "file")
+said = None
+print("up", flush=True)
+while True:
+    try:
+        with open(path + ".new", "wb") as file:
+            file.write(bytes(100_000))
+        os.replace(path + ".new", path)
+        could = "wrote"
+    except OSError as error:
+        could = error.strerror
+    if could != said:
+        print(could, flush=True)
+        said = could
+    time.sleep(0.01)
+"#;
+
+#[test]
+fn a_disk_that_is_full_takes_nothing_until_the_fault_ends() {
+    let scripts = tempfile::tempdir().unwrap();
+    let writer = scripts.path().join("writer.py");
+    std::fs::write(&writer, WRITER).unwrap();
+    let (folder, finished) = run(&format!(
+        r#"
+[[system]]
+name = "writer"
+run = "python3 {} {{disk}}"
+ready = "log wrote"
+disk = "1MiB"
+count = 2
+[[step]]
+name = "full"
+hold = "300ms"
+fault = {{ exhaust = "writer.0", disk = "16KiB", at = "0s", for = "1s" }}
+[[step]]
+name = "as before"
+hold = "500ms"
+"#,
+        writer.display()
+    ));
+    if !processes::may_mount() {
+        let error = finished.unwrap_err().to_string();
+        assert!(error.contains("CAP_SYS_ADMIN"), "{error}");
+        return;
+    }
+    let finished = finished.unwrap();
+    passed(&finished);
+    let said = |copy: &str| {
+        log(&finished, copy)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        said("writer.0"),
+        ["up", "wrote", "No space left on device", "wrote"]
+    );
+    assert_eq!(said("writer.1"), ["up", "wrote"]);
+    let text = &faults(&finished)[0].text;
+    assert!(text.contains("were free"), "{text}");
+    // Nothing is left to be undone, and nothing is mounted any more.
+    assert!(!folder.path().join("faults-to-undo").exists());
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(
+        !mounts.contains(folder.path().to_str().unwrap()),
+        "{mounts}"
+    );
 }

@@ -130,7 +130,7 @@ impl Reaper {
         self.say(format_args!("gone {group}"))
     }
 
-    /// Charges it with the control groups and networks that a process makes.
+    /// Charges it with the control groups, networks and file systems that a process makes.
     ///
     /// # Errors
     /// See [`Reaper::tag`].

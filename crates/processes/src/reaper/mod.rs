@@ -22,7 +22,7 @@ const READY: &str = "ready";
 /// unless the last word was `done`. For the hidden sub-command `reaper`.
 ///
 /// The lines are `group N` and `gone N` (a process group), `tag ID`, `limits PID` (control
-/// groups and networks that this process made), `folder PATH` and `done`.
+/// groups, networks and file systems that this process made), `folder PATH` and `done`.
 pub fn reaper_main() -> ExitCode {
     // What a terminal or a service manager sends to whoever started the reaper must not
     // end it: it goes when its pipe does.

@@ -65,7 +65,9 @@ impl OwnedProcess {
             let until = Instant::now() + LIMITS_WITHIN;
             while !removed(*owner) {
                 if Instant::now() > until {
-                    left.push(format!("control groups and networks of process {owner}"));
+                    left.push(format!(
+                        "control groups, networks and file systems of process {owner}"
+                    ));
                     break;
                 }
                 std::thread::sleep(PAUSE);
@@ -86,10 +88,11 @@ impl OwnedProcess {
     }
 }
 
-/// Removes the control groups and networks that a process made. Whether none is left: a
+/// Removes the control groups, networks and file systems that a process made. Whether none is left: a
 /// group stays as long as a process is in it.
 fn removed(owner: u32) -> bool {
     let root = Path::new("/");
     let networks = crate::network::remove(root, owner);
-    crate::cgroup::remove(root, owner) && networks
+    let disks = crate::disk::unmount_disks(owner);
+    crate::cgroup::remove(root, owner) && networks && disks
 }

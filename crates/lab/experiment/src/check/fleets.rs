@@ -4,7 +4,7 @@ use document::Problem;
 
 use super::entries::Entry;
 use super::fields::Fields;
-use super::process::{self, COMMON, Found, check_port, command_words, system_name};
+use super::process::{self, COMMON, Found, check_disk, check_port, command_words, system_name};
 use super::settings::{self, MOST};
 use super::values::Reader;
 use crate::catalogue::{Catalogue, SettingValue};
@@ -91,6 +91,7 @@ pub(super) fn fleet(
     args.extend(words.into_iter().map(|word| word.filled));
     let name = entry.name.clone()?;
     check_port(reader, &fields, &common, &Program::OwnBinary, &args);
+    check_disk(reader, &fields, &common, &Program::OwnBinary, &args);
     let agents = u32::try_from(agents).ok()?;
     Some(common.into_found(name, Program::OwnBinary, args, 1, Some(agents), fields.span))
 }

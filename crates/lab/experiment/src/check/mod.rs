@@ -83,6 +83,7 @@ pub fn check(
         file: &source.text,
         scope: Scope::default(),
         problems: Vec::new(),
+        may_mount: catalogue.may_mount,
     };
     let (plan, mut diagnostics) = read(&mut reader, &root, overrides, catalogue, &lines);
     diagnostics.extend(in_order(reader.problems, &lines));

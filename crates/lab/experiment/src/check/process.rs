@@ -22,7 +22,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Keys that systems and fleets have in common.
-pub(super) const COMMON: [&str; 15] = [
+pub(super) const COMMON: [&str; 16] = [
     "name",
     "args",
     "ready",
@@ -33,6 +33,7 @@ pub(super) const COMMON: [&str; 15] = [
     "env",
     "cpus",
     "memory",
+    "disk",
     "watch",
     "log",
     "inputs",
@@ -63,6 +64,7 @@ pub(super) struct Common {
     env: BTreeMap<String, Template>,
     cpus: Option<Vec<u32>>,
     memory_bytes: Option<u64>,
+    disk_bytes: Option<u64>,
     watch: Vec<Watch>,
     log: LogFormat,
     inputs: Vec<Template>,
@@ -91,6 +93,7 @@ impl Common {
             env: self.env,
             cpus: self.cpus,
             memory_bytes: self.memory_bytes,
+            disk_bytes: self.disk_bytes,
             watch: self.watch,
             log: self.log,
             inputs: self.inputs,
@@ -136,6 +139,9 @@ pub(super) fn common(
             .quantity(field, "a size such as \"2GiB\"", units::parse_bytes)
             .map(Some)
     });
+    let disk = fields
+        .get("disk")
+        .map_or(Some(None), |field| disk(reader, field).map(Some));
     let watch = fields
         .get("watch")
         .map_or(Some(WATCHES.to_vec()), |field| watch(reader, field));
@@ -156,11 +162,57 @@ pub(super) fn common(
         env: env?,
         cpus: cpus?,
         memory_bytes: memory?,
+        disk_bytes: disk?,
         watch: watch?,
         log: log?,
         inputs: inputs?,
         on_exit: on_exit?,
     })
+}
+
+/// Least and most bytes of a copy's own file system. It is memory of this machine.
+const LEAST_DISK: u64 = 64 << 10;
+const MOST_DISK: u64 = 1 << 40;
+
+/// The size of a copy's own file system.
+fn disk(reader: &mut Reader<'_>, field: Field<'_>) -> Option<u64> {
+    let bytes = reader.quantity(field, "a size such as \"64MiB\"", units::parse_bytes)?;
+    let (span, may_mount) = (field.span(), reader.may_mount);
+    if !(LEAST_DISK..=MOST_DISK).contains(&bytes) {
+        let problem = Problem::new(span, "a disk has 64KiB to 1TiB");
+        reader.problem(problem.help("it is kept in memory, so it is better small"));
+        return None;
+    }
+    if !may_mount {
+        let message = "a disk is a file system that is mounted, which this user may not do here";
+        let problem = Problem::new(span, message);
+        reader.problem(problem.help("run as root, or in a container that has CAP_SYS_ADMIN"));
+        return None;
+    }
+    Some(bytes)
+}
+
+/// Who refers to its disk has one.
+pub(super) fn check_disk(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    common: &Common,
+    program: &Program,
+    args: &[Template],
+) {
+    let program = match program {
+        Program::Path(path) => Some(path),
+        Program::OwnBinary => None,
+    };
+    let all = program.into_iter().chain(args).chain(common.env.values());
+    let mut references = all.chain(&common.inputs).flat_map(Template::references);
+    if common.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
+        let span = fields
+            .get("run")
+            .map_or(fields.span.clone(), |field| field.span());
+        let problem = Problem::new(span, "it refers to its {disk}, and has none");
+        reader.problem(problem.help("add disk = \"64MiB\", the size of a file system of its own"));
+    }
 }
 
 /// Most patterns of files that a system writes.
@@ -182,7 +234,7 @@ fn input(reader: &mut Reader<'_>, item: Field<'_>) -> Option<Template> {
     let pattern = reader.template(item, Place::System)?;
     let begins = match pattern.0.first() {
         Some(Segment::Text(text)) => text.starts_with('/'),
-        Some(Segment::Reference(Reference::Work)) => true,
+        Some(Segment::Reference(Reference::Work | Reference::OwnDisk)) => true,
         _ => false,
     };
     if !begins {

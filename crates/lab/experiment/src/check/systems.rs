@@ -4,7 +4,7 @@ use document::Problem;
 
 use super::entries::Entry;
 use super::fields::{Field, Fields};
-use super::process::{self, COMMON, Found, check_port, command_words};
+use super::process::{self, COMMON, Found, check_disk, check_port, command_words};
 use super::settings;
 use super::values::Reader;
 use crate::catalogue::Catalogue;
@@ -65,6 +65,7 @@ pub(super) fn system(
     let (program, args) = command?;
     let (common, name) = (common?, entry.name.clone()?);
     check_port(reader, &fields, &common, &program, &args);
+    check_disk(reader, &fields, &common, &program, &args);
     let count = u32::try_from(count?).ok()?;
     Some(common.into_found(name, program, args, count, None, fields.span))
 }

@@ -24,6 +24,8 @@ pub(super) struct Reader<'a> {
     pub(super) file: &'a str,
     pub(super) scope: Scope,
     pub(super) problems: Vec<Problem>,
+    /// Whether file systems may be mounted.
+    pub(super) may_mount: bool,
 }
 
 /// A word of a command line: as it is written, and with names filled in.

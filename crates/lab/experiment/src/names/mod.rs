@@ -337,7 +337,11 @@ impl Scope {
     fn allowed(&self, reference: Reference, span: &Span, place: Place) -> Result<Part, Problem> {
         let is_own = matches!(
             reference,
-            Reference::OwnPort | Reference::OwnAddr | Reference::OwnFurther(..) | Reference::Index
+            Reference::OwnPort
+                | Reference::OwnAddr
+                | Reference::OwnDisk
+                | Reference::OwnFurther(..)
+                | Reference::Index
         );
         let problem = |message: String| Err(Problem::new(span.clone(), message));
         match place {
@@ -345,8 +349,12 @@ impl Scope {
             Place::Command | Place::Request if !is_own => {
                 Ok(Part::Reference(reference, span.clone()))
             }
-            Place::Command | Place::Request if reference == Reference::Index => {
-                problem("{index} belongs to a system; there is none here".to_owned())
+            Place::Command | Place::Request
+                if matches!(reference, Reference::Index | Reference::OwnDisk) =>
+            {
+                problem(format!(
+                    "{{{reference}}} belongs to a system; there is none here"
+                ))
             }
             Place::Command | Place::Request => {
                 problem(format!("{{{reference}}} belongs to a system; which one?"))

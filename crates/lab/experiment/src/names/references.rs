@@ -45,6 +45,7 @@ pub(super) fn own(word: &str) -> Option<Reference> {
         "port" => Some(Reference::OwnPort),
         "addr" => Some(Reference::OwnAddr),
         "work" => Some(Reference::Work),
+        "disk" => Some(Reference::OwnDisk),
         "index" => Some(Reference::Index),
         _ => None,
     }
@@ -75,6 +76,7 @@ pub(crate) fn stand_in(reference: &Reference) -> String {
             form: Form::Addr, ..
         } => "127.0.0.1:1",
         Reference::Work => "/work",
+        Reference::OwnDisk => "/disk",
         Reference::Index => "0",
         Reference::Kept(_) => "1",
         Reference::All { piece, .. } => return piece.render(stand_in),

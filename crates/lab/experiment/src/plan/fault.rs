@@ -149,6 +149,8 @@ pub enum Scarce {
     Descriptors(u64),
     /// So many bytes of address space, of each process.
     Memory(u64),
+    /// So many bytes of the file system of each copy.
+    Disk(u64),
 }
 
 /// How far it goes, after what it is done to.
@@ -159,6 +161,9 @@ impl fmt::Display for ProcessFault {
             Self::Exhaust(Scarce::Descriptors(left)) => write!(f, " but for {left} descriptors"),
             Self::Exhaust(Scarce::Memory(left)) => {
                 write!(f, " but for {} of memory", units::show_bytes(*left as f64))
+            }
+            Self::Exhaust(Scarce::Disk(left)) => {
+                write!(f, " but for {} of disk", units::show_bytes(*left as f64))
             }
             Self::Kill(_) | Self::Restart(_) | Self::Pause => Ok(()),
         }

@@ -117,6 +117,8 @@ pub struct System {
     pub cpus: Option<Vec<u32>>,
     /// Limit of memory in bytes, kept by a cgroup; `None`: no limit.
     pub memory_bytes: Option<u64>,
+    /// Size of the file system that each copy has for itself, in bytes; `None`: it has none.
+    pub disk_bytes: Option<u64>,
     /// What is sampled ten times a second.
     pub watch: Vec<Watch>,
     /// How its log lines are read.
@@ -207,6 +209,8 @@ pub enum Reference {
     OwnAddr,
     /// `{work}`: a folder of the run that is removed at its end.
     Work,
+    /// `{disk}`: the folder on which this copy's own file system is.
+    OwnDisk,
     /// `{index}`: number of this copy, from 0.
     Index,
     /// `{name.port}`: port of the first copy of another system.

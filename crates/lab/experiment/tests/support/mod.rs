@@ -99,6 +99,7 @@ pub fn catalogue() -> Catalogue {
                 },
             ],
         }],
+        may_mount: true,
     }
 }
 

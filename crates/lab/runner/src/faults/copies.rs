@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, System, Who};
+use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, Scarce, System, Who};
 use lab_faults::choose::{self, choose, part_of};
+use lab_faults::undo::Resource;
 use lab_store::EventKind;
 use processes::Signal;
 use tokio::time::Instant;
 use units::show_seconds;
 
+use super::ballast::Filled;
 use super::exhaust::Exhausted;
 use super::{Faults, Slowed};
 use crate::processes::{Copy, pause, signal};
@@ -29,6 +31,8 @@ pub(super) enum Remedy {
     FullSpeed(Slowed),
     /// Their limits are put back.
     Limits(Exhausted),
+    /// Their file systems are emptied.
+    Space(Filled),
 }
 
 /// Copies that a fault has hit, each with the number of the process that was.
@@ -51,7 +55,7 @@ impl<'a> Hit<'a> {
         }
     }
 
-    fn copies(&self) -> Vec<&'a Copy> {
+    pub(super) fn copies(&self) -> Vec<&'a Copy> {
         self.0.iter().map(|(copy, _)| *copy).collect()
     }
 
@@ -217,7 +221,13 @@ impl<'a> Faults<'a> {
                 let slowed = Slowed::begin(share, running);
                 Remedy::FullSpeed(slowed.map_err(Trouble::Broken)?)
             }
-            ProcessFault::Exhaust(what) => Remedy::Limits(self.exhaust(hit, what)?),
+            ProcessFault::Exhaust(Scarce::Disk(left)) => Remedy::Space(self.fill(hit, left)?),
+            ProcessFault::Exhaust(Scarce::Descriptors(left)) => {
+                Remedy::Limits(self.exhaust(hit, (Resource::Descriptors, left))?)
+            }
+            ProcessFault::Exhaust(Scarce::Memory(left)) => {
+                Remedy::Limits(self.exhaust(hit, (Resource::AddressSpace, left))?)
+            }
         })
     }
 
@@ -252,6 +262,10 @@ impl<'a> Faults<'a> {
             Remedy::Limits(exhausted) => {
                 over.await;
                 self.replenish(hit, &exhausted)
+            }
+            Remedy::Space(filled) => {
+                over.await;
+                self.empty(&filled)
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::plan::Scarce;
 use lab_faults::scarcity::Lowering;
 use lab_faults::undo::{Entry, ProcessId, Resource};
 
@@ -21,8 +20,11 @@ impl Faults<'_> {
     ///
     /// # Errors
     /// What could not be read, written down or done.
-    pub(super) fn exhaust(self, hit: &Hit<'_>, what: Scarce) -> Result<Exhausted, String> {
-        let (resource, left) = resource(what);
+    pub(super) fn exhaust(
+        self,
+        hit: &Hit<'_>,
+        (resource, left): (Resource, u64),
+    ) -> Result<Exhausted, String> {
         let mut lowered = BTreeMap::new();
         let mut seen = Vec::new();
         for _ in 0..LOOKS {
@@ -86,13 +88,6 @@ impl Faults<'_> {
             text += &format!(", and {heirs} that they had started");
         }
         Ok(text)
-    }
-}
-
-fn resource(what: Scarce) -> (Resource, u64) {
-    match what {
-        Scarce::Descriptors(left) => (Resource::Descriptors, left),
-        Scarce::Memory(left) => (Resource::AddressSpace, left),
     }
 }
 

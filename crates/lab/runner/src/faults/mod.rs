@@ -1,6 +1,7 @@
 //! The faults of a step: begun, watched, and put right again.
 
 mod background;
+mod ballast;
 mod copies;
 mod custom;
 mod exhaust;

@@ -48,6 +48,11 @@ impl Addresses {
         self.ports(system, index).first().copied().unwrap_or(0)
     }
 
+    /// Where the own file system of a copy of a system is mounted, if it has one.
+    pub(crate) fn disk(&self, system: &str, index: u32) -> PathBuf {
+        self.work.join("disks").join(format!("{system}.{index}"))
+    }
+
     /// Every port of a copy of a system; none when there is no such copy.
     pub(crate) fn ports(&self, system: &str, index: u32) -> &[u16] {
         self.ports
@@ -87,6 +92,7 @@ impl Addresses {
             Reference::OwnPort => self.port(system, index).to_string(),
             Reference::OwnAddr => loopback(self.port(system, index)),
             Reference::Index => index.to_string(),
+            Reference::OwnDisk => self.disk(system, index).display().to_string(),
             Reference::OwnFurther(form, name) => self.further(*form, system, index, name),
             _ => return None,
         })
@@ -172,6 +178,7 @@ impl Addresses {
             Reference::Kept(_)
             | Reference::OwnPort
             | Reference::OwnAddr
+            | Reference::OwnDisk
             | Reference::OwnFurther(..)
             | Reference::Index => String::new(),
         }

@@ -34,7 +34,7 @@ pub(crate) struct Copy {
     /// Place of its system among those that were started, and its own among its copies.
     pub(super) at: (usize, usize),
     /// Place of the system in the plan.
-    pub(super) system: usize,
+    pub(crate) system: usize,
     /// Its number among the copies of its system.
     pub(crate) index: u32,
     pub(super) running: RefCell<Running>,

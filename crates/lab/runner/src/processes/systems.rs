@@ -10,7 +10,7 @@ use std::time::Duration;
 use lab_experiment::plan::{Program, System};
 use lab_store::{EventKind, RunFile, RunFolder};
 use measure::Marks;
-use processes::{Group, GroupError, Groups, Reaper, ReaperError, Signal};
+use processes::{DiskError, Group, GroupError, Groups, Reaper, ReaperError, Signal, mount_disk};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
@@ -40,6 +40,9 @@ pub enum StartError {
         /// What went wrong.
         cause: GroupError,
     },
+    /// A file system of a copy's own could not be made.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
     /// A process could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -145,14 +148,24 @@ pub(crate) struct Starting<'a> {
 }
 
 impl Systems {
-    /// Makes the control groups that the plan needs, before anything starts.
+    /// Makes the control groups and file systems that the plan needs, before anything starts.
     pub(crate) fn prepare(&mut self, starting: &Starting<'_>) -> Result<(), StartError> {
         let systems = starting.systems;
-        if systems.iter().all(|system| system.memory_bytes.is_none()) {
+        let is_plain =
+            |system: &System| system.memory_bytes.is_none() && system.disk_bytes.is_none();
+        if systems.iter().all(is_plain) {
             return Ok(());
         }
         let owner = std::process::id();
         starting.reaper.limits(owner)?;
+        for system in systems {
+            for (index, bytes) in (0..system.count).zip(std::iter::repeat(system.disk_bytes)) {
+                if let Some(bytes) = bytes {
+                    let path = starting.addresses.disk(&system.name, index);
+                    mount_disk(&path, bytes, owner)?;
+                }
+            }
+        }
         let groups = Groups::open(Path::new("/"), owner);
         for system in systems {
             let Some(bytes) = system.memory_bytes else {

@@ -37,7 +37,11 @@ pub fn plan(text: &str) -> (Plan, String) {
         name: "test.toml".into(),
         text: text.clone(),
     };
-    let plan = check(&source, &[], &Catalogue::default()).unwrap_or_else(|problems| {
+    let catalogue = Catalogue {
+        may_mount: true,
+        ..Catalogue::default()
+    };
+    let plan = check(&source, &[], &catalogue).unwrap_or_else(|problems| {
         let problems: Vec<String> = problems
             .iter()
             .map(|problem| problem.render(false))

@@ -1,6 +1,7 @@
 //! `fault` of a step: what it breaks, where, when and for how long.
 
 mod custom;
+mod exhaust;
 mod network;
 mod pick;
 mod silence;
@@ -16,7 +17,8 @@ use super::loads;
 use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::values::Reader;
-use crate::plan::{EndSignal, Fault, FaultKind, ProcessFault, Scarce};
+use crate::plan::{EndSignal, Fault, FaultKind, ProcessFault};
+use exhaust::exhaust;
 pub(super) use pick::copies;
 use times::{ends, parse_every, through};
 
@@ -54,8 +56,6 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
 /// for less than a timer can keep, or for long.
 const SLOWEST: f64 = 0.01;
 const FASTEST: f64 = 0.99;
-/// Most descriptors that processes are left: Linux lets a process have no more.
-const MOST_DESCRIPTORS: u64 = 1 << 30;
 /// Keys besides.
 const KEYS: [&str; 20] = [
     "pick",
@@ -277,7 +277,7 @@ fn kind(
         "restart" => signal(reader, fields, EndSignal::Term).map(ProcessFault::Restart),
         "pause" => Some(ProcessFault::Pause),
         "slow" => slow(reader, fields),
-        "exhaust" => exhaust(reader, fields).map(ProcessFault::Exhaust),
+        "exhaust" => exhaust(reader, fields, named).map(ProcessFault::Exhaust),
         _ => return network::kind(reader, fields, field, named),
     };
     let (system, who) = copies(reader, fields, field, named)?;
@@ -299,42 +299,6 @@ fn slow(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<ProcessFault> {
         return None;
     }
     Some(ProcessFault::Slow(share))
-}
-
-/// What the processes are left little of.
-fn exhaust(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Scarce> {
-    if let Some(field) = fields.get("disk") {
-        let message = "a system has no disk of its own that could be filled";
-        let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help(
-            "its {work} lies on the file system that the run itself is recorded on: let the system write to a small file system of yours, and fill that by the `run` of a step",
-        ));
-        return None;
-    }
-    match (fields.get("descriptors"), fields.get("memory")) {
-        (Some(field), None) => {
-            let left = reader.count(field, 0..=MOST_DESCRIPTORS)?;
-            Some(Scarce::Descriptors(left))
-        }
-        (None, Some(field)) => {
-            let left = reader.quantity(field, "a size such as \"10MiB\"", units::parse_bytes)?;
-            Some(Scarce::Memory(left))
-        }
-        (None, None) => {
-            let message = "what do the processes run out of?";
-            let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help(
-                "add descriptors = 10 or memory = \"10MiB\": how much more each process may still take",
-            ));
-            None
-        }
-        (Some(_), Some(field)) => {
-            let message = "descriptors and memory are two faults";
-            let problem = Problem::new(field.span(), message);
-            reader.problem(problem.help("write a list of two tables"));
-            None
-        }
-    }
 }
 
 /// The signal that ends the processes.
