@@ -10,7 +10,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{check_error, checked};
+use lab_experiment::catalogue::Catalogue;
+use lab_experiment::{Source, check};
+
+use crate::support::{catalogue, check_error, checked};
 
 const HEAD: &str = "lab = 1\nname = \"t\"\n";
 const STEP: &str = "[[step]]\nname = \"s\"\nhold = \"1s\"\n";
@@ -240,4 +243,32 @@ fn a_command_of_many_words_is_read_in_one_go() {
     let file = format!("{HEAD}[[system]]\nname = \"a\"\nrun = \"{words}\"\n{STEP}");
     let plan = checked(&file, &[]).unwrap();
     assert_eq!(plan.systems[0].args.len(), 399_999);
+}
+
+#[test]
+fn a_disk_that_may_not_be_mounted_is_one_mistake() {
+    let source = Source {
+        name: "x.toml".to_owned(),
+        text: r#"lab = 1
+name = "x"
+[[system]]
+name = "db"
+run = "db --data {disk}"
+disk = "1MiB"
+[[step]]
+name = "s"
+fault = { exhaust = "db", disk = "0B", for = "1s" }
+"#
+        .to_owned(),
+    };
+    assert!(check(&source, &[], &catalogue()).is_ok());
+    let without = Catalogue {
+        may_mount: false,
+        ..catalogue()
+    };
+    let found = check(&source, &[], &without).unwrap_err();
+    let found: Vec<String> = found.iter().map(|one| one.render(false)).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("x.toml:6:8: a disk is"), "{found:?}");
+    assert!(found[0].contains("CAP_SYS_ADMIN"), "{found:?}");
 }

@@ -187,7 +187,6 @@ fn disk(reader: &mut Reader<'_>, field: Field<'_>) -> Option<u64> {
         let message = "a disk is a file system that is mounted, which this user may not do here";
         let problem = Problem::new(span, message);
         reader.problem(problem.help("run as root, or in a container that has CAP_SYS_ADMIN"));
-        return None;
     }
     Some(bytes)
 }
