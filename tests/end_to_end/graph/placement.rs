@@ -43,6 +43,11 @@ fn services_have_networks_of_their_own() {
     let (address, admin) = graph.ready();
     assert!(address.starts_with("198.1"), "{address}");
     assert_eq!(ask(&address, "/").body, ECHO);
+    // From here it is reached where it was to listen.
+    let ready = graph.said("graph.ready");
+    let published = ready["published"].as_str().expect("an address").to_owned();
+    assert!(published.starts_with("127.0.0.1:"), "{published}");
+    assert_eq!(ask(&published, "/").body, ECHO);
     until("whole traces", || {
         let traces = json(&admin, "/traces?recent=10");
         traces["traces"]

@@ -7,6 +7,7 @@
 mod announcement;
 mod child;
 mod group;
+mod published;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use announcement::{Announcement, READY};
 pub use child::{Child, State};
 pub use group::{ProcessGroup, Start};
+pub use published::Published;
 
 /// Longest wait for a child to be ready.
 pub const READY_WITHIN: Duration = Duration::from_secs(30);

@@ -89,7 +89,7 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) topology: TopologyArgs,
     /// Where the entry listens; the others take free ports of 127.0.0.1. With --namespaces
-    /// each has an address of its own, and only the port counts
+    /// each has an address of its own, with this port, and this one leads to the entry's
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
     /// Where the graph is watched and changed

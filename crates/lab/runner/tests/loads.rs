@@ -205,6 +205,42 @@ that = "alive ok == 100%"
 }
 
 #[test]
+fn a_number_that_may_be_another_is_no_pass_though_the_load_is_valid() {
+    let steps = |most: &str| {
+        format!(
+            r#"
+[[load]]
+name = "patient"
+http = "GET http://127.0.0.1:1/"
+rate = "100/s"
+guard = {{ late_after = "1s" }}
+[[step]]
+name = "steady"
+load = {{ patient = "on" }}
+hold = "50ms"
+[[expect]]
+that = "patient errors == 0%"
+[[expect]]
+that = "patient max < {most}"
+"#
+        )
+    };
+    let (_folder, finished) = made(simulated::late, &steps("30ms"));
+    let name = finished.folder.load_names().unwrap();
+    let mut loads = name.iter().map(|name| finished.folder.load(name).unwrap());
+    let patient = loads.find(|load| load.summary.name == "patient").unwrap();
+    assert!(patient.summary.validity.valid, "{:?}", patient.summary);
+    assert_eq!(outcomes(&finished), [Outcome::Pass, Outcome::Invalid]);
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Invalid, "{verdict:?}");
+    let reason = verdict.reason.as_deref().unwrap();
+    assert!(reason.contains("patient max may be"), "{reason}");
+
+    let (_folder, finished) = made(simulated::late, &steps("1s"));
+    assert_eq!(finished.verdict.outcome, Outcome::Pass);
+}
+
+#[test]
 fn what_was_counted_holds_however_hindered_who_counted_was() {
     let steps = r#"
 [[step]]

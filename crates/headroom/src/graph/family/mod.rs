@@ -6,9 +6,9 @@ mod placing;
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use graph::metrics::Metrics;
-use graph::processes::{ProcessGroup, READY, Start};
+use graph::processes::{ProcessGroup, Published, READY, Start};
 use graph::topology::Topology;
 use graph::trace::Tracer;
 use graph::work::{Calibration, Site};
@@ -30,6 +30,15 @@ pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> 
     serving::runtime()?.block_on(net::local(run(args, file, topology)))
 }
 
+/// Where an entry that has a network of its own is reached from this one.
+async fn publish(args: &UpArgs) -> Result<tokio::net::TcpListener> {
+    let listener = net::bind(args.listen).await;
+    listener.with_context(|| {
+        let wanted = args.listen;
+        format!("listen on {wanted} for the entry of the graph (--listen takes another address)")
+    })
+}
+
 async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
     let shutdown = on_signal()?;
     let logger = logger("graph", &args.log)?;
@@ -42,6 +51,11 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let gateway = match placing.gateway() {
         Some(address) => Some(serving::listen((address, admin.port()).into()).await?.0),
         None => None,
+    };
+    // Bound before anything starts, so that nobody else is there.
+    let publish = match args.namespaces {
+        true => Some(publish(args).await?),
+        false => None,
     };
     let tracer = Tracer::new(StoreLimits::default(), Vec::new());
     let metrics = Arc::new(Metrics::new());
@@ -89,11 +103,18 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     }
     served.admin.follow(peers(&group));
     let entry = entry_address(&topology, group.directory());
+    let published = publish
+        .as_ref()
+        .and_then(|listener| listener.local_addr().ok());
+    let _published = publish
+        .zip(entry)
+        .map(|(listener, to)| Published::start(listener, to));
     let fields = Fields::new()
         .and("name", &topology.name)
         .and("services", topology.services.len())
         .and("processes", group.children().len())
         .and("address", entry.map(|address| address.to_string()))
+        .and("published", published.map(|address| address.to_string()))
         .and("admin", admin.to_string());
     logger.of_every_level().info(READY, fields);
 

@@ -120,6 +120,12 @@ pub(crate) fn judge(
     };
     let invalid = measured.loads.invalid(decided).next();
     let invalid = invalid.map(loads::is_invalid);
+    // A load may hold as a whole, and a number of it not.
+    let undecided = expectations
+        .iter()
+        .find(|one| one.outcome == Outcome::Invalid);
+    let undecided = undecided.map(|one| format!("{:?} is not decided: {}", one.that, one.note));
+    let invalid = invalid.or(undecided);
     let (outcome, reason) = match ending {
         Ending::Broken(reason) => (Outcome::Error, Some(reason)),
         Ending::Failed(reason) => (Outcome::Fail, Some(reason)),
