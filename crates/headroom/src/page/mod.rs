@@ -34,7 +34,7 @@ const NICENESS: i32 = 10;
 /// Somebody who asked no longer ago than this has the page open.
 const OPEN: Duration = Duration::from_secs(10);
 /// How long pages that are open have time to take the last data.
-const LAST: Duration = Duration::from_secs(1);
+const LAST: Duration = Duration::from_secs(2);
 
 /// A page that is served.
 pub(crate) struct LivePage {

@@ -208,3 +208,30 @@ fn summed(load: &Mutex<LoadSoFar>) -> Option<StoredLoad> {
         summary,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_hand_over_once_after_each_look_and_never_without() {
+        let nobody = Underway::default();
+        assert!(nobody.look().is_none());
+        assert!(!nobody.glance().wanted());
+        let underway = Underway::visible();
+        let (one, other) = (underway.glance(), underway.glance());
+        assert!(!one.wanted());
+        assert!(underway.look().is_none(), "there is no folder yet");
+        assert!(underway.look().is_none());
+        assert!(one.wanted());
+        assert!(!one.wanted());
+        assert!(other.wanted());
+    }
+
+    #[test]
+    fn a_load_is_nobodys_when_nobody_looks() {
+        let never = || -> Seen { panic!("nobody asks what it is") };
+        assert!(Underway::default().load(never).is_none());
+        assert!(Underway::visible().load(never).is_none());
+    }
+}
