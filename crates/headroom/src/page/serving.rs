@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response, StatusCode};
 use lab_report::Page;
 use net::{Body, Handler, Incoming, Limits};
@@ -154,7 +154,12 @@ fn text(status: StatusCode, text: &str) -> Response<Body> {
 }
 
 fn refused(refusal: Refusal) -> Response<Body> {
-    text(refusal.status(), &refusal.to_string())
+    let mut answer = text(refusal.status(), &refusal.to_string());
+    if refusal == Refusal::Method {
+        let headers = answer.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET"));
+    }
+    answer
 }
 
 fn not_yet(trouble: &str) -> Response<Body> {

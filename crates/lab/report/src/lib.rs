@@ -4,6 +4,7 @@ mod blob;
 mod error;
 pub mod load;
 mod log_lines;
+mod moment;
 mod page;
 mod page_data;
 mod page_loads;

@@ -11,15 +11,16 @@ use std::path::Path;
 use lab_lifecycle::Table;
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, Outcome,
-    ProbeSample, ProcessSample, Record, RunFile, RunFolder, SoFar, StoreError, StoredLoad,
-    SystemProcess, Verdict,
+    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, ProbeSample,
+    ProcessSample, Record, RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
 use crate::log_lines::{self, PlannedLife, PlannedSystem};
+use crate::moment::Moment;
 use crate::page_loads::PageLoad;
 use crate::page_probes::{PageProbe, probes, summaries_so_far};
 use crate::series::{Line, pack};
@@ -318,43 +319,6 @@ impl PageData {
             problems,
         };
         (data, blob.finish())
-    }
-}
-
-/// When a run is looked at.
-enum Moment<'a> {
-    /// Once it is over.
-    End(Verdict),
-    /// While it goes on.
-    Now(&'a SoFar),
-}
-
-impl<'a> Moment<'a> {
-    /// Was the run made? One that was not lacks files by right, and so does one that goes on.
-    fn is_whole(&self) -> bool {
-        matches!(self, Self::End(verdict) if verdict.outcome != Outcome::Error)
-    }
-
-    fn so_far(&self) -> Option<&'a SoFar> {
-        match self {
-            Self::End(_) => None,
-            Self::Now(so_far) => Some(so_far),
-        }
-    }
-
-    /// Seconds from the start of the run.
-    fn at_s(&self) -> f64 {
-        match self {
-            Self::End(verdict) => verdict.duration_s,
-            Self::Now(so_far) => so_far.now_s,
-        }
-    }
-
-    fn verdict(self) -> Option<Verdict> {
-        match self {
-            Self::End(verdict) => Some(verdict),
-            Self::Now(_) => None,
-        }
     }
 }
 
