@@ -63,11 +63,12 @@ truth: $(PAGE) ## Every planted truth TRUTHS (20) times: what is said of it, and
 	$(CARGO) test --locked --quiet -p headroom --test truth -- --times $(TRUTHS)
 
 .PHONY: test-page
-test-page: release ## Every control of both pages, on sample runs and on a graph that runs, in a real browser
+test-page: release ## Every control of the pages, on sample runs, on a graph and on a run that goes on, in a real browser
 	rm -rf $(TARGET)/samples
 	$(CARGO) run --release --locked --quiet -p lab-report --example sample -- $(TARGET)/samples
 	cd web && npm run --silent e2e -- $(abspath $(TARGET))/samples
 	cd web && npm run --silent e2e:graph -- $(abspath $(HEADROOM))
+	cd web && npm run --silent e2e:live -- $(abspath $(HEADROOM))
 
 .PHONY: test-demo
 test-demo: release ## The demo itself, then its report in a real browser

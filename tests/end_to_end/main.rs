@@ -18,6 +18,7 @@ mod lab;
 mod lifecycle;
 mod load;
 mod mutual_tls;
+mod page;
 mod router;
 mod router_experiments;
 mod runs;

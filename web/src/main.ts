@@ -2,11 +2,11 @@ import { mount } from 'svelte';
 import './page.css';
 import App from './ui/App.svelte';
 import Broken from './ui/Broken.svelte';
+import Watched from './ui/Watched.svelte';
 import { inflate } from './data/decode';
-import { outcome, type Run } from './data/run';
-
-/** The version of the data that this page reads. */
-const VERSION = 1;
+import { newer } from './data/newer';
+import { outcome, read } from './data/run';
+import { LiveRun } from './state/live.svelte';
 
 // `npm run paint` measures from here to the first lifecycle chart.
 performance.mark('start');
@@ -14,11 +14,15 @@ performance.mark('start');
 const target = document.getElementById('app')!;
 
 try {
-  const run = JSON.parse(embedded('run')) as Run;
-  if (run.version !== VERSION) throw new Error(`data of version ${run.version}, not ${VERSION}`);
+  const run = read(JSON.parse(embedded('run')));
   const blob = await inflate(embedded('columns'));
   document.title = `${run.name} · ${outcome(run)} · Headroom`;
-  mount(App, { target, props: { run, blob } });
+  if (run.underway) {
+    const live = new LiveRun(run, blob, (tag) => newer(tag, location.search));
+    mount(Watched, { target, props: { live } });
+  } else {
+    mount(App, { target, props: { run, blob } });
+  }
 } catch (error) {
   mount(Broken, { target, props: { error: String(error) } });
   throw error;

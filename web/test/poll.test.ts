@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { poll } from '../src/graph/state/poll';
+import { poll } from '../src/state/poll';
 
 /** As much of a page as polling looks at. */
 class Page extends EventTarget {

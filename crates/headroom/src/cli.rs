@@ -180,6 +180,18 @@ pub(crate) struct RunArgs {
     /// Keep the systems' working files
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Serve the report's page on this machine while the run goes on; its address is printed
+    #[arg(long)]
+    pub(crate) page: bool,
+    /// The port of the page, instead of one that is free
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "page",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(crate) page_port: u16,
     #[command(flatten)]
     pub(crate) files: ResultFiles,
 }

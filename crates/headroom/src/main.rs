@@ -20,6 +20,7 @@ mod lab;
 mod lifecycle;
 mod load;
 mod output;
+mod page;
 mod planted;
 mod ready;
 mod recorded;

@@ -5,10 +5,21 @@
  * Times are seconds since the start of the run.
  */
 
+/** The version of the data that this page reads. */
+const VERSION = 1;
+
+/** What was sent as a run; throws when another version made it. */
+export function read(sent: unknown): Run {
+  const run = sent as Run;
+  if (run.version !== VERSION) throw new Error(`data of version ${run.version}, not ${VERSION}`);
+  return run;
+}
+
 export type Outcome = 'pass' | 'fail' | 'inconclusive' | 'invalid' | 'error';
 
-/** How the run ended; of loads that are no part of a run, whether they say something. */
-export function outcome({ verdict, loads }: Run): Outcome | 'valid' {
+/** How the run ended, if it did; of loads that are no part of a run, whether they say something. */
+export function outcome({ verdict, underway, loads }: Run): Outcome | 'valid' | 'running' {
+  if (underway) return 'running';
   if (verdict) return verdict.outcome;
   return loads.every(({ summary }) => summary.validity.valid) ? 'valid' : 'invalid';
 }
@@ -362,7 +373,7 @@ export interface Run {
     kernel: string;
     versions: Record<string, string>;
   };
-  /** Null for loads that are no part of a run. */
+  /** Null for loads that are no part of a run, and of a run that goes on. */
   verdict: {
     outcome: Outcome;
     reason?: string;
@@ -371,6 +382,8 @@ export interface Run {
     /** What a person should know besides. */
     notes?: string[];
   } | null;
+  /** Of a run that goes on. */
+  underway: { now_s: number; doing: string } | null;
   steps: Step[];
   faults: Fault[];
   findings: Finding[];

@@ -29,7 +29,7 @@ const TOLD_APART = 1 / 500;
 
 export class TimeAxis {
   /** The whole run. */
-  readonly full: Span;
+  full = $state.raw<Span>([0, 1]);
   /** The stretch that was zoomed to; null: none. */
   zoomed = $state.raw<Span | null>(null);
   /** Where the pointer is; null: nowhere. */
@@ -38,12 +38,17 @@ export class TimeAxis {
   brush = $state.raw<Span | null>(null);
 
   /** Shaded on every chart. */
-  readonly bands: readonly Band[];
+  bands = $state.raw<readonly Band[]>([]);
 
   /** What findings are about, each on its own chart. */
-  readonly marks: readonly Mark[];
+  marks = $state.raw<readonly Mark[]>([]);
 
   constructor(full: Span, bands: readonly Band[] = [], marks: readonly Mark[] = []) {
+    this.become(full, bands, marks);
+  }
+
+  /** A run that goes on has become longer; what is zoomed to stays. */
+  become(full: Span, bands: readonly Band[], marks: readonly Mark[]): void {
     this.full = full;
     this.marks = marks;
     this.bands = bands.toSorted((a, b) => a.start_s - b.start_s);

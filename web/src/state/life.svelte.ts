@@ -75,6 +75,16 @@ export class LifeView {
     this.backwards = sorted.some((values) => values[0] < 0);
   }
 
+  /** Shows newer timelines of the same lifecycle as older ones are shown. */
+  continues(before: LifeView): this {
+    const { sort, align, fit, zoomedRows, ownZoom, shown, selected } = before;
+    if (shown.length !== this.shown.length) return this;
+    Object.assign(this, { sort, align, fit, zoomedRows, ownZoom, shown, lit: before.lit });
+    const id = selected === null ? -1 : this.lives.ids.indexOf(before.lives.ids[selected]);
+    this.selected = id < 0 ? null : id;
+    return this;
+  }
+
   get zoomed(): boolean {
     const time = this.align === 'run' ? this.axis.zoomed : this.ownZoom;
     return time !== null || this.zoomedRows !== null;

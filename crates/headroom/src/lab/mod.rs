@@ -5,11 +5,12 @@ mod sweep;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
+use lab_report::Page;
 use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
-use lab_runner::{Finished, Options};
+use lab_runner::{Finished, Options, Underway};
 use lab_store::{Event, FindingRecord, Outcome, RunFile, RunFolder, Verdict};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
 use crate::output::{print, tell};
+use crate::page::LivePage;
 use crate::ready::{self, Unpacked};
 
 /// Longest experiment file that is read, a byte more than the checker accepts, so
@@ -45,13 +47,31 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         return Ok(Outcome::Error);
     };
     let gates = checked.plan.gates.as_ref();
+    let one = gates.is_none_or(|gates| gates.sides.is_none()) && checked.plan.sweep.is_none();
+    if args.page && !one {
+        bail!(
+            "{}: --page shows one run, and this file makes many (it has [variants] with a [[gate]], or a [sweep]); run it without --page",
+            checked.file.source.name
+        );
+    }
     if gates.is_some_and(|gates| gates.sides.is_some()) {
         return gate::run_file(&checked.file, args);
     }
     if let Some(planned) = checked.plan.sweep.clone() {
         return sweep::run(args, &checked, &planned);
     }
-    let finished = made(args, &checked, checked.plan.clone())?;
+    let underway = match args.page {
+        true => Underway::visible(),
+        false => Underway::default(),
+    };
+    let live = match args.page {
+        true => Some(LivePage::start(args.page_port, underway.clone())?),
+        false => None,
+    };
+    if let Some(live) = &live {
+        tell(format_args!("headroom: the run's page is {}", live.url()));
+    }
+    let finished = made(args, &checked, checked.plan.clone(), underway)?;
     // The verdict is told even when the report cannot be written.
     let report = write_report(&finished.folder);
     if args.json {
@@ -68,20 +88,26 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         print(&faults(&finished.folder.faults()?, style))?;
         print(&(verdict_table(&finished.verdict, style) + "\n"))?;
         print(&findings(&finished.folder.findings()?, style))?;
-        if let Ok(path) = &report {
+        if let Ok((path, _)) = &report {
             print(&ending(path))?;
         }
     }
+    // The verdict does not wait for those who have the page open.
+    let report = report.map(|(_, page)| match live {
+        Some(live) => live.finish(page),
+        None => drop(page),
+    });
     let name = finished.folder.id();
     args.files
         .write(&CiResult::of_run(&name, &finished.verdict))?;
-    report.map(|_| finished.verdict.outcome)
+    report.map(|()| finished.verdict.outcome)
 }
 
 /// Makes a run, and tells what a person should know besides its verdict.
-fn made(args: &RunArgs, checked: &Checked, plan: Plan) -> Result<Finished> {
+fn made(args: &RunArgs, checked: &Checked, plan: Plan, underway: Underway) -> Result<Finished> {
     let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
     options.keep = args.keep;
+    options.underway = underway;
     options.base.clone_from(&checked.file.folder);
     let finished = lab_runner::run(plan, &checked.file.source.text, options)?;
     for note in &finished.notes {
@@ -107,15 +133,16 @@ struct Told<'a> {
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     let folder = RunFolder::open(&args.run)?;
-    let report = write_report(&folder)?;
+    let (report, _) = write_report(&folder)?;
     print(&format!("{}\n", report.display()))?;
     Ok(Outcome::Pass)
 }
 
-fn write_report(folder: &RunFolder) -> Result<std::path::PathBuf> {
-    let html = lab_report::html(folder).context("build the report")?;
-    folder.write(RunFile::Report, html.as_bytes())?;
-    Ok(folder.file(RunFile::Report))
+/// Writes the report; returns where it is, and the page that it holds.
+fn write_report(folder: &RunFolder) -> Result<(PathBuf, Page)> {
+    let page = Page::of(folder).context("build the report")?;
+    folder.write(RunFile::Report, page.html().as_bytes())?;
+    Ok((folder.file(RunFile::Report), page))
 }
 
 /// An experiment without a mistake.

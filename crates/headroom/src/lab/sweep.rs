@@ -8,7 +8,7 @@ use lab_experiment::highest::{Answer, Highest, Next, Said};
 use lab_experiment::plan::{Plan, Range, Setting, Sweep};
 use lab_report::sweep::{SweepAnswer, SweepRecord, SweepRun, html, terminal};
 use lab_report::terminal::Style;
-use lab_runner::RunError;
+use lab_runner::{RunError, Underway};
 use lab_store::{Outcome, Verdict};
 use tempfile::NamedTempFile;
 
@@ -215,7 +215,7 @@ fn answered(name: &str, range: &Range, answer: &Answer) -> SweepAnswer {
 
 /// One run, and whether a person ended it.
 fn one(args: &RunArgs, checked: &Checked, plan: Plan, setting: usize) -> (SweepRun, bool) {
-    let finished = match made(args, checked, plan) {
+    let finished = match made(args, checked, plan, Underway::default()) {
         Ok(finished) => finished,
         Err(error) => {
             let reason = explained(&error);

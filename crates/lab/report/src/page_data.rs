@@ -2,23 +2,27 @@
 //!
 //! `web/src/data/run.ts` has the same types; change both together.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::hash::Hash;
 use std::path::Path;
 
+use lab_lifecycle::Table;
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, Outcome,
-    ProcessSample, Record, RunFile, RunFolder, StoreError, SystemProcess, Verdict,
+    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, ProbeSample,
+    ProcessSample, Record, RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
 use crate::log_lines::{self, PlannedLife, PlannedSystem};
+use crate::moment::Moment;
 use crate::page_loads::PageLoad;
-use crate::page_probes::{PageProbe, probes};
+use crate::page_probes::{PageProbe, probes, summaries_so_far};
 use crate::series::{Line, pack};
 use crate::timelines::{self, Timelines};
 
@@ -34,8 +38,10 @@ pub(crate) struct PageData {
     /// As text: JavaScript's numbers cannot hold every seed.
     seed: Option<String>,
     environment: Environment,
-    /// Absent for loads that are no part of a run.
+    /// Absent for loads that are no part of a run, and of a run that goes on.
     verdict: Option<Verdict>,
+    /// Of a run that goes on.
+    underway: Option<Underway>,
     steps: Vec<Step>,
     faults: Vec<Fault>,
     findings: Vec<FindingRecord>,
@@ -48,6 +54,14 @@ pub(crate) struct PageData {
     experiment: Option<Text>,
     files: Vec<FileSize>,
     problems: Vec<Problem>,
+}
+
+/// How far a run has come that goes on.
+#[derive(Debug, Serialize)]
+struct Underway {
+    now_s: f64,
+    /// What it does or waits for, in words.
+    doing: String,
 }
 
 /// A step on the time axis.
@@ -175,12 +189,22 @@ impl PageData {
     /// Only the environment and the verdict must be there. Of the rest, what cannot be
     /// read is named among the problems.
     pub(crate) fn of(run: &RunFolder) -> Result<(Self, String), ReportError> {
+        let verdict = run.verdict()?;
+        Self::gather(run, Moment::End(verdict))
+    }
+
+    /// As [`PageData::of`], of a run that goes on.
+    pub(crate) fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<(Self, String), ReportError> {
+        Self::gather(run, Moment::Now(so_far))
+    }
+
+    fn gather(run: &RunFolder, moment: Moment<'_>) -> Result<(Self, String), ReportError> {
         let mut blob = Blob::default();
         let environment = run.environment()?;
-        let verdict = run.verdict()?;
         let mut rest = Rest {
             run,
-            whole: verdict.outcome != Outcome::Error,
+            so_far: moment.so_far(),
+            whole: moment.is_whole(),
             problems: Vec::new(),
         };
         let plan = rest.document(RunFile::Plan, |file| run.read_json::<PlanHead>(file));
@@ -190,17 +214,14 @@ impl PageData {
             .flat_map(|plan| &plan.lifecycles)
             .map(|named| named.name.as_str())
             .collect();
-        let mut tables = Vec::new();
-        for name in rest.lifecycle_names(&declared)? {
-            let file = RunFile::Lifecycle(&name);
-            tables.extend(rest.read(file, timelines::read(&name, &run.file(file))));
-        }
+        let tables = rest.tables(&declared)?;
         let lifecycles: Result<Vec<Timelines>, ReportError> = tables
             .iter()
             .map(|table| Timelines::pack(table, &mut blob))
             .collect();
         let mut lifecycles = lifecycles?;
-        if let Some(plan) = &plan {
+        // Logs that grow are not searched again and again.
+        if let (Some(plan), Moment::End(_)) = (&plan, &moment) {
             let origin = environment.started_at_unix_ns;
             let (systems, planned) = (&plan.systems, &plan.lifecycles);
             let lines = log_lines::pack(run, origin, systems, planned, &tables, &mut blob);
@@ -208,6 +229,13 @@ impl PageData {
                 timelines.lines = lines;
             }
         }
+        let turns = rest.turns();
+        let tries: Vec<ProbeSample> = rest.records(RunFile::Probes);
+        let summaries = match &moment {
+            Moment::End(verdict) => verdict.probes.clone(),
+            Moment::Now(_) => summaries_so_far(&tries),
+        };
+        let events: Vec<Event> = rest.records(RunFile::Events);
         let loads = rest.loads(environment.started_at_unix_ns, &mut blob)?;
         let data = Self {
             version: VERSION,
@@ -217,8 +245,11 @@ impl PageData {
                 .map(|plan| plan.about.clone())
                 .unwrap_or_default(),
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
-            steps: steps(&rest.records::<Event>(RunFile::Events), verdict.duration_s),
-            faults: rest.faults(),
+            steps: steps(&events, moment.at_s()),
+            faults: match moment {
+                Moment::End(_) => rest.faults(),
+                Moment::Now(_) => faults_so_far(&events),
+            },
             findings: rest.findings(),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
             processes: processes(
@@ -226,15 +257,22 @@ impl PageData {
                 &rest.records(RunFile::SystemProcesses),
                 &mut blob,
             ),
-            loops: loops(&rest.records(RunFile::Loops), &mut blob),
-            probes: probes(&rest.records(RunFile::Probes), &verdict.probes, &mut blob),
+            loops: loops(&turns, &mut blob),
+            probes: probes(&tries, &summaries, &mut blob),
             lifecycles,
             loads,
             experiment: experiment.map(|text| blob.push_text(&text)),
-            files: files(run.path())?,
+            files: match moment {
+                Moment::End(_) => files(run.path())?,
+                Moment::Now(_) => Vec::new(),
+            },
             problems: rest.problems,
             environment,
-            verdict: Some(verdict),
+            underway: moment.so_far().map(|so_far| Underway {
+                now_s: so_far.now_s,
+                doing: so_far.doing.clone(),
+            }),
+            verdict: moment.verdict(),
         };
         Ok((data, blob.finish()))
     }
@@ -266,6 +304,7 @@ impl PageData {
             seed: None,
             environment: environment.clone(),
             verdict: None,
+            underway: None,
             steps: Vec::new(),
             faults: Vec::new(),
             findings: Vec::new(),
@@ -286,12 +325,14 @@ impl PageData {
 /// The parts of a run that a report can do without.
 struct Rest<'a> {
     run: &'a RunFolder,
+    /// What the folder does not tell yet, of a run that goes on.
+    so_far: Option<&'a SoFar>,
     /// Was the run made? One that was not lacks files by right.
     whole: bool,
     problems: Vec<Problem>,
 }
 
-impl Rest<'_> {
+impl<'a> Rest<'a> {
     /// What was read; if it could not be, the problem is kept.
     fn read<T, E: std::fmt::Display>(
         &mut self,
@@ -343,8 +384,33 @@ impl Rest<'_> {
     }
 
     fn records<R: Record>(&mut self, file: RunFile<'_>) -> Vec<R> {
-        let records = self.run.records::<R>();
+        let records = match self.so_far {
+            Some(_) => self.run.records_so_far::<R>(),
+            None => self.run.records::<R>(),
+        };
         self.read(file, records).unwrap_or_default()
+    }
+
+    /// The timelines of each lifecycle.
+    fn tables(&mut self, declared: &[&str]) -> Result<Cow<'a, [Table]>, ReportError> {
+        if let Some(so_far) = self.so_far {
+            return Ok(Cow::Borrowed(&so_far.tables));
+        }
+        let mut tables = Vec::new();
+        for name in self.lifecycle_names(declared)? {
+            let file = RunFile::Lifecycle(&name);
+            let read = timelines::read(&name, &self.run.file(file));
+            tables.extend(self.read(file, read));
+        }
+        Ok(Cow::Owned(tables))
+    }
+
+    /// The turns of all loops.
+    fn turns(&mut self) -> Cow<'a, [LoopTurn]> {
+        match self.so_far {
+            Some(so_far) => Cow::Borrowed(&so_far.turns),
+            None => Cow::Owned(self.records(RunFile::Loops)),
+        }
     }
 
     /// Lifecycles that have a file: those of the plan in its order, then others by name.
@@ -376,6 +442,14 @@ impl Rest<'_> {
             let load = self.run.load(&name);
             stored.extend(self.read(file, load).map(|load| (name.clone(), load)));
         }
+        for load in self.so_far.iter().flat_map(|so_far| &so_far.loads) {
+            let is = |(_, stored): &(String, StoredLoad)| {
+                stored.step == load.step && stored.summary.name == load.summary.name
+            };
+            if !stored.iter().any(is) {
+                stored.push((load.summary.name.clone(), load.clone()));
+            }
+        }
         stored.sort_by_key(|(_, load)| load.summary.began_unix_ns);
         let mut loads = Vec::new();
         for (name, load) in stored {
@@ -387,6 +461,35 @@ impl Rest<'_> {
         }
         Ok(loads)
     }
+}
+
+/// Faults as they are known while a run goes on: what they did is found at its end.
+fn faults_so_far(events: &[Event]) -> Vec<Fault> {
+    let mut faults: Vec<Fault> = Vec::new();
+    for event in events {
+        match event.kind {
+            EventKind::FaultBegan => faults.push(Fault {
+                step: event.name.clone(),
+                kind: "fault".to_owned(),
+                targets: Vec::new(),
+                start_s: event.t_s,
+                end_s: None,
+                text: event.text.clone(),
+                effects: Vec::new(),
+            }),
+            EventKind::FaultEnded => {
+                // Of several in one step, the first to begin is taken to end first.
+                let mut open = faults.iter_mut();
+                let open = open.find(|fault| fault.step == event.name && fault.end_s.is_none());
+                if let Some(fault) = open {
+                    fault.end_s = Some(event.t_s);
+                    fault.text.clone_from(&event.text);
+                }
+            }
+            _ => {}
+        }
+    }
+    faults
 }
 
 fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {

@@ -41,6 +41,29 @@ struct Text {
 /// Tries in order of time, by probe and copy.
 type Tries<'s> = BTreeMap<(&'s str, &'s str), Vec<&'s ProbeSample>>;
 
+/// What probes have come to by these tries, of a run that goes on; in the order of the
+/// probes' names.
+pub(crate) fn summaries_so_far(tries: &[ProbeSample]) -> Vec<ProbeSummary> {
+    let mut summaries: BTreeMap<(&str, &str), ProbeSummary> = BTreeMap::new();
+    for one in tries {
+        let summary = summaries.entry((&one.probe, &one.of)).or_default();
+        summary.tries += 1;
+        summary.skipped += one.skipped;
+        if !one.is_ok() {
+            summary.failed += 1;
+            summary.error.clone_from(&one.error);
+        }
+    }
+    let named = summaries
+        .into_iter()
+        .map(|((name, of), summary)| ProbeSummary {
+            name: name.to_owned(),
+            of: of.to_owned(),
+            ..summary
+        });
+    named.collect()
+}
+
 /// The probes of a run, in the order of their summaries.
 pub(crate) fn probes(
     samples: &[ProbeSample],

@@ -8,6 +8,7 @@ use measure::{Clock, Ticks};
 use crate::drivers::{Counts, Program};
 use crate::progress::Status;
 use crate::steps::counts;
+use crate::underway::Glance;
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -17,14 +18,16 @@ pub(crate) struct Counter {
     clock: Clock,
     samples: Appender<EntityCount>,
     last: Counts,
+    glance: Glance,
 }
 
 impl Counter {
-    pub(crate) fn new(clock: Clock, samples: Appender<EntityCount>) -> Self {
+    pub(crate) fn new(clock: Clock, samples: Appender<EntityCount>, glance: Glance) -> Self {
         Self {
             clock,
             samples,
             last: Counts::new(),
+            glance,
         }
     }
 
@@ -65,7 +68,10 @@ impl Counter {
         }
         status.counted(t_s, &now);
         self.last = now;
-        Ok(())
+        match self.glance.wanted() {
+            true => self.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Writes what is still in memory.

@@ -12,6 +12,7 @@ use processes::ReaperError;
 use crate::drivers::DriverError;
 use crate::loads::FileError;
 use crate::processes::{PortError, StartError};
+use crate::underway::Underway;
 
 /// How progress is shown, on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +101,8 @@ pub struct Options {
     pub version: String,
     /// Versions of further parts, by name, for the record.
     pub versions: std::collections::BTreeMap<String, String>,
+    /// Where others may look at the run while it goes on.
+    pub underway: Underway,
 }
 
 impl Options {
@@ -124,6 +127,7 @@ impl Options {
             generator: local,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             versions: std::collections::BTreeMap::new(),
+            underway: Underway::default(),
         })
     }
 }

@@ -189,6 +189,7 @@ impl<'a> Session<'a> {
             .map_err(|error| set_up(&format!("make {}", work.display()), error))?;
 
         let status = Status::new(plan, clock);
+        options.underway.begin(&folder, clock, &status);
         let recorder = Recorder::new(&folder, clock, status.clone(), alarm.clone())?;
         let mut ports = Ports::new();
         let addresses = Addresses::allot(plan, &work, &mut ports)?;
@@ -203,11 +204,17 @@ impl<'a> Session<'a> {
         Ok(Self {
             counts: Some(folder.appender()?),
             inputs: Inputs::start(plan, &folder, &addresses, alarm.clone())?,
-            miner: LogMiner::start(plan, &folder, origin, status.clone(), alarm.clone())?,
+            miner: LogMiner::start(
+                plan,
+                &folder,
+                origin,
+                (status.clone(), options.underway.glance()),
+                alarm.clone(),
+            )?,
             watcher: Some(Watcher::start(
                 &folder,
                 clock,
-                status.clone(),
+                (status.clone(), options.underway.glance()),
                 alarm.clone(),
             )?),
             shown: Shown::start(options.display, status.clone()),
@@ -308,7 +315,7 @@ impl<'a> Session<'a> {
         };
         self.judged.from_s = self.clock.now_s();
         self.miner.mark(Mark::Begin);
-        let mut counter = Counter::new(self.clock, samples);
+        let mut counter = Counter::new(self.clock, samples, self.options.underway.glance());
         let loads = Loads {
             plan: self.plan,
             folder: &self.folder,
@@ -316,6 +323,7 @@ impl<'a> Session<'a> {
             files,
             recorder: &self.recorder,
             status: &self.status,
+            underway: &self.options.underway,
             start: self.options.generator,
             clock: self.clock,
             state: RefCell::default(),
@@ -323,7 +331,12 @@ impl<'a> Session<'a> {
         let starting = starting!(self);
         let (made, slowed) = (RefCell::default(), RefCell::default());
         let kept = Kept::default();
-        let probes = match Probes::open(self.plan, &self.systems, &starting, self.clock) {
+        let probes = match Probes::open(
+            self.plan,
+            &self.systems,
+            &starting,
+            (self.clock, self.options.underway.glance()),
+        ) {
             Ok(probes) => probes,
             Err(why) => return Ending::Broken(why),
         };

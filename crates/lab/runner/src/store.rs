@@ -35,22 +35,30 @@ pub(crate) fn keep(folder: &RunFolder, mined: &Mined) -> Result<(), KeepError> {
         folder.write(RunFile::Lifecycle(&table.name), &text)?;
     }
     let mut loops = folder.appender::<LoopTurn>()?;
-    for (name, turns) in &mined.loops {
-        let apart = processes(turns).len() > 1;
-        for turn in &turns.turns {
-            loops.append(&LoopTurn {
-                name: match apart {
-                    true => apart_by(name, &mined.copies, turn.process),
-                    false => name.clone(),
-                },
-                t_s: turn.start_ns as f64 / SECOND_NS,
-                duration_s: length(turn).as_secs_f64(),
-            })?;
-        }
+    for turn in turns(&mined.loops, &mined.copies) {
+        loops.append(&turn)?;
     }
     loops.flush()?;
     folder.write_json(RunFile::Histograms, &histograms(mined)?)?;
     Ok(())
+}
+
+/// The turns of loops as they are stored; `copies` names the processes that made them.
+pub(crate) fn turns(
+    loops: &[(String, Turns)],
+    copies: &[String],
+) -> impl Iterator<Item = LoopTurn> {
+    loops.iter().flat_map(move |(name, turns)| {
+        let apart = processes(turns).len() > 1;
+        turns.turns.iter().map(move |turn| LoopTurn {
+            name: match apart {
+                true => apart_by(name, copies, turn.process),
+                false => name.clone(),
+            },
+            t_s: turn.start_ns as f64 / SECOND_NS,
+            duration_s: length(turn).as_secs_f64(),
+        })
+    })
 }
 
 /// Numbers of the processes whose turns these are.

@@ -9,6 +9,7 @@ use measure::{Clock, Marks, Ticks, Trees};
 
 use crate::alarm::Alarm;
 use crate::progress::Status;
+use crate::underway::Glance;
 use crate::usage::{self, Usage};
 
 /// Time between two samples.
@@ -38,7 +39,7 @@ impl Watcher {
     pub(crate) fn start(
         folder: &RunFolder,
         clock: Clock,
-        status: Status,
+        (status, glance): (Status, Glance),
         alarm: Alarm,
     ) -> Result<Self, StoreError> {
         let samples = folder.appender::<ProcessSample>()?;
@@ -49,6 +50,7 @@ impl Watcher {
             samples,
             usage: Usage::start(folder)?,
             status,
+            glance,
             trees: Trees::new(),
             names: Vec::new(),
         };
@@ -78,7 +80,7 @@ impl Watcher {
 }
 
 /// Processor time of the calling thread so far.
-fn cpu_of_thread() -> Duration {
+pub(crate) fn cpu_of_thread() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     clock.now().map_or(Duration::ZERO, Duration::from)
 }
@@ -88,6 +90,7 @@ struct Watch {
     samples: Appender<ProcessSample>,
     usage: Usage,
     status: Status,
+    glance: Glance,
     trees: Trees,
     /// Names of the systems, by the number of their tree.
     names: Vec<String>,
@@ -151,7 +154,10 @@ impl Watch {
             self.samples.append(&sample)?;
             self.status.sampled(sample);
         }
-        Ok(())
+        match self.glance.wanted() {
+            true => self.samples.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Lists the processes of each system.

@@ -248,6 +248,25 @@ impl RunFolder {
         read::records(&path, input)
     }
 
+    /// As [`RunFolder::records`], of a file that is being written: a last line without an end
+    /// is left for later.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunFolder::records`]; also when a line that spans several was cut, which the
+    /// next look mends.
+    pub fn records_so_far<R: Record>(&self) -> Result<Vec<R>, StoreError> {
+        let path = self.file(R::FILE);
+        let mut written = match fs::read(&path) {
+            Ok(written) => written,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(StoreError::io("read", &path)(cause)),
+        };
+        let whole = written.iter().rposition(|byte| *byte == b'\n');
+        written.truncate(whole.map_or(0, |end| end + 1));
+        read::records(&path, &*written)
+    }
+
     /// Writes a file as a whole: a reader sees the old text or the new, never a part.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod line;
 mod loads;
 mod read;
 mod records;
+mod so_far;
 mod usage;
 
 pub use append::Appender;
@@ -22,6 +23,7 @@ pub use folder::{RunFile, RunFolder};
 pub use line::Record;
 pub use loads::{LOADS_MAX, StoredLoad};
 pub use records::*;
+pub use so_far::SoFar;
 pub use usage::{DatagramSample, LimitSample, MachineSample, ThreadSample};
 
 /// Longest line that is read, in bytes.

@@ -227,6 +227,35 @@ fn an_absent_or_empty_file_holds_no_records() {
     assert_eq!(run.records::<EntityCount>().unwrap(), []);
 }
 
+#[test]
+fn of_a_file_that_is_being_written_the_whole_lines_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = new_run(folder.path());
+    assert_eq!(run.records_so_far::<EntityCount>().unwrap(), []);
+    let count = |count| EntityCount {
+        t_s: 1.5,
+        what: "task".into(),
+        state: "running".into(),
+        count,
+    };
+    let mut counts = run.appender().unwrap();
+    counts.append(&count(1234)).unwrap();
+    counts.append(&count(5678)).unwrap();
+    counts.flush().unwrap();
+    let whole = std::fs::read(run.file(RunFile::Entities)).unwrap();
+    let mut seen = Vec::new();
+    // Whatever part of it a reader finds, no number is a part of one.
+    for end in 0..=whole.len() {
+        run.write(RunFile::Entities, &whole[..end]).unwrap();
+        let read = run.records_so_far::<EntityCount>().unwrap();
+        let all = [count(1234), count(5678)];
+        assert!(all.starts_with(&read), "{read:?}");
+        seen.push(read.len());
+    }
+    seen.dedup();
+    assert_eq!(seen, [0, 1, 2]);
+}
+
 /// What was appended, in two sessions, is what is read.
 fn round_trip<R: Record + PartialEq + std::fmt::Debug>(records: &[R]) {
     let folder = tempfile::tempdir().unwrap();

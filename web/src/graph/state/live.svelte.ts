@@ -3,7 +3,7 @@
 import { ask } from '../data/ask';
 import { figures, NOTHING, type Figures } from '../data/figures';
 import type { EdgeStats, ServiceStats, Stats, Topology } from '../data/shapes';
-import { poll, type Polling } from './poll';
+import { poll, type Polling } from '../../state/poll';
 
 /** How often figures are asked for. */
 const EVERY_MS = 1000;

@@ -31,6 +31,7 @@ use crate::progress::{LoadView, Status};
 use crate::record::Recorder;
 use crate::recoveries::Requests;
 use crate::steps::Trouble;
+use crate::underway::{LoadUnderway, Seen, Underway};
 
 pub use files::FileError;
 pub(crate) use files::{Files, client_tls, password};
@@ -59,6 +60,7 @@ pub(crate) struct Loads<'a> {
     pub(crate) files: &'a Files,
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
+    pub(crate) underway: &'a Underway,
     pub(crate) clock: Clock,
     pub(crate) start: StartGenerator,
     pub(crate) state: RefCell<State>,
@@ -100,6 +102,8 @@ struct Running {
     leaves: bool,
     stop: Stop,
     live: Live,
+    /// Those who look at the run see it until it is stored.
+    _seen: Option<LoadUnderway>,
     answer: oneshot::Receiver<Result<Done, GenerateError>>,
     done: Option<Result<Done, GenerateError>>,
 }
@@ -463,7 +467,10 @@ impl Loads<'_> {
             search @ Task::Search(..) => (search, None),
         };
         let live = Live::default();
-        let (stop, answer) = hand.order(task, self.hear(load, &live));
+        let seen = segment
+            .as_ref()
+            .and_then(|segment| self.seen(load, step, &hand, segment));
+        let (stop, answer) = hand.order(task, self.hear(load, &live, seen.clone()));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
             step: step.map(|step| step.name.clone()),
@@ -476,6 +483,7 @@ impl Loads<'_> {
             leaves: false,
             stop,
             live,
+            _seen: seen,
             answer,
             done: None,
         });
@@ -510,14 +518,36 @@ impl Loads<'_> {
     }
 
     /// Takes news from the generator's thread to those who show and wait.
-    fn hear(&self, load: &Load, live: &Live) -> Hear {
+    fn hear(&self, load: &Load, live: &Live, mut seen: Option<LoadUnderway>) -> Hear {
         let (live, status, name) = (live.clone(), self.status.clone(), load.name.clone());
         Box::new(move |news| match news {
             News::Span(span) => {
                 live.passed(span);
+                if let Some(seen) = &mut seen {
+                    seen.passed(span);
+                }
                 status.load_seen(LoadView::of(&name, span));
             }
             News::Doing(what) => status.doing(what),
+        })
+    }
+
+    /// The load for those who look at the run; `None` when nobody may.
+    fn seen(
+        &self,
+        load: &Load,
+        step: Option<&Step>,
+        hand: &Hand,
+        segment: &Segment,
+    ) -> Option<LoadUnderway> {
+        let step = step.map(|step| step.name.as_str());
+        self.underway.load(|| Seen {
+            name: load.name.clone(),
+            step: step.map(str::to_owned),
+            target: load.target_text(&|reference| self.addresses.resolve(reference)),
+            warm_up: self.warm_up(step),
+            workload: Arc::clone(&hand.workload),
+            segment: segment.clone(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lab_experiment::plan::{Lifecycle, LogFormat, Loop, Plan};
 use lab_lifecycle::{
@@ -20,9 +20,15 @@ use crate::inputs::gathered;
 use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
+use crate::store::turns;
+use crate::underway::Glance;
+use crate::watch::cpu_of_thread;
 
 /// Time between two looks at the logs.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// Telling what was found so far takes at most one part in so many of a processor.
+const PART: u32 = 20;
 
 /// Characters shown of a line that could not be read.
 const SAMPLE: usize = 100;
@@ -129,7 +135,7 @@ impl LogMiner {
         plan: &Plan,
         folder: &RunFolder,
         origin_unix_ns: i64,
-        status: Status,
+        (status, glance): (Status, Glance),
         alarm: Alarm,
     ) -> Result<Self, DefinitionError> {
         let lifecycles: Vec<Definition> = plan
@@ -160,6 +166,7 @@ impl LogMiner {
         let (marks, marked) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let (mut before, mut judged) = (Heard::default(), None);
+            let mut told_again = Instant::now();
             loop {
                 let mark = match marked.recv_timeout(PERIOD) {
                     Ok(mark) => Some(mark),
@@ -176,6 +183,12 @@ impl LogMiner {
                     None => {}
                 }
                 status.mined(miner.counts().lines, views(&miner));
+                if Instant::now() >= told_again && glance.wanted() {
+                    let cpu = cpu_of_thread();
+                    let heard = Heard::of(&miner);
+                    glance.heard(heard.tables, turns(&heard.loops, &copies).collect());
+                    told_again = Instant::now() + cpu_of_thread().saturating_sub(cpu) * PART;
+                }
             }
             let last = follower.finish(|file, line| feed(&mut miner, &logs, file, line));
             Mined {

@@ -40,6 +40,7 @@ use self::value::Value;
 use crate::loads::{client_tls, password};
 use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itself, shown};
 use crate::progress::{ProbeView, Status};
+use crate::underway::Glance;
 
 pub(crate) use around::{Seen, series};
 pub(crate) use numbers::Tried;
@@ -56,6 +57,7 @@ pub(crate) struct Probes<'a> {
     asked: Vec<Asked<'a>>,
     /// `None` in a run without probes, which has no file of them.
     samples: Option<RefCell<Appender<ProbeSample>>>,
+    glance: Glance,
     /// Tries so far.
     tries: watch::Sender<u64>,
 }
@@ -89,7 +91,7 @@ impl<'a> Probes<'a> {
         plan: &'a Plan,
         systems: &'a Systems,
         starting: &'a Starting<'a>,
-        clock: Clock,
+        (clock, glance): (Clock, Glance),
     ) -> Result<Self, String> {
         let samples = match plan.probes.is_empty() {
             true => None,
@@ -126,6 +128,7 @@ impl<'a> Probes<'a> {
             status: starting.status,
             asked,
             samples: samples.map(RefCell::new),
+            glance,
             tries: watch::channel(0).0,
         })
     }
@@ -201,6 +204,9 @@ impl<'a> Probes<'a> {
         }
         if let Some(samples) = &self.samples {
             samples.borrow_mut().append(&sample)?;
+            if self.glance.wanted() {
+                samples.borrow_mut().flush()?;
+            }
         }
         let before = asked
             .newest

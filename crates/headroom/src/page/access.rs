@@ -1,0 +1,224 @@
+//! Who may see the page of a run: whoever has its address, with the token in it, and asks
+//! this machine for it by its own name.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use http::header::{HOST, IF_NONE_MATCH};
+use http::{HeaderMap, Method, StatusCode, Uri};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The page with the data of now.
+    Page,
+    /// Data that are newer than those of this number.
+    Data { known: Option<u64> },
+}
+
+/// Why somebody gets nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    /// A page from elsewhere whose name was made to mean this machine would ask like this.
+    #[error("this page is served to 127.0.0.1 and localhost with its port alone")]
+    Host,
+    #[error(
+        "the token is missing or wrong: open the whole address that `headroom run --page` printed"
+    )]
+    Token,
+    #[error("the page can only be read")]
+    Method,
+    #[error("there is nothing here; the page is at /")]
+    Nothing,
+}
+
+impl Refusal {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Token => StatusCode::FORBIDDEN,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Nothing => StatusCode::NOT_FOUND,
+        }
+    }
+}
+
+/// Decides who may see what.
+pub(super) struct Access {
+    port: u16,
+    token: String,
+}
+
+impl Access {
+    /// For a server at this port, with a token that nobody can guess: 128 random bits.
+    pub(super) fn new(port: u16) -> Self {
+        Self {
+            port,
+            token: format!("{:032x}", rand::random::<u128>()),
+        }
+    }
+
+    /// The address of the page.
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
+    }
+
+    /// What a request may have. Nothing is told to those without the token, not even what
+    /// there is.
+    pub(super) fn admit(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Wanted, Refusal> {
+        if !self.is_asked_by_own_name(uri, headers) {
+            return Err(Refusal::Host);
+        }
+        let given = token(uri.query().unwrap_or_default());
+        verify_slices_are_equal(given.as_bytes(), self.token.as_bytes())
+            .map_err(|_| Refusal::Token)?;
+        if method != Method::GET {
+            return Err(Refusal::Method);
+        }
+        match uri.path() {
+            "/" => Ok(Wanted::Page),
+            "/data" => Ok(Wanted::Data {
+                known: known(headers),
+            }),
+            _ => Err(Refusal::Nothing),
+        }
+    }
+
+    fn is_asked_by_own_name(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let own = |name: &str| {
+            let port = name.strip_prefix("127.0.0.1:");
+            let port = port.or_else(|| name.strip_prefix("localhost:"));
+            port.is_some_and(|port| port == self.port.to_string())
+        };
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok());
+        host.is_some_and(own)
+            && hosts.next().is_none()
+            && uri.authority().is_none_or(|name| own(name.as_str()))
+    }
+}
+
+/// The token of a query; empty when it has none.
+fn token(query: &str) -> &str {
+    let mut pairs = query.split('&');
+    pairs
+        .find_map(|pair| pair.strip_prefix("token="))
+        .unwrap_or_default()
+}
+
+/// The number of the data that somebody has.
+fn known(headers: &HeaderMap) -> Option<u64> {
+    let tag = headers.get(IF_NONE_MATCH)?.to_str().ok()?;
+    tag.trim_matches('"').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OWN: &str = "127.0.0.1:4711";
+
+    fn access() -> Access {
+        Access {
+            port: 4711,
+            token: "0123456789abcdef".to_owned(),
+        }
+    }
+
+    fn ask(method: &Method, uri: &str, hosts: &[&str]) -> Result<Wanted, Refusal> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(HOST, host.parse().unwrap());
+        }
+        access().admit(method, &uri.parse().unwrap(), &headers)
+    }
+
+    fn get(uri: &str) -> Result<Wanted, Refusal> {
+        ask(&Method::GET, uri, &[OWN])
+    }
+
+    #[test]
+    fn the_printed_address_opens_the_page_and_no_two_have_the_same_token() {
+        let (one, other) = (Access::new(80), Access::new(80));
+        assert_ne!(one.url(), other.url());
+        let uri: Uri = one.url().parse().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "127.0.0.1:80".parse().unwrap());
+        let admitted = one.admit(&Method::GET, &uri, &headers);
+        assert_eq!(admitted, Ok(Wanted::Page));
+        let other = other.admit(&Method::GET, &uri, &headers);
+        assert_eq!(other, Err(Refusal::Token));
+    }
+
+    #[test]
+    fn only_the_whole_token_opens_and_it_is_asked_for_before_anything_is_told() {
+        assert_eq!(get("/?token=0123456789abcdef"), Ok(Wanted::Page));
+        assert_eq!(get("/?a=b&token=0123456789abcdef"), Ok(Wanted::Page));
+        for uri in [
+            "/",
+            "/?token=",
+            "/?token=0123456789abcde",
+            "/?token=0123456789abcdef0",
+            "/?Token=0123456789abcdef",
+            "/data",
+            "/nothing",
+        ] {
+            assert_eq!(get(uri), Err(Refusal::Token), "{uri}");
+        }
+        assert_eq!(ask(&Method::POST, "/", &[OWN]), Err(Refusal::Token));
+        assert_eq!(get("/no?token=0123456789abcdef"), Err(Refusal::Nothing));
+    }
+
+    #[test]
+    fn nobody_is_answered_who_asks_by_another_name() {
+        let uri = "/?token=0123456789abcdef";
+        let by = |hosts: &[&str]| ask(&Method::GET, uri, hosts);
+        assert_eq!(by(&["localhost:4711"]), Ok(Wanted::Page));
+        for hosts in [
+            &[][..],
+            &["127.0.0.1"],
+            &["127.0.0.1:4712"],
+            &["evil.example:4711"],
+            &["127.0.0.1.evil.example:4711"],
+            &["evil.example", OWN],
+            &[OWN, "evil.example"],
+        ] {
+            assert_eq!(by(hosts), Err(Refusal::Host), "{hosts:?}");
+        }
+        let absolute = "http://evil.example:4711/?token=0123456789abcdef";
+        assert_eq!(ask(&Method::GET, absolute, &[OWN]), Err(Refusal::Host));
+    }
+
+    #[test]
+    fn nothing_but_reading_is_possible() {
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
+            let asked = ask(&method, "/?token=0123456789abcdef", &[OWN]);
+            assert_eq!(asked, Err(Refusal::Method), "{method}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_has_is_told_by_its_tag() {
+        let with = |tag: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, OWN.parse().unwrap());
+            headers.insert(IF_NONE_MATCH, tag.parse().unwrap());
+            let uri = "/data?token=0123456789abcdef".parse().unwrap();
+            access().admit(&Method::GET, &uri, &headers)
+        };
+        assert_eq!(with("\"17\""), Ok(Wanted::Data { known: Some(17) }));
+        assert_eq!(with("*"), Ok(Wanted::Data { known: None }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_other_token_opens(token in "[0-9a-f]{0,40}") {
+            prop_assume!(token != "0123456789abcdef");
+            prop_assert_eq!(get(&format!("/?token={token}")), Err(Refusal::Token));
+        }
+    }
+}

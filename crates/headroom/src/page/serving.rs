@@ -1,0 +1,177 @@
+//! Answers of the server that a page comes from.
+
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderValue};
+use http::{Request, Response, StatusCode};
+use lab_report::Page;
+use net::{Body, Handler, Incoming, Limits};
+use tokio::sync::watch;
+
+use super::access::{Access, Refusal, Wanted};
+
+/// Bounds of the server: it is for the person at this machine.
+pub(super) const LIMITS: Limits = Limits {
+    connections: 16,
+    head_bytes: 8 << 10,
+    head_within: Duration::from_secs(10),
+    handshake_within: Duration::from_secs(1),
+    write_stall: Duration::from_secs(10),
+    drain: Duration::from_secs(1),
+};
+
+/// Longest wait for data that are newer than those that somebody has.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Headers of every answer: it is not kept, not told to others, not shown within another page.
+const HEADERS: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("content-security-policy", "frame-ancestors 'none'"),
+];
+
+/// What is shown, at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Snapshot {
+    /// Grows with each; 0: there is nothing yet.
+    pub(super) number: u64,
+    page: Option<Arc<Page>>,
+    data: Bytes,
+    /// It is the last one.
+    over: bool,
+    /// Why there is none; empty: nothing failed.
+    trouble: String,
+}
+
+impl Snapshot {
+    /// Puts another page in place of this one, unless that was the last.
+    pub(super) fn replace(&mut self, page: Page, over: bool) {
+        if !self.over {
+            *self = Self {
+                number: self.number + 1,
+                data: page.data().into(),
+                page: Some(Arc::new(page)),
+                over,
+                trouble: String::new(),
+            };
+        }
+    }
+
+    /// The page of this moment could not be made.
+    pub(super) fn fail(&mut self, why: String) {
+        self.trouble = why;
+    }
+}
+
+/// Answers questions with the newest snapshot, and says that somebody wants the next.
+pub(super) struct Serving {
+    pub(super) access: Access,
+    pub(super) newest: watch::Receiver<Snapshot>,
+    /// Where a next snapshot is asked for.
+    pub(super) wanted: SyncSender<()>,
+    /// When somebody asked last.
+    pub(super) asked: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Handler for Serving {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let admitted = self
+            .access
+            .admit(request.method(), request.uri(), request.headers());
+        // What a browser asks for on its own ends at the token, too.
+        match admitted {
+            Err(refusal) => refused(refusal),
+            Ok(Wanted::Page) => match self.newer_than(0).await {
+                Ok(Snapshot {
+                    page: Some(page), ..
+                }) => answer(
+                    StatusCode::OK,
+                    "text/html; charset=utf-8",
+                    page.served().into(),
+                ),
+                Ok(Snapshot { trouble, .. }) | Err(Snapshot { trouble, .. }) => not_yet(&trouble),
+            },
+            Ok(Wanted::Data { known }) => match self.newer_than(known.unwrap_or(0)).await {
+                Ok(snapshot) => {
+                    let mut answer =
+                        answer(StatusCode::OK, "application/json", snapshot.data.clone());
+                    tag(&mut answer, snapshot.number);
+                    answer
+                }
+                Err(Snapshot {
+                    number: 0, trouble, ..
+                }) => not_yet(&trouble),
+                Err(Snapshot { number, .. }) => {
+                    let mut answer = answer(StatusCode::NOT_MODIFIED, "", Bytes::new());
+                    answer.headers_mut().remove(CONTENT_TYPE);
+                    tag(&mut answer, number);
+                    answer
+                }
+            },
+        }
+    }
+}
+
+impl Serving {
+    /// A snapshot that is not of this number, as soon as there is one; the error is the newest
+    /// when there was none in time.
+    async fn newer_than(&self, known: u64) -> Result<Snapshot, Snapshot> {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        // One that is full has been asked for already.
+        let _ = self.wanted.try_send(());
+        let mut newest = self.newest.clone();
+        let newer = newest.wait_for(|snapshot| ![0, known].contains(&snapshot.number));
+        match tokio::time::timeout(WAIT, newer).await {
+            Ok(Ok(snapshot)) => Ok(snapshot.clone()),
+            // None in time, or the run is over and nothing more comes.
+            _ => Err(self.newest.borrow().clone()),
+        }
+    }
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
+    let mut answer = Response::new(net::full(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+fn text(status: StatusCode, text: &str) -> Response<Body> {
+    answer(
+        status,
+        "text/plain; charset=utf-8",
+        format!("{text}\n").into(),
+    )
+}
+
+fn refused(refusal: Refusal) -> Response<Body> {
+    let mut answer = text(refusal.status(), &refusal.to_string());
+    if refusal == Refusal::Method {
+        let headers = answer.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET"));
+    }
+    answer
+}
+
+fn not_yet(trouble: &str) -> Response<Body> {
+    let why = match trouble {
+        "" => "the run has not begun; ask again",
+        trouble => trouble,
+    };
+    text(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+fn tag(answer: &mut Response<Body>, number: u64) {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{number}\"")) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+}

@@ -1,0 +1,132 @@
+//! The page with the data of a run: as a file, and as a server gives it out.
+
+use lab_store::{RunFolder, SoFar};
+
+use crate::ReportError;
+use crate::page_data::PageData;
+
+/// The page, built by `make web`.
+const PAGE: &str = include_str!("../../../../web/dist/page.html");
+/// Where the page takes its data.
+const PLACE: &str = "<!--run-->";
+/// The end of the page's security policy.
+const POLICY_END: &str = "img-src data:\"";
+/// The same of a page that asks its server for newer data.
+const POLICY_END_SERVED: &str = "img-src data:; connect-src 'self'\"";
+
+/// What a page shows of a run, at its end or at a moment before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    json: String,
+    columns: String,
+}
+
+impl Page {
+    /// Of a run that is over.
+    ///
+    /// # Errors
+    /// As [`crate::html`].
+    pub fn of(run: &RunFolder) -> Result<Self, ReportError> {
+        Self::filled(PageData::of(run)?)
+    }
+
+    /// Of a run that goes on: everything that can be told before its end, by the same code.
+    /// Expectations, findings, what faults did, and the log lines of slow entities come with
+    /// the end.
+    ///
+    /// # Errors
+    /// When the run's environment cannot be read, and when the data have no JSON form.
+    pub fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<Self, ReportError> {
+        Self::filled(PageData::so_far(run, so_far)?)
+    }
+
+    pub(crate) fn filled((data, columns): (PageData, String)) -> Result<Self, ReportError> {
+        let json = serde_json::to_string(&data).map_err(ReportError::Encode)?;
+        Ok(Self::new(&json, columns))
+    }
+
+    /// In JSON a `<` stands only inside strings. Written as an escape, it can neither
+    /// close the script element nor open a comment in it, whatever a run's names hold.
+    fn new(json: &str, columns: String) -> Self {
+        Self {
+            json: json.replace('<', "\\u003c"),
+            columns,
+        }
+    }
+
+    /// One HTML file that needs nothing else.
+    #[must_use]
+    pub fn html(&self) -> String {
+        self.embedded_in(PAGE)
+    }
+
+    /// The same page, which may ask the server that it came from for newer data.
+    #[must_use]
+    pub fn served(&self) -> String {
+        self.embedded_in(&PAGE.replacen(POLICY_END, POLICY_END_SERVED, 1))
+    }
+
+    /// The data alone, for a page that is open: `{"run": …, "columns": "…"}`, with what the
+    /// two elements of the page hold.
+    #[must_use]
+    pub fn data(&self) -> String {
+        format!("{{\"run\":{},\"columns\":\"{}\"}}", self.json, self.columns)
+    }
+
+    /// Puts the data into a page.
+    fn embedded_in(&self, page: &str) -> String {
+        let data = format!(
+            "<script type=\"application/json\" id=\"run\">{}</script>\n\
+             <script type=\"text/plain\" id=\"columns\">{}</script>",
+            self.json, self.columns
+        );
+        page.replacen(PLACE, &data, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_exactly_one_place_for_the_data() {
+        assert_eq!(PAGE.matches(PLACE).count(), 1);
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing_from_outside() {
+        for marker in ["src=\"", "href=\"http", "@import", "url(http"] {
+            assert!(!PAGE.contains(marker), "the page contains {marker}");
+        }
+    }
+
+    #[test]
+    fn only_a_page_that_is_served_may_ask_and_only_its_own_server() {
+        assert_eq!(PAGE.matches(POLICY_END).count(), 1);
+        let page = Page::new("{}", String::new());
+        assert!(!page.html().contains("connect-src"));
+        assert_eq!(page.served().matches("connect-src 'self'\"").count(), 1);
+        assert_eq!(
+            page.served().replace("; connect-src 'self'", ""),
+            page.html()
+        );
+    }
+
+    #[test]
+    fn data_cannot_leave_its_element() {
+        let hostile = serde_json::json!(["</script><script>alert(1)</script>", "<!--", "]]>"]);
+        let page = Page::new(&hostile.to_string(), "AAAA".to_owned());
+        let html = page.embedded_in("<body><!--run--></body>");
+        assert_eq!(html.matches("</script").count(), 2, "{html}");
+        assert_eq!(html.matches("<!--").count(), 0, "{html}");
+        let json = html.split("id=\"run\">").nth(1).unwrap();
+        let json = json.split("</script>").next().unwrap();
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(json).unwrap(),
+            hostile
+        );
+        let data: serde_json::Value = serde_json::from_str(&page.data()).unwrap();
+        assert_eq!(data["run"], hostile);
+        assert_eq!(data["columns"], "AAAA");
+    }
+}

@@ -1,0 +1,25 @@
+//! A run while it goes on, as far as its folder does not tell yet.
+
+use std::sync::Arc;
+
+use lab_lifecycle::Table;
+
+use crate::{LoopTurn, StoredLoad};
+
+/// What a run holds in memory that its folder has only at the end. With the records that
+/// are written while it goes on ([`crate::RunFolder::records_so_far`]) it is what a report
+/// of this moment is made from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SoFar {
+    /// Seconds since the run began.
+    pub now_s: f64,
+    /// What the run does or waits for now, in words.
+    pub doing: String,
+    /// The timelines of each lifecycle, in the order of the plan.
+    pub tables: Arc<Vec<Table>>,
+    /// The turns of all loops.
+    pub turns: Arc<Vec<LoopTurn>>,
+    /// What loads under way have come to. Of one that is stored already the stored result
+    /// counts.
+    pub loads: Vec<StoredLoad>,
+}

@@ -1,0 +1,205 @@
+//! `headroom run --page`: the report's page while the run goes on.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::lab::{Lab, wait_until};
+
+/// A load, a probe and a lifecycle, in a step that lasts until there is a file `go`.
+const EXPERIMENT: &str = include_str!("watched.toml");
+const WORKER: &str = include_str!("worker.sh");
+const UNTIL_TOLD: &str = include_str!("until-told.sh");
+
+/// A run that goes on, and the address of its page.
+struct Watched {
+    lab: Lab,
+    child: Child,
+    address: String,
+    query: String,
+}
+
+fn start() -> Watched {
+    let lab = Lab::new();
+    let file = lab.write("watched.toml", EXPERIMENT);
+    lab.write("worker.sh", WORKER);
+    lab.write("until-told.sh", UNTIL_TOLD);
+    let mut child = lab
+        .run_command(&file, &["--page"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("headroom starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("its errors")).lines();
+    let url = loop {
+        let line = lines.next().expect("the address").expect("a line");
+        if let Some((_, url)) = line.split_once("page is http://") {
+            break url.to_owned();
+        }
+    };
+    // What it tells later must find room.
+    std::thread::spawn(move || lines.for_each(drop));
+    let (address, query) = url.split_once("/?").expect("a token");
+    Watched {
+        address: address.to_owned(),
+        query: format!("?{query}"),
+        lab,
+        child,
+    }
+}
+
+/// An answer: its status, its head and its body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Watched {
+    fn get(&self, target: &str, host: &str, more: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).expect("the page's server");
+        let head =
+            format!("GET {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n");
+        stream.write_all(head.as_bytes()).expect("a head");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        Answer {
+            status: head[9..12].parse().expect("a status"),
+            head: head.to_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    /// The data that come after those of `known`, and their tag.
+    fn newer(&self, known: &str) -> Option<(Value, String)> {
+        let target = format!("/data{}", self.query);
+        let answer = self.get(
+            &target,
+            &self.address,
+            &format!("if-none-match: {known}\r\n"),
+        );
+        if answer.status != 200 {
+            assert!([304, 503].contains(&answer.status), "{}", answer.status);
+            return None;
+        }
+        let tag = answer
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("etag: "));
+        let tag = tag.expect("a tag").to_owned();
+        assert_ne!(tag, known, "the same data came again");
+        Some((serde_json::from_str(&answer.body).expect("JSON"), tag))
+    }
+}
+
+/// How much there is: entities, requests sent, samples of processes, tries of the probe.
+fn sizes(data: &Value) -> [u64; 4] {
+    let run = &data["run"];
+    let number = |at: &str| run.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+    [
+        number("/lifecycles/0/entities"),
+        number("/loads/0/summary/requests/sent"),
+        number("/processes/0/cpu_cores/t/n"),
+        number("/probes/0/summaries/0/tries"),
+    ]
+}
+
+/// The data that a report holds.
+fn held(report: &str) -> Value {
+    let between = |from: &str| {
+        let (_, rest) = report.split_once(from).expect("a place");
+        rest.split_once("</script>").expect("its end").0
+    };
+    let run: Value = serde_json::from_str(between("id=\"run\">")).expect("JSON");
+    serde_json::json!({"run": run, "columns": between("id=\"columns\">")})
+}
+
+#[test]
+fn a_run_is_seen_to_grow_and_ends_with_what_its_report_holds() {
+    let mut watched = start();
+    let (mut newest, mut seen) = (None, Vec::new());
+    wait_until("all that a run has to show, twice", || {
+        let known = newest
+            .as_ref()
+            .map_or("\"0\"", |(_, tag): &(Value, String)| tag);
+        if let Some(newer) = watched.newer(known) {
+            let now = sizes(&newer.0);
+            let grown = seen
+                .last()
+                .is_none_or(|last: &[u64; 4]| now.iter().zip(last).all(|(now, last)| now > last));
+            if grown && !now.contains(&0) {
+                assert!(newer.0["run"]["underway"]["now_s"].as_f64() > Some(0.0));
+                assert!(newer.0["run"]["verdict"].is_null());
+                seen.push(now);
+            }
+            newest = Some(newer);
+        }
+        seen.len() == 3
+    });
+    let page = watched.get(&format!("/{}", watched.query), &watched.address, "");
+    assert_eq!(page.status, 200);
+    assert!(
+        page.head.contains("cache-control: no-store"),
+        "{}",
+        page.head
+    );
+    assert_eq!(held(&page.body)["run"]["name"], "watched");
+
+    fs::write(watched.lab.path("go"), "").expect("a file");
+    let (mut newest, mut tag) = newest.expect("data");
+    while !newest["run"]["underway"].is_null() {
+        if let Some(newer) = watched.newer(&tag) {
+            (newest, tag) = newer;
+        }
+    }
+    let status = watched.child.wait().expect("its end");
+    assert_eq!(status.code(), Some(0));
+    let report = watched.lab.run_folder().join("report.html");
+    let report = fs::read_to_string(report).expect("a report");
+    assert!(held(&report) == newest, "the page's end is not the report");
+    assert_eq!(newest["run"]["verdict"]["outcome"], "pass");
+    assert!(TcpStream::connect(&watched.address).is_err());
+}
+
+#[test]
+fn a_page_is_shown_to_nobody_without_its_token_or_by_another_name() {
+    let mut watched = start();
+    let status = |target: &str, host: &str| watched.get(target, host, "").status;
+    let own = watched.address.clone();
+    for target in [
+        "/",
+        "/data",
+        "/?token=",
+        "/data?token=00000000000000000000000000000000",
+    ] {
+        assert_eq!(status(target, &own), 403, "{target}");
+    }
+    let page = format!("/{}", watched.query);
+    assert_eq!(status(&page, "evil.example"), 403);
+    assert_eq!(status(&format!("/x{}", watched.query), &own), 404);
+    let long = format!("x: {}\r\n", "y".repeat(64 << 10));
+    assert_eq!(watched.get(&page, &own, &long).status, 431);
+    assert_eq!(status(&page, &own), 200);
+    fs::write(watched.lab.path("go"), "").expect("a file");
+    let status = watched.child.wait().expect("its end");
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_page_is_refused_where_a_file_makes_many_runs() {
+    let lab = Lab::new();
+    let sweep = "\n[let]\nrate = 50\n[sweep]\nover = { rate = [50, 60] }\n";
+    let text = EXPERIMENT.replace("50/s", "{rate}/s") + sweep;
+    let file = lab.write("sweep.toml", &text);
+    let run = lab.run(&file, &["--page"]).expect_code(4);
+    assert!(
+        run.stderr.contains("--page shows one run"),
+        "{}",
+        run.stderr
+    );
+    assert!(!lab.path("runs").exists(), "something was started");
+}

@@ -1,0 +1,1 @@
+until [ -e go ]; do sleep 0.05; done

@@ -1,0 +1,86 @@
+/**
+ * Watches a real run in a real browser: what is shown grows, stays as the reader has it, and
+ * ends as the report.
+ *
+ * `npm run e2e:live -- HEADROOM`, where HEADROOM is the binary.
+ */
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { launch, open, openLive } from './browser.mjs';
+
+const headroom = process.argv[2] ?? '../target/release/headroom';
+const folder = mkdtempSync(join(tmpdir(), 'headroom-live-'));
+cpSync(fileURLToPath(new URL('../../tests/end_to_end/page', import.meta.url)), folder, { recursive: true });
+const run = spawn(headroom, ['run', join(folder, 'watched.toml'), '--out', join(folder, 'runs'), '--page'], {
+  stdio: ['ignore', 'ignore', 'pipe'],
+});
+const ended = new Promise((done) => run.once('exit', done));
+const address = new Promise((found) => {
+  const lines = createInterface({ input: run.stderr });
+  lines.on('line', (line) => {
+    const [url] = line.match(/http:\/\/127\.0\.0\.1:\d+\/\?token=\S+/) ?? [];
+    if (url) found(url);
+  });
+});
+
+const browser = await launch();
+const sections = (page) => page.locator('main h2').allInnerTexts();
+try {
+  const url = await Promise.race([address, ended]);
+  assert.equal(typeof url, 'string', `${headroom} run ended with ${url}`);
+  const { page, complaints } = await openLive(browser, url);
+  assert.equal(await page.title(), 'watched · running · Headroom');
+
+  const life = page.locator('section.life');
+  const entities = async () => parseInt((await life.locator('.head p').innerText()).replaceAll(/\D.*/gs, ''), 10);
+  await page.waitForFunction(() => /^\s*[1-9]\d entities/.test(document.querySelector('section.life .head p')?.innerText ?? ''));
+  await page.waitForFunction(() => document.querySelector('section[aria-labelledby=load-traffic]'));
+
+  // What the reader chose stays while more comes.
+  const sort = life.locator('select').first();
+  await sort.selectOption('end');
+  const chart = life.locator('[role=application]');
+  await chart.focus();
+  await page.keyboard.press('ArrowDown');
+  const card = life.locator('.selected', { hasText: 'item-' });
+  const chosen = (await card.innerText()).match(/item-\d+/)[0];
+  const before = await entities();
+  await page.waitForFunction(
+    (than) => parseInt(document.querySelector('section.life .head p').innerText, 10) > than + 10,
+    before,
+  );
+  assert.equal(await sort.inputValue(), 'end');
+  assert.match(await card.innerText(), new RegExp(chosen));
+
+  // It stands still when it shall.
+  await page.getByRole('button', { name: 'Stand still' }).click();
+  const still = await page.locator('.live p').innerText();
+  await page.waitForTimeout(1000);
+  assert.equal(await page.locator('.live p').innerText(), still);
+  await page.getByRole('button', { name: 'Go on' }).click();
+
+  writeFileSync(join(folder, 'go'), '');
+  await page.waitForFunction(() => /The run is over/.test(document.querySelector('.live')?.innerText ?? ''));
+  assert.equal(await page.title(), 'watched · pass · Headroom');
+  assert.equal(await ended, 0);
+  await page.waitForTimeout(500);
+  assert.deepEqual(complaints, []);
+
+  const [id] = readdirSync(join(folder, 'runs'));
+  const report = await open(browser, join(folder, 'runs', id, 'report.html'));
+  assert.deepEqual(await sections(page), await sections(report.page));
+  assert.equal(await page.locator('.verdict').innerText(), await report.page.locator('.verdict').innerText());
+  assert.equal(await page.locator('footer').innerText(), await report.page.locator('footer').innerText());
+  console.log('ok    a run is watched, and ends as its report');
+} finally {
+  await browser.close();
+  run.kill('SIGTERM');
+  await ended;
+  rmSync(folder, { recursive: true });
+}

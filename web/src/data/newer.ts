@@ -1,0 +1,30 @@
+/** Newer data of a run that goes on, from the server that the page came from. */
+
+import { inflate } from './decode';
+import { read, type Run } from './run';
+
+/** Longest wait for an answer; the server itself waits some seconds for something new. */
+const WITHIN_MS = 15_000;
+
+export interface Newer {
+  run: Run;
+  blob: Uint8Array;
+  /** The server's name for these data. */
+  tag: string | null;
+}
+
+/**
+ * Data other than those of `tag`; null when there are none yet. Throws when the server does
+ * not answer, or not as it should. `search` has the token.
+ */
+export async function newer(tag: string | null, search: string): Promise<Newer | null> {
+  const answer = await fetch(`/data${search}`, {
+    signal: AbortSignal.timeout(WITHIN_MS),
+    headers: tag === null ? {} : { 'if-none-match': tag },
+    cache: 'no-store',
+  });
+  if (answer.status === 304) return null;
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `it answered with ${answer.status}`);
+  const { run, columns } = (await answer.json()) as { run: unknown; columns: string };
+  return { run: read(run), blob: await inflate(columns), tag: answer.headers.get('etag') };
+}

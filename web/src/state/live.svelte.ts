@@ -1,0 +1,76 @@
+/** A run that goes on, as the page shows it. */
+
+import { tick } from 'svelte';
+import type { Newer } from '../data/newer';
+import type { Run } from '../data/run';
+import { poll, type Polling } from './poll';
+
+/** Shortest time between two looks. */
+const EVERY_MS = 200;
+/** Drawing takes at most one part in so many of the browser's time. */
+const PART = 3;
+
+export class LiveRun {
+  run = $state.raw<Run>()!;
+  blob = $state.raw<Uint8Array>()!;
+  /** Why there was no answer to the last question. */
+  error = $state<string | null>(null);
+  /** The reader wants the picture to stand still. */
+  paused = $state(false);
+
+  private readonly ask: (tag: string | null) => Promise<Newer | null>;
+  private polling: Polling | null = null;
+  private tag: string | null = null;
+  /** What came while the picture stood still. */
+  private waiting: Newer | null = null;
+  private drawing_ms = 0;
+
+  constructor(run: Run, blob: Uint8Array, ask: (tag: string | null) => Promise<Newer | null>) {
+    this.run = run;
+    this.blob = blob;
+    this.ask = ask;
+  }
+
+  get over(): boolean {
+    return this.run.underway === null;
+  }
+
+  /** Asks until the run is over, or the returned function is called. */
+  start(page: Document = document): () => void {
+    const every = () => Math.max(EVERY_MS, (PART - 1) * this.drawing_ms);
+    this.polling = poll(() => this.next(), every, page);
+    return () => this.polling?.stop();
+  }
+
+  toggle(): void {
+    this.paused = !this.paused;
+    const { waiting } = this;
+    this.waiting = null;
+    if (!this.paused && waiting) void this.show(waiting);
+  }
+
+  private async next(): Promise<boolean> {
+    try {
+      const newer = await this.ask(this.tag);
+      this.error = null;
+      if (newer === null) return true;
+      this.tag = newer.tag;
+      // There is nothing after the end, and soon nobody to ask.
+      if (newer.run.underway === null) this.polling?.stop();
+      if (this.paused) this.waiting = newer;
+      else await this.show(newer);
+      return true;
+    } catch (error) {
+      this.error = error instanceof Error ? error.message : String(error);
+      return false;
+    }
+  }
+
+  private async show({ run, blob }: Newer): Promise<void> {
+    const began = performance.now();
+    this.run = run;
+    this.blob = blob;
+    await tick();
+    this.drawing_ms = performance.now() - began;
+  }
+}

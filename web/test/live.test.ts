@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { newer, type Newer } from '../src/data/newer';
+import type { Run } from '../src/data/run';
+import { TimeAxis } from '../src/state/axis.svelte';
+import { LifeView } from '../src/state/life.svelte';
+import { LiveRun } from '../src/state/live.svelte';
+import { livesOf } from './lives';
+
+const page = Object.assign(new EventTarget(), { hidden: false }) as unknown as Document;
+const at = (now_s: number | null): Newer => ({
+  run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold' } } as Run,
+  blob: new Uint8Array([now_s ?? 255]),
+  tag: `"${now_s}"`,
+});
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+it('shows what is newer, asks by the tag of what it has, and asks no more after the end', async () => {
+  const answers = [at(1), null, at(2), at(null)];
+  const ask = vi.fn(async (_tag: string | null) => answers.shift()!);
+  const live = new LiveRun(at(0).run, at(0).blob, ask);
+  live.start(page);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(live.run.underway?.now_s).toBe(1);
+  expect(live.over).toBe(false);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(ask.mock.calls.map(([tag]) => tag)).toEqual([null, '"1"', '"1"', '"2"']);
+  expect(live.over).toBe(true);
+  expect([...live.blob]).toEqual([255]);
+});
+
+it('says when nobody answers, keeps what it shows, and goes on when it is answered again', async () => {
+  const ask = vi.fn(async (): Promise<Newer | null> => at(3));
+  ask.mockRejectedValueOnce(new Error('gone'));
+  const live = new LiveRun(at(0).run, at(0).blob, ask);
+  const stop = live.start(page);
+  await vi.advanceTimersByTimeAsync(0);
+  expect([live.error, live.run.underway?.now_s]).toEqual(['gone', 0]);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([live.error, live.run.underway?.now_s]).toEqual([null, 3]);
+  stop();
+});
+
+it('stands still while the reader wants it, and then shows the newest, also the end', async () => {
+  const answers = [at(1), at(2), at(null)];
+  const live = new LiveRun(at(0).run, at(0).blob, async () => answers.shift()!);
+  live.toggle();
+  live.start(page);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(live.run.underway?.now_s).toBe(0);
+  live.toggle();
+  expect(live.over).toBe(true);
+});
+
+it('asks the server that the page came from, with the token and the tag', async () => {
+  const asked = vi.fn(async () => new Response(null, { status: 304 }));
+  vi.stubGlobal('fetch', asked);
+  expect(await newer('"7"', '?token=abc')).toBeNull();
+  expect(asked).toHaveBeenCalledWith('/data?token=abc', expect.objectContaining({ headers: { 'if-none-match': '"7"' } }));
+  vi.stubGlobal('fetch', async () => new Response('the token is wrong\n', { status: 403 }));
+  await expect(newer(null, '')).rejects.toThrow('the token is wrong');
+  vi.stubGlobal('fetch', async () => new Response('{"run":{"version":2},"columns":""}'));
+  await expect(newer(null, '')).rejects.toThrow('data of version 2, not 1');
+});
+
+it('keeps how a lifecycle is shown when more of it is known', () => {
+  const axis = new TimeAxis([0, 2]);
+  const before = new LifeView(livesOf([[0, 1], [1, 2]]), axis);
+  before.setSort('end');
+  before.setAlign('start');
+  before.select(1);
+  axis.zoom(0.5, 1.5);
+  axis.become([0, 9], [{ start_s: 3, end_s: null }], []);
+  // One that is known later began before the others.
+  const lives = { ...livesOf([[-1, 3], [0, 1], [1, 2]]), ids: ['id-9', 'id-0', 'id-1'] };
+  const after = new LifeView(lives, axis).continues(before);
+  expect([after.sort, after.align, after.selected]).toEqual(['end', 'start', 2]);
+  expect(axis.span).toEqual([0.5, 1.5]);
+  axis.reset();
+  expect(axis.span).toEqual([0, 9]);
+  expect(axis.bandsWithin([0, 9])).toEqual([[1 / 3, 1]]);
+});
