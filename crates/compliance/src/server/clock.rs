@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use commit::{Looking, StoreError};
 use telemetry::{Fields, Logger};
-use tokio::sync::oneshot;
 
 use super::fleet::Compliance;
 use super::ledger::{Commands, Ledger, Request};
@@ -72,24 +72,32 @@ impl Clock {
 
     async fn purge(&self) {
         let (runs, hours) = (before(self.keep_runs), before(self.keep_history));
-        while self.all(move |ledger| ledger.purge(runs)).await {}
         while self
-            .all(move |ledger| ledger.store.purge_hours(hours))
+            .more(move |ledger| Box::pin(async move { ledger.purge(runs).await }))
+            .await
+        {}
+        while self
+            .more(move |ledger| Box::pin(async move { ledger.store.purge_hours(hours).await }))
             .await
         {}
     }
 
-    /// Has the writer remove something; says whether there may be more.
-    async fn all(
+    /// Has the writer remove something; says whether there may be more. What fails is tried again
+    /// when the next purge is due.
+    async fn more(
         &self,
-        purge: impl FnOnce(&mut Ledger) -> rusqlite::Result<bool> + Send + 'static,
+        purge: impl for<'l> FnOnce(&'l mut Ledger) -> Looking<'l, Result<bool, StoreError>>
+        + Send
+        + 'static,
     ) -> bool {
-        let (told, hear) = oneshot::channel();
-        let purge = move |ledger: &mut Ledger| {
-            let _ = told.send(purge(ledger).unwrap_or(false));
-        };
-        self.commands.tend(purge).await;
-        hear.await.unwrap_or(false)
+        match self.commands.look(purge).await {
+            None => false,
+            Some(Ok(more)) => more,
+            Some(Err(error)) => {
+                self.logger.error("failed-to-purge", &error, Fields::new());
+                false
+            }
+        }
     }
 }
 
