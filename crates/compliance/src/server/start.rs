@@ -129,7 +129,13 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         let service = Arc::clone(&service);
         Listening::start(sockets, service, Arc::clone(&metrics), logger, &asked)
     });
-    let server = net::serve(listener, Some(tls), limits, Arc::new(Front(service)), asked.clone());
+    let server = net::serve(
+        listener,
+        Some(tls),
+        limits,
+        Arc::new(Front(service)),
+        asked.clone(),
+    );
     let url = format!("https://{address}");
     let told = config.data.join(files::ADDRESS);
     std::fs::write(&told, &url).map_err(|error| TrustError::file("write", &told, error))?;
@@ -242,11 +248,7 @@ async fn start_writer(
 }
 
 /// The engine with all that was defined and accepted.
-async fn engine(
-    store: &Store,
-    state: &state::State,
-    listen: SocketAddr,
-) -> Result<Engine, Error> {
+async fn engine(store: &Store, state: &state::State, listen: SocketAddr) -> Result<Engine, Error> {
     let mut engine = Engine::new(state.definitions.settings.clone());
     let root = Node {
         kind: NodeKind::Root,

@@ -23,7 +23,11 @@ pub(in crate::server) struct Batch<'a> {
 }
 
 impl Ledger {
-    pub(super) fn one(&mut self, batch: &mut Batch<'_>, request: Request) -> Result<Reply, Refusal> {
+    pub(super) fn one(
+        &mut self,
+        batch: &mut Batch<'_>,
+        request: Request,
+    ) -> Result<Reply, Refusal> {
         match request {
             Request::Inventory(newcome) => self.inventory(batch, *newcome),
             Request::Decide { nodes, accept } => {

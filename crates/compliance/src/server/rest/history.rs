@@ -69,9 +69,8 @@ impl Service {
     async fn history(&self, call: &Call<'_>) -> Answer {
         let thing: Arc<str> = call.query.get("rule").unwrap_or(FLEET).into();
         let wanted = Arc::clone(&thing);
-        let stored = self.looked_up(move |ledger| {
-            Box::pin(async move { ledger.store.hours(&wanted).await })
-        });
+        let stored = self
+            .looked_up(move |ledger| Box::pin(async move { ledger.store.hours(&wanted).await }));
         let stored = stored.await?;
         let stored = stored.map_err(|error| {
             ApiError::unavailable(format!("read the history: {error}; ask again"))

@@ -34,10 +34,8 @@ impl<'a> Rows<'a> {
     }
 
     fn put_nodes<'s>(&'s self, all: &mut Vec<Statement<'s>>) {
-        let (with, without): (Vec<_>, Vec<_>) = self
-            .nodes
-            .values()
-            .partition(|row| row.inventory.is_some());
+        let (with, without): (Vec<_>, Vec<_>) =
+            self.nodes.values().partition(|row| row.inventory.is_some());
         let columns = |rows: &[&'s NodeRow<'a>]| {
             let number = |of: fn(&NodeRecord) -> i64| -> Vec<i64> {
                 rows.iter().map(|row| of(row.record)).collect()
@@ -291,8 +289,16 @@ impl<'a> Rows<'a> {
             ON CONFLICT (thing, begin) DO UPDATE SET known = excluded.known,
                 lowest = excluded.lowest, highest = excluded.highest,
                 weighted = excluded.weighted, level = excluded.level";
-        let things: Vec<&[u8]> = self.hours.keys().map(|(thing, _)| thing.as_bytes()).collect();
-        let levels: Vec<&[u8]> = self.hours.values().map(|(_, level)| level.as_bytes()).collect();
+        let things: Vec<&[u8]> = self
+            .hours
+            .keys()
+            .map(|(thing, _)| thing.as_bytes())
+            .collect();
+        let levels: Vec<&[u8]> = self
+            .hours
+            .values()
+            .map(|(_, level)| level.as_bytes())
+            .collect();
         let number = |of: fn(&HourAggregate) -> i64| -> Vec<i64> {
             self.hours.values().map(|(hour, _)| of(hour)).collect()
         };
