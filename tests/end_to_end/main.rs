@@ -18,6 +18,8 @@ mod lab;
 mod lifecycle;
 mod load;
 mod mutual_tls;
+#[path = "../../crates/commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod router;
 mod router_experiments;
 mod runs;

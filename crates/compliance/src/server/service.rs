@@ -7,7 +7,7 @@ use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, BodyError, Handler, Incoming, PeerCertificate, read_body};
-use telemetry::prometheus;
+use telemetry::{Logger, prometheus};
 use tokio::sync::mpsc;
 
 use super::Limits;
@@ -38,6 +38,7 @@ pub(crate) struct Service {
     pub(crate) database: Option<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) started: i64,
+    pub(crate) logger: Logger,
 }
 
 /// Takes requests. What may change something goes on to its end, whatever becomes of the peer:

@@ -109,7 +109,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     };
     let service = Arc::new(Service {
         intake,
-        absence,
+        absence: Arc::clone(&absence),
         view,
         commands: commands.clone(),
         compliance: Arc::clone(&compliance),
@@ -119,6 +119,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         database: (!remote).then(|| config.data.join(store::FILE)),
         limits: config.limits,
         started: now(),
+        logger: logger.session("api"),
     });
     let limits = net::Limits {
         connections: config.limits.connections,
@@ -152,6 +153,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
             clock: Clock {
                 compliance,
                 commands,
+                absence,
                 metrics,
                 keep_runs: config.keep_runs,
                 keep_history: config.keep_history,
