@@ -13,9 +13,12 @@ use super::{Answer, Ledger, NotDone};
 pub(super) enum Job<L: Ledger> {
     Do(L::Request, oneshot::Sender<Answer<L>>),
     Tend(Box<dyn FnOnce(&mut L) + Send>),
-    Look(Box<dyn for<'l> FnOnce(&'l mut L) -> Looking<'l, ()> + Send>),
+    Look(Look<L>),
     Stop,
 }
+
+/// Looks something up with the ledger.
+type Look<L> = Box<dyn for<'l> FnOnce(&'l mut L) -> Looking<'l, ()> + Send>;
 
 /// What is being looked up, on the writer's thread.
 pub type Looking<'l, T> = Pin<Box<dyn Future<Output = T> + 'l>>;
@@ -88,13 +91,12 @@ impl<L: Ledger> Requests<L> {
         look: impl for<'l> FnOnce(&'l mut L) -> Looking<'l, T> + Send + 'static,
     ) -> Option<T> {
         let (told, hear) = oneshot::channel();
-        let look: Box<dyn for<'l> FnOnce(&'l mut L) -> Looking<'l, ()> + Send> =
-            Box::new(move |ledger| {
-                Box::pin(async move {
-                    // Who asked may have gone away.
-                    let _ = told.send(look(ledger).await);
-                })
-            });
+        let look: Look<L> = Box::new(move |ledger| {
+            Box::pin(async move {
+                // Who asked may have gone away.
+                let _ = told.send(look(ledger).await);
+            })
+        });
         self.queue.send(Job::Look(look)).await.ok()?;
         hear.await.ok()
     }
