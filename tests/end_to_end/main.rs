@@ -19,6 +19,8 @@ mod lifecycle;
 mod load;
 mod mutual_tls;
 mod page;
+#[path = "../../crates/commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod router;
 mod router_experiments;
 mod runs;

@@ -30,5 +30,5 @@ pub use layer::{Layer, Table};
 pub use model::{Model, View};
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
-pub use writer::requests::{Counts, Requests};
+pub use writer::requests::{Counts, Looking, Requests};
 pub use writer::{Answer, Applied, Ledger, Limits, NotDone, StartError, Started, start};

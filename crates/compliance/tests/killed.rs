@@ -9,8 +9,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use crate::peers::{Node, config, logger};
+use crate::postgres_cluster::Cluster;
 
 const FOLDER: &str = "COMPLIANCE_KILL_FOLDER";
+/// The address of PostgreSQL, where that is the store.
+const STORE: &str = "COMPLIANCE_KILL_STORE";
 const ROUNDS: i64 = 12;
 const NODES: usize = 8;
 const FIRST: i64 = 1_780_000_000;
@@ -23,11 +26,16 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) async fn start(folder: &Path) -> Self {
+        Self::on(folder, None).await
+    }
+
+    pub(crate) async fn on(folder: &Path, store: Option<&str>) -> Self {
         let address = folder.join("address");
         let _ = std::fs::remove_file(&address);
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::child_process", "--nocapture"])
             .env(FOLDER, folder)
+            .envs(store.map(|store| (STORE, store)))
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
@@ -62,6 +70,9 @@ async fn child_process() {
     let config = compliance::server::Config {
         // As often as the clock ticks.
         history_every: Duration::ZERO,
+        postgres: std::env::var(STORE)
+            .ok()
+            .map(|store| compliance::server::PostgresSettings::at(&store).unwrap()),
         ..config(Path::new(&folder))
     };
     compliance::server::run(config, logger(), shutdown)
@@ -71,8 +82,19 @@ async fn child_process() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_was_answered_is_lost() {
+    survive_kills(None, ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_was_answered_is_lost_in_postgresql() {
+    let cluster = Cluster::start();
+    let store = cluster.database("compliance");
+    survive_kills(Some(&store), ROUNDS / 2).await;
+}
+
+async fn survive_kills(store: Option<&str>, rounds: i64) {
     let folder = tempfile::tempdir().unwrap();
-    let mut process = Process::start(folder.path()).await;
+    let mut process = Process::on(folder.path(), store).await;
     let mut nodes = Vec::new();
     for number in 0..NODES {
         let id = format!("00000000-0000-4000-8000-{number:012}");
@@ -81,7 +103,7 @@ async fn nothing_that_was_answered_is_lost() {
         nodes.push(node);
     }
     let mut answered: Vec<(usize, i64)> = Vec::new();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let told = Arc::new(Mutex::new(Vec::new()));
         let mut uploads = tokio::task::JoinSet::new();
         for (number, node) in nodes.iter().enumerate() {
@@ -113,7 +135,7 @@ async fn nothing_that_was_answered_is_lost() {
             ended.unwrap();
         }
         answered.extend(told.lock().await.iter());
-        process = Process::start(folder.path()).await;
+        process = Process::on(folder.path(), store).await;
         for node in &mut nodes {
             *node = Node::with(&node.id, node.identity.clone(), &process.url);
         }

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod killed;
+mod outage;
 mod peers;
+#[path = "../../commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod refused;
 mod rest;
 mod syslog;

@@ -16,7 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cells_certs;
 use crate::cli::{
-    AuctioneerArgs, BbsArgs, CellsCommand, Executor, LogArgs, LogLevel, RepArgs, TlsArgs,
+    AuctioneerArgs, BbsArgs, CellsCommand, Executor, LogArgs, LogLevel, RepArgs, StoreAccess,
+    TlsArgs,
 };
 
 /// Serves until SIGTERM or SIGINT.
@@ -143,7 +144,7 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
     config.postgres = args
         .store
         .as_deref()
-        .map(|url| postgres(url, args))
+        .map(|url| postgres(url, &args.access))
         .transpose()?;
     config.auctioneer_url = args.auctioneer.clone();
     config.server_tls = files(&args.tls);
@@ -155,7 +156,8 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
     Ok(config)
 }
 
-fn postgres(url: &str, args: &BbsArgs) -> Result<bbs::PostgresSettings> {
+/// The database at an address that a person gave.
+pub(crate) fn postgres(url: &str, args: &StoreAccess) -> Result<bbs::PostgresSettings> {
     let settings = bbs::PostgresSettings::at(url).context("read --store");
     let mut settings = settings?;
     let password = match &args.store_password {

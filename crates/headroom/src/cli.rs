@@ -257,6 +257,17 @@ pub(crate) enum LogLevel {
     Error,
 }
 
+/// How a database in PostgreSQL is reached.
+#[derive(Debug, Args)]
+pub(crate) struct StoreAccess {
+    /// File with the password of PostgreSQL; without it, the variable PGPASSWORD
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub(crate) store_password: Option<PathBuf>,
+    /// Authority of PostgreSQL's certificate (PEM); without it, those of the web
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub(crate) store_ca: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct BbsArgs {
     /// Address to listen on
@@ -268,12 +279,8 @@ pub(crate) struct BbsArgs {
     /// Keep records in PostgreSQL instead: postgres://user@host/name?sslmode=require
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     pub(crate) store: Option<String>,
-    /// File with the password of PostgreSQL; without it, the variable PGPASSWORD
-    #[arg(long, value_name = "FILE", requires = "store")]
-    pub(crate) store_password: Option<PathBuf>,
-    /// Authority of PostgreSQL's certificate (PEM); without it, those of the web
-    #[arg(long, value_name = "FILE", requires = "store")]
-    pub(crate) store_ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: StoreAccess,
     /// The auctioneer; without one nothing is ever placed
     #[arg(long, value_name = "URL")]
     pub(crate) auctioneer: Option<String>,

@@ -51,6 +51,8 @@ pub(super) struct Site {
     url: String,
     runtime: Runtime,
     server: Option<Process>,
+    /// The address of PostgreSQL, where that is the store.
+    pub(super) store: Option<String>,
     /// Runs of the one real agent that the server took.
     pub(super) sent: usize,
 }
@@ -68,6 +70,7 @@ impl Site {
             url: format!("https://127.0.0.1:{}", free_port()),
             runtime: Runtime::new().expect("a runtime"),
             server: None,
+            store: None,
             sent: 0,
         }
     }
@@ -113,6 +116,9 @@ impl Site {
         let address = self.url.trim_start_matches("https://");
         let mut command = self.command(&["server", "--accept", "all", "--listen", address]);
         command.arg("--data").arg(self.data());
+        if let Some(store) = &self.store {
+            command.args(["--store", store]);
+        }
         if policy {
             command.arg("--policy").arg(self.lab.path("policy"));
         }
@@ -127,6 +133,13 @@ impl Site {
         let mut server = self.server.take().expect("a server");
         server.0.kill().expect("killed");
         server.0.wait().expect("gone");
+    }
+
+    /// Compliance of each node, rule and component, as the API tells it.
+    pub(super) fn compliance(&self) -> Value {
+        let all = ["compliance", "rules/compliance", "nodes/compliance?level=2"];
+        let all = all.map(|path| self.ask(path).expect("compliance"));
+        all.into_iter().collect()
     }
 
     fn ask(&self, path: &str) -> Result<Value, String> {

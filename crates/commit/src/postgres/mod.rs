@@ -191,6 +191,11 @@ impl Postgres {
         session.is_none_or(|session| session.client.is_closed())
     }
 
+    /// Gives the connection up, as one that does not answer.
+    pub fn give_up(&mut self) {
+        self.session = None;
+    }
+
     /// Hands over every row that a query finds in `table`. Its first column is the `bigint` by
     /// which an error names a row.
     ///

@@ -59,8 +59,12 @@ columns! {
     Text(&'a str, TEXT_ARRAY);
     /// `text` or null
     TextOrNull(Option<&'a str>, TEXT_ARRAY);
+    /// `double precision`
+    Double(f64, FLOAT8_ARRAY);
     /// `bytea`
     Bytea(&'a [u8], BYTEA_ARRAY);
+    /// `bytea` or null
+    ByteaOrNull(Option<&'a [u8]>, BYTEA_ARRAY);
 }
 
 type Doing<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;

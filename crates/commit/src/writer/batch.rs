@@ -48,6 +48,7 @@ impl<L: Ledger> Writer<L> {
                         waiting.push((request, caller));
                     }
                     Job::Tend(tend) => tend(&mut self.ledger),
+                    Job::Look(look) => look(&mut self.ledger).await,
                     Job::Stop => stop = true,
                 }
                 let Limits {
@@ -71,6 +72,9 @@ impl<L: Ledger> Writer<L> {
         }
         if requests.is_empty() {
             return;
+        }
+        if let Err(error) = self.ledger.look_up(&self.model, &requests).await {
+            return refuse::<L>(callers, &error);
         }
         self.counters.applied(requests.len());
         let Applied {

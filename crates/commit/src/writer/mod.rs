@@ -51,6 +51,19 @@ pub trait Ledger: Sized + 'static {
         std::future::ready(Ok(()))
     }
 
+    /// Looks up in the store what [`apply`](Self::apply) needs for these requests beside the state;
+    /// in one flight for all of them. A refused batch is not applied.
+    ///
+    /// # Errors
+    /// When the store cannot be read; every request of the batch is told.
+    fn look_up(
+        &mut self,
+        _model: &Model<Self::State>,
+        _requests: &[Self::Request],
+    ) -> impl Future<Output = Result<(), Self::Error>> {
+        std::future::ready(Ok(()))
+    }
+
     /// Does requests one after the other, each on top of what those before it did. One that
     /// is refused has changed nothing.
     fn apply(&mut self, state: &Self::State, requests: Vec<Self::Request>) -> Applied<Self>;

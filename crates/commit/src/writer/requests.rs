@@ -1,5 +1,6 @@
 //! The way to the writer.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -12,8 +13,15 @@ use super::{Answer, Ledger, NotDone};
 pub(super) enum Job<L: Ledger> {
     Do(L::Request, oneshot::Sender<Answer<L>>),
     Tend(Box<dyn FnOnce(&mut L) + Send>),
+    Look(Look<L>),
     Stop,
 }
+
+/// Looks something up with the ledger.
+type Look<L> = Box<dyn for<'l> FnOnce(&'l mut L) -> Looking<'l, ()> + Send>;
+
+/// What is being looked up, on the writer's thread.
+pub type Looking<'l, T> = Pin<Box<dyn Future<Output = T> + 'l>>;
 
 /// The way to the writer; cheap to clone.
 pub struct Requests<L: Ledger> {
@@ -74,6 +82,23 @@ impl<L: Ledger> Requests<L> {
     pub async fn tend(&self, tend: impl FnOnce(&mut L) + Send + 'static) {
         // A writer that is gone keeps nothing to tend.
         let _ = self.queue.send(Job::Tend(Box::new(tend))).await;
+    }
+
+    /// Looks something up in the store, between two batches, which wait for it. `None`: the writer
+    /// is gone.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl for<'l> FnOnce(&'l mut L) -> Looking<'l, T> + Send + 'static,
+    ) -> Option<T> {
+        let (told, hear) = oneshot::channel();
+        let look: Look<L> = Box::new(move |ledger| {
+            Box::pin(async move {
+                // Who asked may have gone away.
+                let _ = told.send(look(ledger).await);
+            })
+        });
+        self.queue.send(Job::Look(look)).await.ok()?;
+        hear.await.ok()
     }
 
     /// Ends the writer once everything before is done.

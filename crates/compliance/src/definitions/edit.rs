@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Became, Definitions, Difference};
+use super::{Became, Definitions, Difference, Setting};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
-use crate::policy::generation::Change;
+use crate::policy::generation::{Change, Settings};
 
 /// An object that can be made by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ pub enum Edit {
     Put(Object),
     /// An object is gone, as it was.
     Remove(Object),
+    /// Settings are so; those of these names were set by themselves.
+    Settings(Box<Settings>, BTreeSet<String>),
 }
 
 /// Identities of objects that were made one by one.
@@ -47,6 +49,8 @@ pub struct Made {
     pub directives: BTreeSet<String>,
     /// Of rules.
     pub rules: BTreeSet<String>,
+    /// Names of settings.
+    pub settings: BTreeSet<String>,
 }
 
 impl Made {
@@ -57,6 +61,7 @@ impl Made {
             &self.groups,
             &self.directives,
             &self.rules,
+            &self.settings,
         ];
         all.into_iter().all(BTreeSet::is_empty)
     }
@@ -83,6 +88,7 @@ impl Edit {
             Self::Remove(Object::Group(one)) => Change::RemoveGroup(one.id),
             Self::Remove(Object::Directive(one)) => Change::RemoveDirective(one.id),
             Self::Remove(Object::Rule(one)) => Change::RemoveRule(one.id),
+            Self::Settings(settings, _) => Change::SetSettings(*settings),
         }
     }
 }
@@ -111,11 +117,15 @@ impl Definitions {
                     Object::Rule(_) => drop(self.rules.remove(&id)),
                 }
             }
+            Edit::Settings(settings, names) => {
+                self.settings = Settings::clone(settings);
+                self.made.settings.clone_from(names);
+            }
         }
     }
 
-    /// Takes over from `before` what was made by itself there and is not here. What is here too
-    /// is the folder's from now on. Tells both.
+    /// Takes over from `before` what was made by itself there and is not here; of settings, what
+    /// has its usual value here. What is here too is the folder's from now on. Tells both.
     pub fn keep_made(&mut self, before: &Self) -> Vec<Difference> {
         let mut kept = Vec::new();
         self.made = Made::default();
@@ -142,6 +152,23 @@ impl Definitions {
         keep!("group", groups);
         keep!("directive", directives);
         keep!("rule", rules);
+        for name in &before.made.settings {
+            let Some(setting) = Setting::named(name) else {
+                continue;
+            };
+            let mut became = Became::Taken;
+            let value = setting.of(&before.settings);
+            // A value of a setting is one that it can have.
+            if setting.is_usual(&self.settings) && setting.set(&mut self.settings, value).is_ok() {
+                self.made.settings.insert(name.clone());
+                became = Became::Kept;
+            }
+            kept.push(Difference {
+                kind: "setting".to_owned(),
+                id: name.clone(),
+                became,
+            });
+        }
         kept
     }
 }

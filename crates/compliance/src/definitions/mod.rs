@@ -3,6 +3,7 @@
 
 mod check;
 mod edit;
+mod setting;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::policy::generation::{Change, Settings};
 
 pub use check::Wrong;
 pub use edit::{Edit, Made, Object};
+pub use setting::Setting;
 
 /// Objects by their identities; techniques by identity and version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

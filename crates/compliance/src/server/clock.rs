@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use commit::{Looking, StoreError};
 use telemetry::{Fields, Logger};
-use tokio::sync::oneshot;
 
 use super::fleet::Compliance;
-use super::ledger::{Commands, Ledger, Request};
+use super::ledger::{Absence, Commands, Ledger, Request};
 use super::metrics::Metrics;
 use super::now;
 
@@ -21,6 +21,7 @@ const HOURS: usize = 2_000;
 pub(super) struct Clock {
     pub(super) compliance: Arc<Compliance>,
     pub(super) commands: Commands,
+    pub(super) absence: Arc<Absence>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) keep_runs: Duration,
     pub(super) keep_history: Duration,
@@ -58,7 +59,10 @@ impl Clock {
             all.histories.unwritten()
         };
         for hours in hours.chunks(HOURS) {
-            let kept = self.commands.run(Request::History(hours.to_vec())).await;
+            let request = self.commands.run(Request::History(hours.to_vec()));
+            let Some(kept) = self.unless_away(request).await else {
+                return;
+            };
             if let Err(error) = kept {
                 self.logger
                     .error("failed-to-write-history", &error, Fields::new());
@@ -72,24 +76,43 @@ impl Clock {
 
     async fn purge(&self) {
         let (runs, hours) = (before(self.keep_runs), before(self.keep_history));
-        while self.all(move |ledger| ledger.purge(runs)).await {}
         while self
-            .all(move |ledger| ledger.store.purge_hours(hours))
+            .more(move |ledger| Box::pin(async move { ledger.purge(runs).await }))
+            .await
+        {}
+        while self
+            .more(move |ledger| Box::pin(async move { ledger.store.purge_hours(hours).await }))
             .await
         {}
     }
 
-    /// Has the writer remove something; says whether there may be more.
-    async fn all(
+    /// Waits for the writer, but not for a database that stays away: time goes on meanwhile. What is
+    /// written all the same is written again.
+    async fn unless_away<T>(&self, doing: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.absence.too_long() => None,
+            done = doing => Some(done),
+        }
+    }
+
+    /// Has the writer remove something; says whether there may be more. What fails is tried again
+    /// when the next purge is due.
+    async fn more(
         &self,
-        purge: impl FnOnce(&mut Ledger) -> rusqlite::Result<bool> + Send + 'static,
+        purge: impl for<'l> FnOnce(&'l mut Ledger) -> Looking<'l, Result<bool, StoreError>>
+        + Send
+        + 'static,
     ) -> bool {
-        let (told, hear) = oneshot::channel();
-        let purge = move |ledger: &mut Ledger| {
-            let _ = told.send(purge(ledger).unwrap_or(false));
-        };
-        self.commands.tend(purge).await;
-        hear.await.unwrap_or(false)
+        let looked = self.unless_away(self.commands.look(purge)).await;
+        match looked.flatten() {
+            None => false,
+            Some(Ok(more)) => more,
+            Some(Err(error)) => {
+                self.logger.error("failed-to-purge", &error, Fields::new());
+                false
+            }
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use std::time::Instant;
 use serde::Serialize;
 use telemetry::Fields;
 
-use super::generator::{DefineError, Generator, generate};
+use super::generator::{Generator, generate};
 use super::ledger::{Reply, Request};
 use super::now;
+use super::plan::DefineError;
 use super::rest::ApiError;
 use crate::acceptance::Standing;
 use crate::definitions::{Definitions, Edit};

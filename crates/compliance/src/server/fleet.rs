@@ -51,7 +51,11 @@ impl Compliance {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn load(store: &Store, state: &State, now: UnixMillis) -> Result<Self, StoreError> {
+    pub(crate) async fn load(
+        store: &Store,
+        state: &State,
+        now: UnixMillis,
+    ) -> Result<Self, StoreError> {
         let mut all = Standings {
             fleet: Fleet::default(),
             changes: Changes::default(),
@@ -66,21 +70,23 @@ impl Compliance {
                 all.fleet.set_node(id, enabled, 0, now);
             }
         }
-        store.configurations(|config| {
+        let configured = store.configurations(|config| {
             let json = packed::unpack(&config.expected)?;
             let expected = ExpectedReports::from_json(str::from_utf8(&json)?, EXPECTED_BYTES)?;
             let (node, id, begin) = (&config.node, &config.config_id, config.begin);
             all.fleet.configure(node, id, begin, &expected, now)?;
             Ok(())
-        })?;
-        store.last_runs(|node, run| {
+        });
+        configured.await?;
+        let taken = store.last_runs(|node, run| {
             let text = stored_text(&run)?;
             let log = stored_log(node, &text)?;
             all.run(&log, run.number, now);
             Ok(())
-        })?;
+        });
+        taken.await?;
         // Hours that are not over go on; the last of a thing comes first.
-        for (thing, hour) in store.open_hours(now)? {
+        for (thing, hour) in store.open_hours(now).await? {
             all.histories.resume(thing, hour);
         }
         all.observe(now);

@@ -102,6 +102,10 @@ pub(crate) struct Gauges {
     pub(crate) compliance: Option<u32>,
     /// Of the database with its log; none if it is no file.
     pub(crate) database_bytes: Option<u64>,
+    /// Is the database out of reach?
+    pub(crate) away: bool,
+    /// How often it was lost.
+    pub(crate) losses: u64,
 }
 
 impl Metrics {
@@ -210,6 +214,16 @@ impl Metrics {
             "compliance_commit_seconds_sum",
             "Time of transactions.",
             writer.committing.as_secs_f64(),
+        )
+        .gauge(
+            "compliance_store_up",
+            "1 while the database is within reach, 0 while nothing can be kept.",
+            u8::from(!gauges.away),
+        )
+        .counter(
+            "compliance_store_losses_total",
+            "How often the connection to the database was lost.",
+            gauges.losses,
         )
         .gauge(
             "compliance_waiting_writes",

@@ -7,14 +7,14 @@ use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, BodyError, Handler, Incoming, PeerCertificate, read_body};
-use telemetry::prometheus;
+use telemetry::{Logger, prometheus};
 use tokio::sync::mpsc;
 
 use super::Limits;
 use super::fleet::Compliance;
 use super::generator::Task;
 use super::intake::{Intake, Taken};
-use super::ledger::Commands;
+use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
 use super::rest::{answer, openapi, text};
 use super::state::{State, TokenHash};
@@ -25,6 +25,8 @@ use crate::reports::signature::NodeCertificate;
 /// What all requests are answered with.
 pub(crate) struct Service {
     pub(crate) intake: Intake,
+    /// Whether the database is away.
+    pub(crate) absence: Arc<Absence>,
     pub(crate) view: commit::View<State>,
     pub(crate) commands: Commands,
     pub(crate) compliance: Arc<Compliance>,
@@ -32,13 +34,49 @@ pub(crate) struct Service {
     pub(crate) metrics: Arc<Metrics>,
     /// Hash of the administrator's token.
     pub(crate) token: TokenHash,
-    pub(crate) database: PathBuf,
+    /// The database's file, if it is one.
+    pub(crate) database: Option<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) started: i64,
+    pub(crate) logger: Logger,
 }
 
-impl Handler for Service {
+/// Takes requests. What may change something goes on to its end, whatever becomes of the peer:
+/// what is durable is also told to those who work with it. A peer does not wait for a database
+/// that stays away.
+pub(crate) struct Front(pub(super) Arc<Service>);
+
+impl Handler for Front {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let service = Arc::clone(&self.0);
+        if request.method() == Method::GET {
+            return service.answered(request).await;
+        }
+        let absence = &self.0.absence;
+        if absence.is_too_long() {
+            if request.uri().path().starts_with("/reports/") {
+                service.metrics.failed.add(1);
+            }
+            let told = "the database is away, so that nothing can be kept; send it again\n";
+            return text(StatusCode::SERVICE_UNAVAILABLE, told);
+        }
+        let answered = async move { service.answered(request).await };
+        tokio::select! {
+            answer = tokio::spawn(net::boxed(answered)) => answer.unwrap_or_else(|_| {
+                let told = "the request could not be carried out; the server's log says why\n";
+                text(StatusCode::INTERNAL_SERVER_ERROR, told)
+            }),
+            () = absence.too_long() => {
+                let told = "the database went away: whether it is kept is not known yet; send it \
+                            again\n";
+                text(StatusCode::SERVICE_UNAVAILABLE, told)
+            }
+        }
+    }
+}
+
+impl Service {
+    async fn answered(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
         let (first, rest) = match path.strip_prefix('/').unwrap_or(&path).split_once('/') {
@@ -146,6 +184,8 @@ impl Service {
             accepted,
             compliance,
             database_bytes: self.database_bytes(),
+            away: self.absence.lasts(),
+            losses: self.absence.losses(),
         });
         answer(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }

@@ -4,6 +4,7 @@ mod history;
 mod killed;
 mod reads;
 mod schema;
+mod settings;
 mod tokens;
 mod writes;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, duration, share};
+use crate::cli::{LogArgs, StoreAccess, duration, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ComplianceCommand {
@@ -42,6 +42,11 @@ pub(crate) struct ServerArgs {
     /// Folder of the database, the key and the token; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
+    /// Keep records in PostgreSQL instead: postgres://user@host/name?sslmode=require
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: StoreAccess,
     /// A folder to apply at the start, without a question
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,

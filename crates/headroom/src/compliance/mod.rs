@@ -19,7 +19,7 @@ use http::Method;
 use lab_store::Outcome;
 use serde_json::json;
 
-use crate::cells::{ended, logger, on_signal};
+use crate::cells::{ended, logger, on_signal, postgres};
 use crate::output::print;
 use args::{AdminArgs, AgentArgs, ComplianceCommand, ServerArgs};
 
@@ -66,7 +66,10 @@ async fn serve(args: ServerArgs) -> Result<()> {
     let first = args.policy.as_deref().map(definitions).transpose()?;
     let logger = logger("compliance", &args.log)?;
     let shutdown = on_signal()?;
+    let store = args.store.as_deref();
+    let store = store.map(|url| postgres(url, &args.access)).transpose()?;
     let config = server::Config {
+        postgres: store,
         acceptance: match args.accept {
             self::args::Acceptance::None => Acceptance::Manual,
             self::args::Acceptance::All => Acceptance::All,

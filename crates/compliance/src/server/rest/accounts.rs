@@ -92,6 +92,9 @@ pub(super) const ROUTES: &[Route] = &[
     .by(Verb::Delete, Access::Admin),
 ];
 
+/// What the log calls the one whose token stands in the server's folder.
+const ADMINISTRATOR: &str = "administrator";
+
 /// What a token is recognised by.
 pub(in super::super) fn hash(token: &[u8]) -> TokenHash {
     let mut hash = TokenHash::default();
@@ -111,16 +114,16 @@ fn shown(token: &TokenRecord) -> Value {
 }
 
 impl Service {
-    /// What somebody who shows this token may do.
-    pub(super) fn access_of(&self, token: &[u8]) -> Option<Access> {
+    /// What somebody who shows this token may do, and the token's identity.
+    pub(super) fn access_of(&self, token: &[u8]) -> Option<(Access, String)> {
         let shown = hash(token);
         let same = |known: &TokenHash| verify_slices_are_equal(&shown, known).is_ok();
         if same(&self.token) {
-            return Some(Access::Admin);
+            return Some((Access::Admin, ADMINISTRATOR.to_owned()));
         }
         let state = self.view.read();
         let found = state.tokens.values().find(|token| same(&token.hash));
-        found.map(|token| token.access)
+        found.map(|token| (token.access, token.id.to_string()))
     }
 
     fn account(&self, id: &str) -> Answer {

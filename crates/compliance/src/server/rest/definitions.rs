@@ -10,7 +10,8 @@ use super::answers::ApiError;
 use super::route::{Answer, Call, Input, Parameter, Route, Verb, Work};
 use super::schema::{Schema, TEXT, may, needed};
 use crate::definitions::Definitions;
-use crate::server::generator::{DefineError, Task};
+use crate::server::generator::Task;
+use crate::server::plan::DefineError;
 use crate::server::service::Service;
 use crate::server::state::Access;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use super::answers::ApiError;
 use super::compliance::DETAILS;
@@ -13,7 +12,6 @@ use super::schema::{Schema, TEXT, needed};
 use super::shapes::{details, when};
 use crate::reports::level::Precision;
 use crate::server::fleet::FLEET;
-use crate::server::ledger::Ledger;
 use crate::server::now;
 use crate::server::service::Service;
 
@@ -70,15 +68,10 @@ impl Service {
     /// Hours that are durable, and what is known since.
     async fn history(&self, call: &Call<'_>) -> Answer {
         let thing: Arc<str> = call.query.get("rule").unwrap_or(FLEET).into();
-        let (told, hear) = oneshot::channel();
         let wanted = Arc::clone(&thing);
-        let look = move |ledger: &mut Ledger| {
-            let _ = told.send(ledger.store.hours(&wanted));
-        };
-        self.commands.tend(look).await;
-        let stored = hear
-            .await
-            .map_err(|_| ApiError::unavailable("the server stops"))?;
+        let stored = self
+            .looked_up(move |ledger| Box::pin(async move { ledger.store.hours(&wanted).await }));
+        let stored = stored.await?;
         let stored = stored.map_err(|error| {
             ApiError::unavailable(format!("read the history: {error}; ask again"))
         })?;

@@ -244,7 +244,7 @@ pub(super) fn named(
         .collect()
 }
 
-async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
+pub(super) async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
     let (answer, hear) = oneshot::channel();
     let gone = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
     let sent = service.tasks.send(Task::Edit { make, answer }).await;

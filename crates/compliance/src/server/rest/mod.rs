@@ -132,22 +132,22 @@ impl Service {
         let action = meant.as_ref().map_or("call", |(route, _)| route.action);
         let done = match self.admit(head, needed) {
             Err(refused) => Err(refused),
-            Ok(()) => match meant {
+            Ok(account) => match meant {
                 Err(unknown) => Err(unknown),
-                Ok((route, arguments)) => self.called(route, arguments, query, body).await,
+                Ok((route, arguments)) => self.called(route, arguments, query, account, body).await,
             },
         };
         answers::enveloped(action, done, pretty)
     }
 
-    /// Lets in whoever shows a token that may do this.
-    fn admit(&self, head: &Parts, needed: Access) -> Result<(), ApiError> {
+    /// Lets in whoever shows a token that may do this; its identity.
+    fn admit(&self, head: &Parts, needed: Access) -> Result<String, ApiError> {
         if needed == Access::Open {
-            return Ok(());
+            return Ok(String::new());
         }
         let shown = head.headers.get("x-api-token");
         let access = shown.and_then(|shown| self.access_of(HeaderValue::as_bytes(shown)));
-        let Some(access) = access else {
+        let Some((access, account)) = access else {
             self.metrics.unauthorised.add(1);
             let why = "the header X-API-Token is missing or no token of this server; headroom \
                        compliance token new makes one";
@@ -163,7 +163,7 @@ impl Service {
             };
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));
         }
-        Ok(())
+        Ok(account)
     }
 
     async fn called(
@@ -171,6 +171,7 @@ impl Service {
         route: &'static Route,
         arguments: Vec<&str>,
         query: Query,
+        account: String,
         body: Incoming,
     ) -> Result<Told, ApiError> {
         let body = read_body(body, self.limits.call_bytes, self.limits.body_within).await;
@@ -201,6 +202,7 @@ impl Service {
             query,
             body,
             json,
+            account,
         };
         let data = match route.work {
             Work::Now(work) => work(self, &call)?,

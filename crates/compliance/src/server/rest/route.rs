@@ -147,6 +147,8 @@ pub(super) struct Call<'a> {
     pub(super) body: Bytes,
     /// The same, if the call has it checked.
     pub(super) json: Value,
+    /// Whose token it came with; for the log.
+    pub(super) account: String,
 }
 
 impl Call<'_> {

@@ -1,44 +1,67 @@
-//! What holds for all nodes; the folder's `settings.yml` sets it.
+//! What holds for all nodes: the folder's `settings.yml` sets it, or the API what that leaves as usual.
+//! What the server would not obey cannot be set.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use super::answers::ApiError;
-use super::route::{Answer, Route, Work};
-use super::schema::{Schema, TEXT, may};
-use crate::definitions::Definitions;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use telemetry::Fields;
+use tokio::sync::oneshot;
+
+use super::answers::{ApiError, FOLDER};
+use super::managed::edited;
+use super::route::{Answer, Call, Route, Verb, Work};
+use super::schema::{Schema, TEXT, Wrong, may, needed};
+use crate::definitions::{Definitions, Edit, Setting};
 use crate::model::node::ROOT;
+use crate::model::schedule::ScheduleError;
+use crate::policy::generation::Settings;
+use crate::server::edit::MakeEdit;
 use crate::server::service::Service;
+use crate::server::state::Access;
 
-static SETTINGS: Schema = Schema::Object(
-    "Settings",
-    &[
-        may(
-            "global_policy_mode",
-            &Schema::Word(&["audit", "enforce"]),
-            "",
-        ),
-        may("global_policy_mode_overridable", &Schema::Flag, ""),
-        may(
-            "compliance_mode",
-            &Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]),
-            "",
-        ),
-        may(
-            "run_frequency",
-            &Schema::Number(1, 1_440),
-            "minutes from one run of agents to the next",
-        ),
-        may("first_run_hour", &Schema::Number(0, 23), ""),
-        may("first_run_minute", &Schema::Number(0, 59), ""),
-        may(
-            "splay_time",
-            &Schema::Number(0, 1_440),
-            "minutes over which the starts of agents are spread",
-        ),
-        may("instance_id", &TEXT, "of this installation, if it is set"),
-        may("root_server_id", &TEXT, ""),
-    ],
-);
+macro_rules! settings {
+    ($name:literal $(, $more:expr)*) => {
+        Schema::Object(
+            $name,
+            &[
+                may(
+                    "global_policy_mode",
+                    &Schema::Word(&["audit", "enforce"]),
+                    "",
+                ),
+                may("global_policy_mode_overridable", &Schema::Flag, ""),
+                may(
+                    "compliance_mode",
+                    &Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]),
+                    "",
+                ),
+                may(
+                    "run_frequency",
+                    &Schema::Number(1, 1_440),
+                    "minutes from one run of agents to the next: below 60, or whole hours",
+                ),
+                may("first_run_hour", &Schema::Number(0, 23), ""),
+                may("first_run_minute", &Schema::Number(0, 59), ""),
+                may(
+                    "splay_time",
+                    &Schema::Number(0, 1_440),
+                    "minutes over which the starts of agents are spread",
+                ),
+                may(
+                    "instance_id",
+                    &Schema::Text(256),
+                    "of this installation; queries of groups may ask for it",
+                ),
+                $($more,)*
+            ],
+        )
+    };
+}
+
+static SETTINGS: Schema = settings!("Settings", may("root_server_id", &TEXT, "only shown"));
+static TO_SET: Schema = settings!("SettingsToSet");
+static VALUE: Schema = Schema::Object("SettingValue", &[needed("value", &Schema::Any, "")]);
 
 /// The calls of settings.
 pub(super) const ROUTES: &[Route] = &[
@@ -56,7 +79,82 @@ pub(super) const ROUTES: &[Route] = &[
         ("settings", &SETTINGS),
         Work::Now(|service, call| one(service, call.id())),
     ),
+    Route::get(
+        "settings",
+        "modifySettings",
+        "Change settings, all of these or none; those that are left out stay",
+        ("settings", &SETTINGS),
+        Work::Later(|service, call| {
+            let values = call.json.as_object().cloned().unwrap_or_default();
+            Box::pin(service.set(call, values))
+        }),
+    )
+    .by(Verb::Post, Access::Write)
+    .takes(&TO_SET),
+    Route::get(
+        "settings/{id}",
+        "modifySetting",
+        "Change one of the settings",
+        ("settings", &SETTINGS),
+        Work::Later(|service, call| {
+            Box::pin(async move {
+                let id = call.id();
+                if Setting::named(id).is_none() {
+                    return Err(not_obeyed(id));
+                }
+                let values = [(id.to_owned(), call.json["value"].clone())];
+                let values: Map<_, _> = values.into_iter().collect();
+                let wrong = TO_SET.check(&Value::Object(values.clone()));
+                match wrong.is_empty() {
+                    true => service.set(call, values).await,
+                    false => Err(ApiError::wrong(wrong)),
+                }
+            })
+        }),
+    )
+    .by(Verb::Post, Access::Write)
+    .takes(&VALUE),
 ];
+
+fn not_obeyed(id: &str) -> ApiError {
+    let known = Setting::ALL.map(|(_, name)| name).join(", ");
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        format!("the setting \"{id}\" cannot be set: nothing would obey it; there are {known}"),
+    )
+}
+
+/// The change that sets these, if each is the API's to set.
+fn change(all: &Definitions, values: &Map<String, Value>) -> Result<Edit, ApiError> {
+    let (mut settings, mut made) = (all.settings.clone(), all.made.settings.clone());
+    for (name, value) in values {
+        let setting = Setting::named(name).ok_or_else(|| not_obeyed(name))?;
+        if !made.contains(name) && !setting.is_usual(&all.settings) {
+            let why = format!(
+                "the setting \"{name}\" is managed by the folder that headroom compliance apply \
+                 brought; change it in settings.yml there"
+            );
+            return Err(ApiError::managed(FOLDER, why));
+        }
+        let set = setting.set(&mut settings, value.clone());
+        set.map_err(|error| ApiError::field(name.as_str(), error.to_string()))?;
+        // Set back to what is usual it is anybody's again.
+        match setting.is_usual(&settings) {
+            true => made.remove(name),
+            false => made.insert(name.clone()),
+        };
+    }
+    let fits = settings.agent_run.check();
+    fits.map_err(|error| {
+        let field = match error {
+            ScheduleError::Interval(_) => "run_frequency",
+            ScheduleError::Start(..) => "first_run_hour",
+            ScheduleError::Splay(_) => "splay_time",
+        };
+        ApiError::wrong(vec![Wrong::new(field, error.to_string())])
+    })?;
+    Ok(Edit::Settings(Box::new(settings), made))
+}
 
 fn one(service: &Service, id: &str) -> Answer {
     let all = service.settings();
@@ -67,22 +165,43 @@ fn one(service: &Service, id: &str) -> Answer {
 }
 
 impl Service {
-    fn settings(&self) -> Value {
-        let state = self.view.read();
-        let Definitions { settings, .. } = &*state.definitions;
-        let mut shown = json!({
-            "global_policy_mode": settings.policy_mode.mode,
-            "global_policy_mode_overridable": settings.policy_mode.overridable,
-            "compliance_mode": settings.compliance_mode,
-            "run_frequency": settings.agent_run.interval,
-            "first_run_hour": settings.agent_run.start_hour,
-            "first_run_minute": settings.agent_run.start_minute,
-            "splay_time": settings.agent_run.splay,
-            "root_server_id": ROOT,
+    /// Sets settings; they are durable and in force when it returns.
+    async fn set(&self, call: &Call<'_>, values: Map<String, Value>) -> Answer {
+        let (tell, hear) = oneshot::channel();
+        let wanted = values.clone();
+        let make = MakeEdit::new(move |all| {
+            let edit = change(all, &wanted)?;
+            // Who asked may have gone away.
+            let _ = tell.send(all.settings.clone());
+            Ok(edit)
         });
-        if !settings.instance_id.is_empty() {
-            shown["instance_id"] = settings.instance_id.as_str().into();
+        edited(self, make).await?;
+        let before = hear.await.unwrap_or_default();
+        for (name, value) in &values {
+            let was = Setting::named(name).map(|setting| setting.of(&before));
+            let fields = Fields::new()
+                .and("setting", name)
+                .and("from", was.unwrap_or_default().to_string())
+                .and("to", value.to_string())
+                .and("account", &call.account);
+            self.logger.info("setting-changed", fields);
         }
-        shown
+        let all = shown(&self.view.read().definitions.settings);
+        let set: BTreeMap<_, _> = all
+            .into_iter()
+            .filter(|(name, _)| values.contains_key(name))
+            .collect();
+        Ok(json!({"settings": set}))
     }
+
+    fn settings(&self) -> Map<String, Value> {
+        shown(&self.view.read().definitions.settings)
+    }
+}
+
+fn shown(settings: &Settings) -> Map<String, Value> {
+    let all = Setting::ALL.iter();
+    let all = all.map(|(setting, name)| ((*name).to_owned(), setting.of(settings)));
+    let root = ("root_server_id".to_owned(), ROOT.into());
+    all.chain([root]).collect()
 }

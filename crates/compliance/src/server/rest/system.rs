@@ -1,7 +1,7 @@
 //! The server itself.
 
+use commit::Looking;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use super::answers::ApiError;
 use super::route::{Answer, Route, Verb, Work};
@@ -69,25 +69,35 @@ pub(super) const ROUTES: &[Route] = &[
 impl Service {
     /// How much the store keeps, counted anew.
     async fn stored(&self) -> Answer {
-        let (told, hear) = oneshot::channel();
-        let look = move |ledger: &mut Ledger| {
-            let _ = told.send(ledger.store.stored());
-        };
-        self.commands.tend(look).await;
-        let stored = hear
-            .await
-            .map_err(|_| ApiError::unavailable("the server stops"))?;
+        let look = self.looked_up(|ledger| Box::pin(async { ledger.store.stored().await }));
+        let stored = look.await?;
         let stored = stored.map_err(|error| {
             ApiError::unavailable(format!("count what is kept: {error}; ask again"))
         })?;
         Ok(json!(stored))
     }
 
+    /// What the writer looked up in the store. A database that is away is not waited for.
+    pub(super) async fn looked_up<T: Send + 'static>(
+        &self,
+        look: impl for<'l> FnOnce(&'l mut Ledger) -> Looking<'l, T> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        tokio::select! {
+            looked = self.commands.look(look) => {
+                looked.ok_or_else(|| ApiError::unavailable("the server stops"))
+            }
+            () = self.absence.too_long() => {
+                Err(ApiError::unavailable("the database is away; ask again"))
+            }
+        }
+    }
+
     /// Bytes of the database and its log on the disk; none if there is no such file.
     pub(in super::super) fn database_bytes(&self) -> Option<u64> {
-        let mut log = self.database.clone().into_os_string();
+        let database = self.database.as_ref()?;
+        let mut log = database.clone().into_os_string();
         log.push("-wal");
         let bytes = |path: &std::path::Path| std::fs::metadata(path).ok().map(|data| data.len());
-        Some(bytes(&self.database)? + bytes(log.as_ref()).unwrap_or(0))
+        Some(bytes(database)? + bytes(log.as_ref()).unwrap_or(0))
     }
 }

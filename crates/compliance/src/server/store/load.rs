@@ -1,22 +1,20 @@
-//! What is on the disk at the start.
+//! What is in the database at the start.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use commit::StoreError;
 
-use super::super::state::{NodeRecord, ServedPolicy, State, TokenRecord};
-use super::Store;
-use super::write::{ACCESSES, KEYS, STANDINGS};
+use super::words::{ACCESSES, KEYS, STANDINGS, meant};
+use super::{Row, RowError, Store, StoredRun};
 use crate::acceptance::Known;
-use crate::policy::digest::Digest;
+use crate::model::node::Node;
 use crate::reports::decision::UnixMillis;
 use crate::reports::signature::NodeCertificate;
 use crate::server::packed;
+use crate::server::state::{NodeRecord, ServedPolicy, State, TokenRecord};
 
-/// Why a row cannot be read.
-type RowError = Box<dyn std::error::Error>;
-
-/// What was on the disk.
+/// What was in the database.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     /// For readers.
@@ -25,6 +23,8 @@ pub(crate) struct Loaded {
     pub(crate) next_node: i64,
     /// Greater than the number of any run.
     pub(crate) next_run: i64,
+    /// The last run of each node that counts, by their numbers.
+    pub(crate) last_runs: HashMap<i64, i64>,
 }
 
 /// A configuration that a node has or had.
@@ -40,188 +40,166 @@ pub(crate) struct StoredConfig {
     pub(crate) expected: Vec<u8>,
 }
 
-/// A run.
-#[derive(Debug)]
-pub(crate) struct StoredRun {
-    /// Its number: later ones came later.
-    pub(crate) number: i64,
-    /// The configuration that it was made with.
-    pub(crate) config_id: Option<String>,
-    /// The signed message, or the log itself, packed.
-    pub(crate) message: Vec<u8>,
-    /// Which of them it is.
-    pub(crate) signed: bool,
-}
-
-fn meant<T: Copy>(words: &[(T, &str)], word: &str) -> Result<T, RowError> {
-    let found = words.iter().find(|(_, known)| *known == word);
-    let found = found.map(|(meant, _)| *meant);
-    found.ok_or_else(|| format!("the word {word:?} is not known").into())
-}
-
 impl Store {
     /// Reads nodes, definitions and current policies.
-    pub(crate) fn load(&self) -> Result<Loaded, StoreError> {
+    pub(crate) async fn load(&self) -> Result<Loaded, StoreError> {
         let mut loaded = Loaded {
             next_node: 1,
             next_run: 1,
+            last_runs: self.last_run_numbers().await?,
             ..Loaded::default()
         };
-        let state = &mut loaded.state;
-        self.0.rows(
-            "nodes",
-            "SELECT number, id, standing, key_status, certificate, node, received FROM nodes",
-            |row| {
-                let (number, id, standing, key_status, certificate, node, received): (
-                    i64,
-                    String,
-                    String,
-                    String,
-                    String,
-                    String,
-                    i64,
-                ) = row.try_into()?;
-                let node: crate::model::node::Node = serde_json::from_str(&node)?;
-                let known = Known {
-                    standing: meant(&STANDINGS, &standing)?,
-                    hostname: node.hostname.clone(),
-                    key: NodeCertificate::from_pem(certificate.as_bytes())?,
-                    key_status: meant(&KEYS, &key_status)?,
-                };
-                let record = NodeRecord {
-                    number,
-                    known,
-                    certificate: certificate.into(),
-                    node: Arc::new(node),
-                    received,
-                };
-                state.nodes.insert(id.into(), Arc::new(record));
-                loaded.next_node = loaded.next_node.max(number + 1);
-                Ok(())
-            },
-        )?;
-        self.0.rows(
-            "definitions",
-            "SELECT version, body FROM definitions ORDER BY version DESC LIMIT 1",
-            |row| {
-                let (version, body): (i64, Vec<u8>) = row.try_into()?;
-                state.definitions = Arc::new(serde_json::from_slice(&packed::unpack(&body)?)?);
-                state.version = version;
-                Ok(())
-            },
-        )?;
-        let base = state.version;
-        let all = Arc::make_mut(&mut state.definitions);
-        self.0.rows(
-            "edits",
-            "SELECT version, body FROM edits ORDER BY version",
-            |row| {
-                let (version, body): (i64, Vec<u8>) = row.try_into()?;
-                if version > base {
-                    all.edit(&serde_json::from_slice(&packed::unpack(&body)?)?);
-                    state.version = version;
-                }
-                Ok(())
-            },
-        )?;
-        self.0.rows(
-            "tokens",
-            "SELECT id, name, access, hash, created FROM tokens",
-            |row| {
-                let (id, name, access, hash, created): (String, String, String, _, i64) =
-                    row.try_into()?;
-                let record = TokenRecord {
-                    id: id.into(),
-                    name,
-                    access: meant(&ACCESSES, &access)?,
-                    hash,
-                    created,
-                };
-                state
-                    .tokens
-                    .insert(Arc::clone(&record.id), Arc::new(record));
-                Ok(())
-            },
-        )?;
-        // The highest number of a node's configurations is its current one.
-        self.0.rows(
-            "configurations",
-            "SELECT max(c.number), n.id, c.config_id, c.digest, b.body FROM configurations c
-             JOIN nodes n ON n.number = c.node LEFT JOIN contents b ON b.number = c.policy
-             GROUP BY c.node",
-            |row| {
-                let (_, node, config_id, digest, document): (
-                    i64,
-                    String,
-                    Option<String>,
-                    Option<Digest>,
-                    Option<Vec<u8>>,
-                ) = row.try_into()?;
-                if let (Some(config_id), Some(digest), Some(document)) =
-                    (config_id, digest, document)
-                {
-                    let served = ServedPolicy {
-                        config_id: config_id.into(),
-                        digest,
-                        document: document.into(),
-                    };
-                    state.policies.insert(node.into(), served);
-                }
-                Ok(())
-            },
-        )?;
-        self.0.rows("runs", "SELECT max(number) FROM runs", |row| {
-            let last: Option<i64> = row.get(0)?;
-            loaded.next_run = last.unwrap_or(0) + 1;
+        self.load_nodes(&mut loaded).await?;
+        self.load_definitions(&mut loaded.state).await?;
+        self.load_tokens(&mut loaded.state).await?;
+        self.load_policies(&mut loaded.state).await?;
+        let take = |row: Row<'_>| {
+            loaded.next_run = row.number_or_none(0)?.unwrap_or(0) + 1;
             Ok(())
-        })?;
+        };
+        self.rows("runs", "SELECT max(number) FROM runs", take)
+            .await?;
         Ok(loaded)
     }
 
+    async fn load_nodes(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
+        let query = "SELECT number, id, standing, key_status, certificate, node, received
+             FROM nodes";
+        let take = |row: Row<'_>| {
+            let (number, certificate) = (row.number(0)?, row.text(4)?);
+            let node: Node = serde_json::from_str(&row.text(5)?)?;
+            let known = Known {
+                standing: meant(&STANDINGS, &row.text(2)?)?,
+                hostname: node.hostname.clone(),
+                key: NodeCertificate::from_pem(certificate.as_bytes())?,
+                key_status: meant(&KEYS, &row.text(3)?)?,
+            };
+            let record = NodeRecord {
+                number,
+                known,
+                certificate: certificate.into(),
+                node: Arc::new(node),
+                received: row.number(6)?,
+            };
+            let nodes = &mut loaded.state.nodes;
+            nodes.insert(row.text(1)?.into(), Arc::new(record));
+            loaded.next_node = loaded.next_node.max(number + 1);
+            Ok(())
+        };
+        self.rows("nodes", query, take).await
+    }
+
+    async fn load_definitions(&self, state: &mut State) -> Result<(), StoreError> {
+        let query = "SELECT version, body FROM definitions ORDER BY version DESC LIMIT 1";
+        let take = |row: Row<'_>| {
+            let body = packed::unpack(&row.bytes(1)?)?;
+            state.definitions = Arc::new(serde_json::from_slice(&body)?);
+            state.version = row.number(0)?;
+            Ok(())
+        };
+        self.rows("definitions", query, take).await?;
+        let base = state.version;
+        let all = Arc::make_mut(&mut state.definitions);
+        let query = "SELECT version, body FROM edits ORDER BY version";
+        let take = |row: Row<'_>| {
+            let version = row.number(0)?;
+            if version > base {
+                let body = packed::unpack(&row.bytes(1)?)?;
+                all.edit(&serde_json::from_slice(&body)?);
+                state.version = version;
+            }
+            Ok(())
+        };
+        self.rows("edits", query, take).await
+    }
+
+    async fn load_tokens(&self, state: &mut State) -> Result<(), StoreError> {
+        let query = "SELECT created, id, name, access, hash FROM tokens";
+        let take = |row: Row<'_>| {
+            let hash = row.bytes(4)?;
+            let record = TokenRecord {
+                id: row.text(1)?.into(),
+                name: row.text(2)?,
+                access: meant(&ACCESSES, &row.text(3)?)?,
+                hash: <[u8; 32]>::try_from(&hash[..])?,
+                created: row.number(0)?,
+            };
+            let id = Arc::clone(&record.id);
+            state.tokens.insert(id, Arc::new(record));
+            Ok(())
+        };
+        self.rows("tokens", query, take).await
+    }
+
+    /// The highest number of a node's configurations is its current one.
+    async fn load_policies(&self, state: &mut State) -> Result<(), StoreError> {
+        let query = "SELECT c.number, n.id, c.config_id, c.digest, b.body FROM configurations c
+             JOIN nodes n ON n.number = c.node LEFT JOIN contents b ON b.number = c.policy
+             WHERE c.number IN (SELECT max(number) FROM configurations GROUP BY node)";
+        let take = |row: Row<'_>| {
+            let (config_id, digest) = (row.text_or_none(2)?, row.bytes_or_none(3)?);
+            if let (Some(config_id), Some(digest), Some(document)) =
+                (config_id, digest, row.bytes_or_none(4)?)
+            {
+                let served = ServedPolicy {
+                    config_id: config_id.into(),
+                    digest: <[u8; 32]>::try_from(&digest[..])?,
+                    document: document.into(),
+                };
+                state.policies.insert(row.text(1)?.into(), served);
+            }
+            Ok(())
+        };
+        self.rows("configurations", query, take).await
+    }
+
     /// Hands over the configurations of all nodes, from the oldest.
-    pub(crate) fn configurations(
+    pub(crate) async fn configurations(
         &self,
         mut take: impl FnMut(StoredConfig) -> Result<(), RowError>,
     ) -> Result<(), StoreError> {
-        self.0.rows(
-            "configurations",
-            "SELECT c.number, n.id, c.config_id, c.begin, b.body FROM configurations c
+        let query = "SELECT c.number, n.id, c.config_id, c.begin, b.body FROM configurations c
              JOIN nodes n ON n.number = c.node JOIN contents b ON b.number = c.expected
-             ORDER BY c.number",
-            |row| {
-                let (_, node, config_id, begin, expected): (i64, String, String, i64, Vec<u8>) =
-                    row.try_into()?;
-                take(StoredConfig {
-                    node: node.into(),
-                    config_id,
-                    begin,
-                    expected,
-                })
-            },
-        )
+             ORDER BY c.number";
+        let read = |row: Row<'_>| {
+            take(StoredConfig {
+                node: row.text(1)?.into(),
+                config_id: row.text(2)?,
+                begin: row.number(3)?,
+                expected: row.bytes(4)?,
+            })
+        };
+        self.rows("configurations", query, read).await
+    }
+
+    /// Hands over the inventory of each node, packed, by its identity.
+    pub(crate) async fn all_inventories(
+        &self,
+        mut take: impl FnMut(&str, Vec<u8>) -> Result<(), RowError>,
+    ) -> Result<(), StoreError> {
+        let query = "SELECT number, id, inventory FROM nodes ORDER BY id";
+        let read = |row: Row<'_>| take(&row.text(1)?, row.bytes(2)?);
+        self.rows("nodes", query, read).await
     }
 
     /// Hands over the last run of each node that counts, with its node.
-    pub(crate) fn last_runs(
+    pub(crate) async fn last_runs(
         &self,
         mut take: impl FnMut(&str, StoredRun) -> Result<(), RowError>,
     ) -> Result<(), StoreError> {
-        self.0.rows(
-            "runs",
-            "SELECT r.number, n.id, r.config_id, r.message, r.signed FROM runs r JOIN nodes n ON n.number = r.node
+        let query = "SELECT r.number, n.id, r.config_id, r.message, r.signed FROM runs r
+             JOIN nodes n ON n.number = r.node
              WHERE r.number IN (SELECT max(number) FROM runs WHERE whole GROUP BY node)
-             ORDER BY r.number",
-            |row| {
-                let (number, node, config_id, message, signed): (i64, String, _, _, _) =
-                    row.try_into()?;
-                let run = StoredRun {
-                    number,
-                    config_id,
-                    message,
-                    signed,
-                };
-                take(&node, run)
-            },
-        )
+             ORDER BY r.number";
+        let read = |row: Row<'_>| {
+            let run = StoredRun {
+                number: row.number(0)?,
+                config_id: row.text_or_none(2)?,
+                message: row.bytes(3)?,
+                signed: row.flag(4)?,
+            };
+            take(&row.text(1)?, run)
+        };
+        self.rows("runs", query, read).await
     }
 }

@@ -7,6 +7,11 @@ use crate::reports::status::Status;
 use crate::server::ledger::Reply;
 use crate::server::state::HourOf;
 
+on_both_stores!(Cluster:
+    an_hour_goes_on_in_the_next_server,
+    hours_go_when_they_are_old_a_part_at_a_time,
+);
+
 fn level(successes: u32, errors: u32) -> FleetLevel {
     let mut level = ComplianceLevel::of(Status::EnforceSuccess, successes);
     level.count(Status::EnforceError, errors);
@@ -20,29 +25,17 @@ async fn write(commands: &Commands, histories: &mut Histories<Arc<str>>) {
     histories.written(&hours);
 }
 
-/// What the writer sees in its store.
-async fn look<T: Send + 'static>(
-    commands: &Commands,
-    look: impl FnOnce(&mut Ledger) -> T + Send + 'static,
-) -> T {
-    let (told, hear) = tokio::sync::oneshot::channel();
-    let looked = move |ledger: &mut Ledger| drop(told.send(look(ledger)));
-    commands.tend(looked).await;
-    hear.await.unwrap()
-}
-
 async fn hours(commands: &Commands, thing: &'static str) -> Vec<HourOf> {
-    let hours = look(commands, move |ledger| ledger.store.hours(thing)).await;
-    let hours = hours.unwrap().into_iter();
+    let hours =
+        commands.look(move |ledger| Box::pin(async move { ledger.store.hours(thing).await }));
+    let hours = hours.await.unwrap().unwrap().into_iter();
     hours.map(|hour| (thing.into(), hour)).collect()
 }
 
-#[tokio::test]
-async fn an_hour_goes_on_in_the_next_server() {
-    let folder = tempfile::tempdir().unwrap();
+async fn an_hour_goes_on_in_the_next_server(place: &Place) {
     let mut histories = Histories::new(48, 10);
     {
-        let (commands, _) = writer(folder.path()).await;
+        let (commands, _) = place.writer().await;
         histories.observe("".into(), &level(1, 1), HOUR / 2);
         histories.observe("r".into(), &level(1, 0), HOUR / 2);
         histories.advance(HOUR);
@@ -53,9 +46,11 @@ async fn an_hour_goes_on_in_the_next_server() {
         assert_eq!(histories.unwritten(), []);
         commands.stop().await;
     }
-    let (commands, _) = super::keeping::reopened(folder.path()).await;
+    let (commands, _) = place.writer().await;
     let now = 3 * HOUR / 2;
-    let open = look(&commands, move |ledger| ledger.store.open_hours(now)).await;
+    let open =
+        commands.look(move |ledger| Box::pin(async move { ledger.store.open_hours(now).await }));
+    let open = open.await.unwrap();
     let mut later = Histories::new(48, 10);
     for (thing, hour) in open.unwrap() {
         assert_eq!(hour.begin, HOUR);
@@ -77,18 +72,18 @@ async fn an_hour_goes_on_in_the_next_server() {
     assert_eq!(hours(&commands, "s").await, []);
 }
 
-#[tokio::test]
-async fn hours_go_when_they_are_old_a_part_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, _) = writer(folder.path()).await;
+async fn hours_go_when_they_are_old_a_part_at_a_time(place: &Place) {
+    let (commands, _) = place.writer().await;
     let mut histories = Histories::new(5_000, 10);
     histories.observe("".into(), &level(1, 0), 0);
     histories.observe("r".into(), &level(1, 0), 0);
     histories.advance(1_500 * HOUR);
     write(&commands, &mut histories).await;
-    let purge = |ledger: &mut Ledger| ledger.store.purge_hours(1_490 * HOUR).unwrap();
-    assert!(look(&commands, purge).await, "there is more");
-    assert!(!look(&commands, purge).await);
+    for more in [true, false] {
+        let purged = commands
+            .look(|ledger| Box::pin(async { ledger.store.purge_hours(1_490 * HOUR).await }));
+        assert_eq!(purged.await.unwrap().unwrap(), more);
+    }
     for thing in ["", "r"] {
         let left = hours(&commands, thing).await;
         assert_eq!(left.len(), 10);

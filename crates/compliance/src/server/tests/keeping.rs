@@ -10,22 +10,18 @@ use crate::server::ledger::{Refusal, Reply};
 use crate::server::state::{Access, RefusedRecord, TokenRecord};
 use crate::server::store::Stored;
 
-pub(super) async fn reopened(folder: &Path) -> (Commands, commit::View<State>) {
-    // The thread of the writer before closes the database when it ends.
-    for _ in 0..1_000 {
-        if Store::open(folder).is_ok() {
-            return writer(folder).await;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    panic!("the database is still locked");
-}
+on_both_stores!(Cluster:
+    everything_is_there_again,
+    a_run_of_a_node_that_is_not_accepted_is_refused,
+    definitions_change_only_what_was_looked_at,
+    single_changes_and_tokens_are_there_again,
+    a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stays,
+    a_purge_leaves_the_last_run_of_each_node,
+);
 
-#[tokio::test]
-async fn everything_is_there_again() {
-    let folder = tempfile::tempdir().unwrap();
+async fn everything_is_there_again(place: &Place) {
     let (_, certificate) = identity("a");
-    let (commands, view) = writer(folder.path()).await;
+    let (commands, view) = place.writer().await;
     let arrived = commands.run(newcome("a", &certificate)).await.unwrap();
     assert!(matches!(arrived, Reply::Arrived(Arrival::NewPending, _)));
     let Ok(Reply::Decided(decided)) = commands.run(decide("a", true)).await else {
@@ -52,7 +48,7 @@ async fn everything_is_there_again() {
     assert_eq!(&*view.read().policies["a"].config_id, "c2");
     commands.stop().await;
 
-    let (commands, view) = reopened(folder.path()).await;
+    let (commands, view) = place.writer().await;
     {
         let state = view.read();
         let record = &state.nodes["a"];
@@ -71,17 +67,16 @@ async fn everything_is_there_again() {
         commands.run(run("a", 11, b"two")).await,
         Ok(Reply::Kept(2))
     ));
-    let (told, hear) = tokio::sync::oneshot::channel();
-    commands
-        .tend(|ledger| {
-            let last = ledger.store.last_run(1).unwrap().unwrap();
-            let known = ledger.store.expected(1, Some("c1")).unwrap().is_some();
-            let unknown = ledger.store.expected(1, Some("c9")).unwrap().is_some();
-            let stored = ledger.store.stored().unwrap();
-            let _ = told.send((last, known, unknown, stored));
+    let looked = commands.look(|ledger| {
+        Box::pin(async {
+            let store = &mut ledger.store;
+            let last = store.last_run(1).await.unwrap().unwrap();
+            let known = store.expected(1, Some("c1")).await.unwrap().is_some();
+            let unknown = store.expected(1, Some("c9")).await.unwrap().is_some();
+            (last, known, unknown, store.stored().await.unwrap())
         })
-        .await;
-    let (last, known, unknown, stored) = hear.await.unwrap();
+    });
+    let (last, known, unknown, stored) = looked.await.unwrap();
     assert_eq!(packed::unpack(&last.message).unwrap(), b"two");
     assert_eq!((known, unknown), (true, false));
     let bytes = [b"one", b"two"].map(|text| packed::pack(text).len());
@@ -95,10 +90,8 @@ async fn everything_is_there_again() {
     assert_eq!(stored, expected);
 }
 
-#[tokio::test]
-async fn a_run_of_a_node_that_is_not_accepted_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, _) = writer(folder.path()).await;
+async fn a_run_of_a_node_that_is_not_accepted_is_refused(place: &Place) {
+    let (commands, _) = place.writer().await;
     let (_, certificate) = identity("a");
     commands.run(newcome("a", &certificate)).await.unwrap();
     for node in ["a", "nobody"] {
@@ -113,10 +106,8 @@ async fn a_run_of_a_node_that_is_not_accepted_is_refused() {
     assert!(matches!(answer, Err(Refusal::Rejected(_))), "{answer:?}");
 }
 
-#[tokio::test]
-async fn definitions_change_only_what_was_looked_at() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, view) = writer(folder.path()).await;
+async fn definitions_change_only_what_was_looked_at(place: &Place) {
+    let (commands, view) = place.writer().await;
     let request = |base| Request::Definitions {
         definitions: Arc::new(Definitions::default()),
         base,
@@ -131,10 +122,8 @@ async fn definitions_change_only_what_was_looked_at() {
     assert_eq!(view.read().version, 1);
 }
 
-#[tokio::test]
-async fn single_changes_and_tokens_are_there_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, view) = writer(folder.path()).await;
+async fn single_changes_and_tokens_are_there_again(place: &Place) {
+    let (commands, view) = place.writer().await;
     let put = |id: &str| Request::Edit {
         edit: Box::new(Edit::Put(Object::Rule(Rule::new(id, id)))),
         at: 0,
@@ -174,7 +163,7 @@ async fn single_changes_and_tokens_are_there_again() {
     let (before, version) = (Arc::clone(&view.read().definitions), view.read().version);
     commands.stop().await;
 
-    let (_, view) = reopened(folder.path()).await;
+    let (_, view) = place.writer().await;
     let state = view.read();
     assert_eq!((state.version, version), (4, 4));
     assert_eq!(state.definitions, before);
@@ -184,10 +173,8 @@ async fn single_changes_and_tokens_are_there_again() {
     assert_eq!((tokens[0].access, tokens[0].hash), (Access::Write, [3; 32]));
 }
 
-#[tokio::test]
-async fn a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, view) = writer(folder.path()).await;
+async fn a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stays(place: &Place) {
+    let (commands, view) = place.writer().await;
     let (_, certificate) = identity("a");
     let arrives = |names: &[&str]| {
         let Request::Inventory(mut newcome) = newcome("a", &certificate) else {
@@ -231,8 +218,8 @@ async fn a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stay
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_loses_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, _) = writer(folder.path()).await;
+    let place = Place::sqlite();
+    let (commands, _) = place.writer().await;
     let (_, certificate) = identity("a");
     commands.run(newcome("a", &certificate)).await.unwrap();
     commands.run(decide("a", true)).await.unwrap();
@@ -263,10 +250,8 @@ async fn a_full_disk_refuses_and_loses_nothing() {
     ));
 }
 
-#[tokio::test]
-async fn a_purge_leaves_the_last_run_of_each_node() {
-    let folder = tempfile::tempdir().unwrap();
-    let (commands, _) = writer(folder.path()).await;
+async fn a_purge_leaves_the_last_run_of_each_node(place: &Place) {
+    let (commands, _) = place.writer().await;
     for node in ["a", "b"] {
         let (_, certificate) = identity(node);
         commands.run(newcome(node, &certificate)).await.unwrap();
@@ -284,22 +269,16 @@ async fn a_purge_leaves_the_last_run_of_each_node() {
         };
         commands.run(Request::Refused(refused)).await.unwrap();
     }
-    let (told, hear) = tokio::sync::oneshot::channel();
-    commands
-        .tend(|ledger| {
-            let more = ledger.purge(50).unwrap();
-            let left = [
-                ("a", 1, 1),
-                ("b", 2, 2),
-                ("a", 1, 3),
-                ("a", 1, 4),
-                ("b", 2, 50),
-            ];
-            let left = left.map(|(_, node, start)| ledger.store.has_run(node, start).unwrap());
-            let _ = told.send((more, left, ledger.store.stored().unwrap().refused));
+    let looked = commands.look(|ledger| {
+        Box::pin(async {
+            let more = ledger.purge(50).await.unwrap();
+            let all = [(1, 1), (2, 2), (1, 3), (1, 4), (2, 50)];
+            let left = ledger.store.known_runs(&all).await.unwrap();
+            let refused = ledger.store.stored().await.unwrap().refused;
+            (more, all.map(|run| left.contains(&run)), refused)
         })
-        .await;
-    let (more, left, refused) = hear.await.unwrap();
+    });
+    let (more, left, refused) = looked.await.unwrap();
     assert_eq!((more, left), (false, [false, false, false, true, true]));
     assert_eq!(refused, 1_000);
 }

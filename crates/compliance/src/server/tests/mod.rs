@@ -1,20 +1,25 @@
-//! Parts of the server on a real disk.
+//! Parts of the server on real stores: a disk, and PostgreSQL.
 
+#[path = "../../../../commit/src/postgres/cluster.rs"]
+pub(super) mod cluster;
 mod history;
 mod keeping;
 
-use std::path::Path;
 use std::sync::Arc;
 
+use commit::StartError;
+use commit::postgres::PostgresSettings;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use telemetry::{Level, Logger, Sink};
+use tempfile::TempDir;
 
-use super::ledger::{Commands, LIMITS, Ledger, Newcome, Request};
+use super::ledger::{Commands, LIMITS, Ledger, Newcome, Recovery, Request};
 use super::packed;
 use super::state::{PolicyRecord, RunRecord, ServedPolicy, State};
 use super::store::Store;
 use crate::model::node::Node;
 use crate::reports::signature::NodeCertificate;
+use cluster::Cluster;
 
 pub(super) fn logger() -> Logger {
     Logger::new("test", Sink::nothing(), Level::Error)
@@ -75,17 +80,85 @@ pub(super) fn policy(node: &str, config_id: &str, begin: i64) -> Arc<PolicyRecor
     })
 }
 
-/// A writer on the store in a folder.
-pub(super) async fn writer(folder: &Path) -> (Commands, commit::View<State>) {
-    let store = Store::open(folder).unwrap();
-    let loaded = store.load().unwrap();
-    let last = store.last_run_numbers().unwrap();
-    let ledger = Ledger::new(store, &loaded, last, logger());
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.build().unwrap();
-    let open = || async { Ok::<_, std::convert::Infallible>((ledger, loaded.state)) };
-    let Ok(started) = commit::start("writer", runtime, LIMITS, open).await else {
-        panic!("it starts");
-    };
-    (started.requests, started.view)
+/// Where a server keeps what it has: a folder, or a database in PostgreSQL.
+pub(super) struct Place {
+    folder: TempDir,
+    postgres: Option<PostgresSettings>,
 }
+
+impl Place {
+    fn sqlite() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            postgres: None,
+        }
+    }
+
+    fn postgres(cluster: &Cluster, name: &str) -> Self {
+        Self {
+            postgres: Some(PostgresSettings::at(&cluster.database(name)).unwrap()),
+            ..Self::sqlite()
+        }
+    }
+
+    pub(super) fn store(&self) -> Result<Store, commit::StoreError> {
+        match &self.postgres {
+            None => Store::open(self.folder.path()),
+            Some(settings) => Store::postgres(settings),
+        }
+    }
+
+    /// A writer, once the one before has let the store go.
+    pub(super) async fn writer(&self) -> (Commands, commit::View<State>) {
+        for _ in 0..1_000 {
+            if let Some(started) = self.try_writer().await {
+                return started;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        panic!("the database is still locked");
+    }
+
+    async fn try_writer(&self) -> Option<(Commands, commit::View<State>)> {
+        let mut store = self.store().ok()?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let open = || async move {
+            store.connect().await?;
+            let mut loaded = store.load().await?;
+            let (_ask, stop) = net::shutdown();
+            let recovery = Recovery::new(Arc::default(), stop, logger());
+            let (ledger, _) = Ledger::new(store, &mut loaded, recovery, logger());
+            Ok::<_, commit::StoreError>((ledger, loaded.state))
+        };
+        match commit::start("writer", runtime, LIMITS, open).await {
+            Ok(started) => Some((started.requests, started.view)),
+            Err(StartError::Open(commit::StoreError::Locked { .. })) => None,
+            Err(StartError::Open(error)) => panic!("{error}"),
+            Err(StartError::Thread(error)) => panic!("{error}"),
+        }
+    }
+}
+
+/// Tests that hold on both stores: each by itself on SQLite, one after the other on PostgreSQL,
+/// where each has a database.
+macro_rules! on_both_stores {
+    ($cluster:ident: $($test:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(&super::Place::sqlite()).await;
+            })*
+        }
+
+        #[tokio::test]
+        async fn all_of_it_on_postgresql() {
+            let cluster = $cluster::start();
+            $(
+                println!("{}", stringify!($test));
+                $test(&Place::postgres(&cluster, stringify!($test))).await;
+            )*
+        }
+    };
+}
+use on_both_stores;

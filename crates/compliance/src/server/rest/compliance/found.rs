@@ -205,8 +205,7 @@ impl Service {
             return Err(ApiError::field("level", message));
         }
         for node in &mut nodes {
-            let sources = sources(&self.commands, node.number, node.basis).await;
-            let sources = sources.map_err(ApiError::unavailable)?;
+            let sources = sources(self, node.number, node.basis).await?;
             let made = trees(&node.id, node.basis, &sources, view.level, view.precision);
             node.trees = made.map_err(ApiError::unavailable)?;
         }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use commit::StoreError;
 use serde_json::{Map, Value, json};
-use tokio::sync::oneshot;
 
+use super::super::answers::ApiError;
 use super::super::shapes::with_level;
 use crate::reports::decision::Basis;
 use crate::reports::expected::ExpectedReports;
@@ -16,8 +17,8 @@ use crate::reports::matching::{
 use crate::reports::runlog::{Report, RunLog};
 use crate::reports::status::Status;
 use crate::server::fleet::{EXPECTED_BYTES, stored_log, stored_text};
-use crate::server::ledger::{Commands, Ledger};
 use crate::server::packed;
+use crate::server::service::Service;
 
 /// From these levels on values and reports are shown.
 const VALUES: u8 = 5;
@@ -43,32 +44,27 @@ pub(super) struct Sources {
 /// # Errors
 /// The store cannot be read.
 pub(super) async fn sources(
-    commands: &Commands,
+    service: &Service,
     number: i64,
     basis: Basis,
-) -> Result<Sources, String> {
+) -> Result<Sources, ApiError> {
     // Most runs are of the current configuration, and what it expects is large.
     let older = matches!(basis, Basis::PendingRun { .. });
-    let (told, hear) = oneshot::channel();
-    let look = move |ledger: &mut Ledger| {
-        let store = &ledger.store;
-        let read = || {
-            let run = store.last_run(number)?;
+    let read = service.looked_up(move |ledger| {
+        Box::pin(async move {
+            let store = &mut ledger.store;
+            let run = store.last_run(number).await?;
             let config_id = run.as_ref().and_then(|run| run.config_id.as_deref());
             let of_run = match config_id {
-                some @ Some(_) if older => store.expected(number, some)?,
+                some @ Some(_) if older => store.expected(number, some).await?,
                 _ => None,
             };
-            Ok((store.expected(number, None)?, of_run, run))
-        };
-        // Whoever asked may have gone away.
-        let _ = told.send(read());
-    };
-    commands.tend(look).await;
-    let read: Result<rusqlite::Result<_>, _> = hear.await;
-    let (current, of_run, run) = read
-        .map_err(|_| "the server stops".to_owned())?
-        .map_err(|error| format!("reading a node's last run: {error}"))?;
+            Ok::<_, StoreError>((store.expected(number, None).await?, of_run, run))
+        })
+    });
+    let (current, of_run, run) = read.await?.map_err(|error| {
+        ApiError::unavailable(format!("reading a node's last run: {error}; ask again"))
+    })?;
     let expected = |packed: Option<Vec<u8>>| -> Option<ExpectedReports> {
         let json = packed::unpack(&packed?).ok()?;
         ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()

@@ -3,19 +3,14 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::super::state::{
-    Access, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, TokenRecord, Write,
-};
-use super::hours;
-use crate::acceptance::{KeyStatus, Standing};
+use crate::reports::history::HourAggregate;
 use crate::server::packed;
-
-/// Configurations of a node that are kept: as many as compliance is computed with.
-const CONFIGURATIONS: u32 = 4;
-/// Versions of the definitions that are kept.
-const VERSIONS: i64 = 100;
-/// Refused uploads that are kept; the oldest make room.
-const REFUSED: u32 = 1_000;
+use crate::server::state::{
+    HourOf, NodeRecord, PolicyRecord, RefusedRecord, RunRecord, TokenRecord, Write,
+};
+use crate::server::store::hours::counts;
+use crate::server::store::words::{ACCESSES, KEYS, STANDINGS, word};
+use crate::server::store::{CONFIGURATIONS, REFUSED, VERSIONS};
 
 pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
     match write {
@@ -66,30 +61,12 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
         Write::Policy(record, node) => policy(transaction, record, *node),
         Write::Run(record, number, node) => run(transaction, record, *number, *node),
         Write::Refused(record) => refused(transaction, record),
-        Write::History(all) => hours::write(transaction, all),
+        Write::History(all) => hours(transaction, all),
     }
 }
 
 fn not_json(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(Box::new(error))
-}
-
-/// The word of a standing.
-pub(super) const STANDINGS: [(Standing, &str); 2] = [
-    (Standing::Pending, "pending"),
-    (Standing::Accepted, "accepted"),
-];
-/// The word of what a token allows, as Rudder has it.
-pub(crate) const ACCESSES: [(Access, &str); 2] = [(Access::Read, "ro"), (Access::Write, "rw")];
-/// The word of a key's status.
-pub(super) const KEYS: [(KeyStatus, &str); 2] = [
-    (KeyStatus::Undefined, "undefined"),
-    (KeyStatus::Certified, "certified"),
-];
-
-fn word<T: PartialEq>(words: &[(T, &'static str)], of: &T) -> &'static str {
-    let found = words.iter().find(|(one, _)| one == of);
-    found.map_or("", |(_, word)| word)
 }
 
 fn node(
@@ -250,4 +227,27 @@ fn refused(transaction: &Transaction<'_>, record: &RefusedRecord) -> rusqlite::R
         )?
         .execute([REFUSED])
         .map(drop)
+}
+
+/// Writes hours in the place of what there was of them.
+fn hours(transaction: &Transaction<'_>, hours: &[HourOf]) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO history (thing, begin, known, lowest, highest, weighted, level)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for (thing, hour) in hours {
+        let level = counts(hour);
+        let HourAggregate {
+            begin,
+            known,
+            lowest,
+            highest,
+            weighted,
+            ..
+        } = hour;
+        insert.execute(params![
+            thing, begin, known, lowest, highest, weighted, level
+        ])?;
+    }
+    Ok(())
 }

@@ -1,0 +1,230 @@
+//! What nodes upload: unpacked, checked and read on whatever thread serves it, kept by the one
+//! writer, and only then counted.
+
+mod inventories;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::StatusCode;
+use telemetry::{Fields, Logger};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+
+use super::fleet::Compliance;
+use super::generator::Task;
+use super::ledger::{Commands, Refusal, Reply, Request};
+use super::metrics::Metrics;
+use super::packed;
+use super::state::{Exception, NodeRecord, RefusedRecord, RunRecord, State};
+use super::{Acceptance, now};
+use crate::acceptance::Standing;
+use crate::reports::run_info::{Packing, RunInfo};
+use crate::reports::runlog::{Limits, ReportKind, RunLog};
+use crate::reports::signature::verify;
+use crate::reports::upload::unpack;
+
+/// Uploads whose bodies are in memory at once; a further one is to come again.
+const UPLOADS: usize = 256;
+/// Bytes of a refused upload that are kept aside.
+const ASIDE_BYTES: usize = 64 << 10;
+/// Exceptions of one run that have rows; all reports stand in the run itself.
+const EXCEPTIONS: usize = 10_000;
+/// Bytes of an exception's message.
+const MESSAGE_BYTES: usize = 4 << 10;
+pub(crate) use inventories::{Half, inventory_of};
+
+/// Why an upload is not taken, and what it is answered.
+#[derive(Debug)]
+pub(crate) struct NotTaken {
+    pub(crate) status: StatusCode,
+    pub(crate) why: String,
+}
+
+impl NotTaken {
+    pub(super) fn new(status: StatusCode, why: impl ToString) -> Self {
+        let why = why.to_string();
+        Self { status, why }
+    }
+}
+
+impl From<Refusal> for NotTaken {
+    fn from(refusal: Refusal) -> Self {
+        let status = match &refusal {
+            Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::UnknownNode(_) => StatusCode::NOT_FOUND,
+            Refusal::Rejected(_) => StatusCode::FORBIDDEN,
+            Refusal::Model(_) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::CONFLICT,
+        };
+        Self::new(status, refusal)
+    }
+}
+
+/// What became of an upload.
+pub(crate) type Taken = Result<(StatusCode, String), NotTaken>;
+
+/// Takes uploads.
+pub(crate) struct Intake {
+    pub(crate) view: commit::View<State>,
+    pub(crate) commands: Commands,
+    pub(crate) compliance: Arc<Compliance>,
+    pub(crate) tasks: mpsc::Sender<Task>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) logger: Logger,
+    pub(crate) places: Semaphore,
+    pub(crate) halves: Mutex<HashMap<String, Half>>,
+}
+
+/// How many uploads there may be at once.
+pub(crate) fn places() -> Semaphore {
+    Semaphore::new(UPLOADS)
+}
+
+/// A signed run that was checked.
+struct Checked {
+    text: String,
+    /// The message as it is kept.
+    message: Bytes,
+}
+
+impl Intake {
+    /// Takes a run log by its file's name. What is answered with success is on the disk.
+    pub(crate) async fn report(&self, name: &str, body: Bytes) -> Taken {
+        let start = Instant::now();
+        let metrics = &self.metrics;
+        metrics
+            .bytes
+            .add(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        let taken = self.checked_report(name, &body).await;
+        metrics.report_nanoseconds.add_duration(start.elapsed());
+        let Err(refused) = &taken else {
+            return taken;
+        };
+        let counter = match refused.status {
+            StatusCode::SERVICE_UNAVAILABLE => &metrics.failed,
+            StatusCode::FORBIDDEN => &metrics.forged,
+            _ => &metrics.invalid,
+        };
+        counter.add(1);
+        if refused.status != StatusCode::SERVICE_UNAVAILABLE {
+            self.set_aside(name, refused, &body).await;
+        }
+        taken
+    }
+
+    async fn set_aside(&self, name: &str, refused: &NotTaken, body: &Bytes) {
+        let fields = Fields::new().and("file", name).and("why", &refused.why);
+        self.logger.info("upload-refused", fields);
+        let record = RefusedRecord {
+            at: now(),
+            name: name.chars().take(256).collect(),
+            why: refused.why.clone(),
+            body: body.slice(..body.len().min(ASIDE_BYTES)),
+        };
+        // It was refused whatever becomes of its copy.
+        let _ = self.commands.run(Request::Refused(record)).await;
+    }
+
+    pub(super) fn node(&self, id: &str) -> Option<Arc<NodeRecord>> {
+        self.view.read().nodes.get(id).cloned()
+    }
+
+    /// A place among the uploads that are in memory.
+    fn place(&self) -> Result<SemaphorePermit<'_>, NotTaken> {
+        self.places.try_acquire().map_err(|_| {
+            let why = "too many uploads at once; send it again";
+            NotTaken::new(StatusCode::SERVICE_UNAVAILABLE, why)
+        })
+    }
+
+    async fn checked_report(&self, name: &str, body: &Bytes) -> Taken {
+        let bad = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::BAD_REQUEST, error);
+        let (info, packing) = RunInfo::from_file_name(name).map_err(|error| bad(&error))?;
+        let node = self.node(&info.node_id);
+        let accepted = node.filter(|node| node.known.standing == Standing::Accepted);
+        let Some(node) = accepted else {
+            return Err(Refusal::UnknownNode(info.node_id).into());
+        };
+        let _place = self.place()?;
+        let checked = check(body.clone(), packing, node).await?;
+        let log = RunLog::parse(info, &checked.text, &Limits::default());
+        let log = log.map_err(|error| bad(&error))?;
+        self.keep_run(&log, checked.message, true).await
+    }
+
+    /// Keeps a run, and counts it once it is on the disk.
+    pub(super) async fn keep_run(&self, log: &RunLog<'_>, message: Bytes, signed: bool) -> Taken {
+        let file = log.info.file_name();
+        let record = run_record(log, message, signed);
+        let reports = record.reports;
+        match self.commands.run(Request::Run(Box::new(record))).await? {
+            Reply::Kept(number) => {
+                self.compliance.lock().run(log, number, now());
+                let fields = Fields::new().and("run", file.trim_end_matches(".log"));
+                self.logger
+                    .debug("run-kept", fields.and("reports", reports));
+                self.metrics.runs.add(1);
+                self.metrics.reports.add(reports.into());
+                Ok((StatusCode::CREATED, format!("{reports} reports are kept\n")))
+            }
+            _ => {
+                let fields = Fields::new().and("run", file.trim_end_matches(".log"));
+                self.logger.debug("run-known", fields);
+                self.metrics.duplicates.add(1);
+                Ok((StatusCode::OK, "it was kept before\n".into()))
+            }
+        }
+    }
+}
+
+/// Unpacks and checks a message; some milliseconds of a core.
+async fn check(body: Bytes, packing: Packing, node: Arc<NodeRecord>) -> Result<Checked, NotTaken> {
+    let check = move || {
+        let limit = Limits::default().text_bytes;
+        let message = unpack(&body, packing, limit)
+            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let text = verify(&message, &node.known.key)
+            .map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        // Most come as they are kept.
+        let message = match packing {
+            Packing::Gzip => body.clone(),
+            Packing::Plain | Packing::Zip => packed::pack(&message).into(),
+        };
+        Ok(Checked { text, message })
+    };
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
+}
+
+fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
+    use ReportKind as K;
+    let telling = log.reports.iter().filter(|report| {
+        matches!(
+            report.kind(),
+            K::ResultRepaired | K::ResultError | K::AuditNonCompliant | K::AuditError | K::Unknown
+        )
+    });
+    let exceptions = telling.take(EXCEPTIONS).map(|report| Exception {
+        rule: report.rule_id.to_owned(),
+        directive: report.directive_id.to_owned(),
+        component: report.component.to_string(),
+        key: report.key_value.to_string(),
+        kind: report.kind().name(),
+        message: report.msg[..report.msg.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
+    });
+    RunRecord {
+        node: log.info.node_id.as_str().into(),
+        start: log.start().unix_millis(),
+        received: now(),
+        config_id: log.config_id.clone(),
+        whole: log.is_run(),
+        reports: u32::try_from(log.reports.len()).unwrap_or(u32::MAX),
+        exceptions: exceptions.collect(),
+        message,
+        signed,
+    }
+}

@@ -1,0 +1,71 @@
+//! PostgreSQL is the store. It is killed and comes back, then the server is killed and comes back: every
+//! report that was acknowledged is there once, and compliance is what it was.
+
+use crate::lab::wait_until;
+use crate::postgres_cluster::Cluster;
+
+use super::site::{FLEET, RUNS, Site};
+
+#[test]
+fn a_database_and_a_server_that_are_killed_lose_nothing_that_was_acknowledged() {
+    let mut cluster = Cluster::start();
+    let mut site = Site::new();
+    site.store = Some(cluster.database("compliance"));
+    site.directive("motd", "enforce", "Welcome to ${rudder.node.hostname}");
+    site.directive("login", "audit", "permit_root no");
+    site.rule("motd, login");
+    site.start(true);
+    wait_until("the agent's first policy", || {
+        site.run().stdout.contains("audit_noncompliant")
+    });
+    assert_eq!(site.metric("compliance_store_up"), "1");
+
+    let fleet = site.fleet();
+    wait_until("reports of the fleet", || {
+        site.of_fleet("run-acknowledged").len() > FLEET
+    });
+    cluster.kill();
+    wait_until("the loss to be seen", || {
+        site.metric("compliance_store_up") == "0"
+    });
+    assert_eq!(site.metric("compliance_store_losses_total"), "1");
+    let refused = "rudder_relayd_reports_total{status=\"error\"}";
+    // What it fetches is in the server's memory; what it sends waits with the agent.
+    let away = site.once("agent").expect_code(1);
+    for told in [
+        "the server does not take it now: the database",
+        "0 runs sent, 1 wait",
+    ] {
+        assert!(away.stdout.contains(told), "{told}:\n{}", away.stdout);
+    }
+    wait_until("refused uploads", || site.metric(refused) != "0");
+    let before = site.of_fleet("run-signed").len();
+    wait_until("runs that nobody takes", || {
+        site.of_fleet("run-signed").len() > before || before == FLEET * RUNS
+    });
+    assert!(site.of_fleet("run-acknowledged").len() < site.of_fleet("run-signed").len());
+    cluster.resume();
+    wait_until("the fleet's runs to be taken", || {
+        site.of_fleet("run-acknowledged").len() >= FLEET * RUNS
+    });
+    assert_eq!(site.metric("compliance_store_up"), "1");
+    let done = site.run().expect_code(0);
+    assert!(
+        done.stdout.contains("2 runs sent, 0 wait"),
+        "{}",
+        done.stdout
+    );
+    let (signed, taken) = ("run-signed", "run-acknowledged");
+    assert_eq!(site.of_fleet(signed), site.of_fleet(taken));
+    drop(fleet);
+
+    // All that was ever signed was acknowledged: so many there are, and each once.
+    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
+    let seen = |site: &Site| (site.shown("login"), site.shown("motd"), site.compliance());
+    let before = seen(&site);
+    assert_eq!(before.0.1, "auditNonCompliant");
+    site.kill();
+    site.start(false);
+    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
+    assert_eq!(seen(&site), before, "what is kept, and what follows of it");
+}
