@@ -102,13 +102,22 @@ async fn a_transaction_is_whole_and_tables_grow_with_the_program() {
     assert!(error.contains("tables have version 2"), "{error}");
 }
 
+/// Kills the server, and waits until the process of it that serves a connection has noticed:
+/// until then it may take one more request.
+async fn kill(cluster: &mut Cluster, database: &Postgres) {
+    cluster.kill();
+    while !database.lost() {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_became_of_a_transaction_is_known_after_the_connection_broke() {
     let mut cluster = Cluster::start();
     let mut database = postgres(&cluster.database("doubt"), &OLD);
     database.connect().await.unwrap();
     database.write(&[put(&[(1, b"1")])], MOST).await.unwrap();
-    cluster.kill();
+    kill(&mut cluster, &database).await;
     database
         .write(&[put(&[(2, b"2")])], MOST)
         .await
@@ -150,7 +159,7 @@ async fn a_transaction_that_took_place_unheard_is_found_done() {
     let mut cluster = Cluster::start();
     let mut database = postgres(&cluster.database("unheard"), &OLD);
     database.connect().await.unwrap();
-    cluster.kill();
+    kill(&mut cluster, &database).await;
     database
         .write(&[put(&[(1, b"1")])], MOST)
         .await
