@@ -83,9 +83,15 @@ impl Wait {
         if self.full {
             return since;
         }
-        // The kernel ends a wait like this when the thread was stopped and goes on.
-        let told_nothing = self.interrupted || self.events == 0 && self.overslept(0);
-        match told_nothing || self.overslept(queued) {
+        // The kernel breaks off the wait of a thread that is stopped, without a look.
+        if self.interrupted {
+            return since.max(self.began);
+        }
+        // It has looked when the time was up, however late the thread came to know.
+        if self.events == 0 && self.overslept(0) {
+            return since.max(self.began.saturating_add(self.longest));
+        }
+        match self.overslept(queued) {
             true => since.max(self.began),
             false => self.ended.saturating_sub(queued).max(self.began).max(since),
         }

@@ -57,13 +57,15 @@ fn a_wait_that_was_broken_off_told_nothing() {
     // Kept from running before it looked at the clock, for as long as the kernel says or longer.
     assert_eq!(wait(MS, 4 * MS, 5 * MS, 2).ready_since(0, MS), 3 * MS);
     assert_eq!(wait(MS, 90 * MS, 5 * MS, 2).ready_since(0, MS), MS);
-    // Stopped and continued, or late.
+    // Stopped and continued.
     let interrupted = Wait {
         interrupted: true,
         ..wait(MS, 4 * MS, 5 * MS, 0)
     };
     assert_eq!(interrupted.ready_since(0, 0), MS);
-    assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0, 0), MS);
+    // Late to return from one whose time was up: nothing was ready then.
+    assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0, 0), 6 * MS);
+    assert_eq!(wait(MS, 90 * MS, 5 * MS, 0).ready_since(0, 80 * MS), 6 * MS);
     let full = Wait {
         full: true,
         ..wait(MS, 4 * MS, 5 * MS, 256)
