@@ -24,5 +24,6 @@ mod postgres_cluster;
 mod router;
 mod router_experiments;
 mod runs;
+mod stored_runs;
 mod sweep;
 mod traces;

@@ -16,6 +16,7 @@ use crate::lifecycle::LifecycleCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::planted::PlantedArgs;
 use crate::router::RouterCommand;
+use crate::runs::RunsArgs;
 use crate::target::TargetArgs;
 use crate::traces::TracesCommand;
 
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
+    /// The stored runs: list them, show and open one, a page of all, remove old ones
+    #[command(after_help = crate::runs::AFTER_HELP, args_conflicts_with_subcommands = true)]
+    Runs(Box<RunsArgs>),
     /// Say whether one of two commands is worse than the other, by random pairs of runs
     #[command(after_help = crate::gate::AFTER_HELP)]
     Gate(Box<GateArgs>),

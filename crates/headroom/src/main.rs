@@ -25,6 +25,7 @@ mod planted;
 mod ready;
 mod recorded;
 mod router;
+mod runs;
 mod shell;
 mod target;
 mod traces;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Run(args) => lab::run(&args),
         Command::Check(args) => lab::check(&args),
         Command::Report(args) => lab::report(&args),
+        Command::Runs(args) => runs::run(&args),
         Command::List(args) => ready::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Gate(args) => gate::run(&args),

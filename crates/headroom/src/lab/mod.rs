@@ -9,9 +9,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use lab_experiment::plan::Plan;
 use lab_experiment::{Source, check as check_file};
 use lab_report::Page;
-use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
+use lab_report::terminal::{Style, ending};
 use lab_runner::{Finished, Options, Underway};
-use lab_store::{Event, FindingRecord, Outcome, RunFile, RunFolder, Verdict};
+use lab_store::{FindingRecord, Outcome, RunFile, RunFolder, Verdict};
 use serde::Serialize;
 
 use crate::catalogue::catalogue;
@@ -21,6 +21,7 @@ use crate::gate;
 use crate::output::{print, tell};
 use crate::page::LivePage;
 use crate::ready::{self, Unpacked};
+use crate::runs::print_ending;
 
 /// Longest experiment file that is read, a byte more than the checker accepts, so
 /// that it is the checker that says what is wrong.
@@ -83,11 +84,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         print(&(json + "\n"))?;
     } else {
         let style = Style::of_stdout();
-        let events: Vec<Event> = finished.folder.records().unwrap_or_default();
-        print(&said(&events, style))?;
-        print(&faults(&finished.folder.faults()?, style))?;
-        print(&(verdict_table(&finished.verdict, style) + "\n"))?;
-        print(&findings(&finished.folder.findings()?, style))?;
+        print_ending(&finished.folder, &finished.verdict, style)?;
         if let Ok((path, _)) = &report {
             print(&ending(path))?;
         }

@@ -105,6 +105,14 @@ pub enum StoreError {
         /// What is counted, `bytes`, `records` or `loads`.
         unit: &'static str,
     },
+    /// There are more runs than are looked at.
+    #[error("{} holds more than {limit} runs, the most that are looked at; move some elsewhere", .folder.display())]
+    TooManyRuns {
+        /// The folder of all runs.
+        folder: PathBuf,
+        /// The bound.
+        limit: usize,
+    },
 }
 
 impl StoreError {

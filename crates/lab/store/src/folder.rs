@@ -120,6 +120,13 @@ fn file_stem(name: &str) -> String {
 }
 
 impl RunFolder {
+    /// The folder of a run that may go on or be broken.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
     /// Makes the folder of a new run inside `out_dir`, which is made as well.
     ///
     /// The id is `name-YYYYMMDD-HHMMSS` in UTC, with `-2`, `-3` and so on when it is
@@ -174,9 +181,7 @@ impl RunFolder {
             schema: u64,
         }
 
-        let run = Self {
-            path: path.to_owned(),
-        };
+        let run = Self::at(path);
         if !run.file(RunFile::Environment).is_file() {
             return Err(StoreError::NotARun {
                 path: path.to_owned(),

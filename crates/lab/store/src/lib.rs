@@ -13,6 +13,7 @@ mod line;
 mod loads;
 mod read;
 mod records;
+mod shelf;
 mod so_far;
 mod usage;
 
@@ -23,6 +24,7 @@ pub use folder::{RunFile, RunFolder};
 pub use line::Record;
 pub use loads::{LOADS_MAX, StoredLoad};
 pub use records::*;
+pub use shelf::{FoundRun, RUNS_MAX, StoredRun, remove_rests, runs_in};
 pub use so_far::SoFar;
 pub use usage::{DatagramSample, LimitSample, MachineSample, ThreadSample};
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use lab_store::{
     DatagramSample, EntityCount, Environment, Event, EventKind, FindingRecord, LimitSample,
     LoopTurn, MachineSample, Mark, Outcome, ProbeSample, ProcessSample, Record, RunFile, RunFolder,
-    SCHEMA, StoreError, SystemProcess, ThreadSample, Verdict,
+    SCHEMA, StoreError, SystemProcess, ThreadSample, Verdict, remove_rests, runs_in,
 };
 use proptest::prelude::*;
 
@@ -257,6 +257,64 @@ fn of_a_file_that_is_being_written_the_whole_lines_are_read() {
 }
 
 /// What was appended, in two sessions, is what is read.
+/// A run that began so many seconds after the others' start.
+fn run_at(folder: &Path, seconds: i64, schema: u32) -> RunFolder {
+    let run = new_run(folder);
+    let mut environment = environment(schema);
+    environment.started_at_unix_ns = seconds * 1_000_000_000;
+    run.write_json(RunFile::Environment, &environment).unwrap();
+    run
+}
+
+#[test]
+fn runs_are_listed_in_the_order_of_their_begin_with_what_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let newer = run_at(folder.path(), 0, SCHEMA + 1);
+    let late = run_at(folder.path(), 2_000, SCHEMA);
+    let early = run_at(folder.path(), 1_000, SCHEMA);
+    early.write_json(RunFile::Verdict, &verdict()).unwrap();
+    std::fs::write(early.file(RunFile::Log("web")), [b'x'; 5_000]).unwrap();
+    // One that has only begun, and what is no run.
+    new_run(folder.path());
+    std::fs::create_dir(folder.path().join("notes")).unwrap();
+    std::fs::write(folder.path().join("history.jsonl"), "").unwrap();
+    let runs = runs_in(folder.path()).unwrap();
+    let ids: Vec<String> = runs.iter().map(|run| run.folder.id()).collect();
+    assert_eq!(ids, [early.id(), late.id(), newer.id()]);
+    let found = runs[0].found.as_ref().unwrap();
+    assert_eq!(
+        (found.name(), &*found.began()),
+        ("demo", "1970-01-01 00:16")
+    );
+    assert_eq!(found.verdict, Some(verdict()));
+    assert!(
+        (5_000..10_000).contains(&runs[0].bytes),
+        "{}",
+        runs[0].bytes
+    );
+    assert_eq!(runs[1].found.as_ref().unwrap().verdict, None);
+    let error = runs[2].found.as_ref().unwrap_err();
+    assert!(matches!(error, StoreError::Newer { .. }), "{error}");
+    runs_in(&folder.path().join("nowhere")).unwrap_err();
+}
+
+#[test]
+fn a_removal_that_was_cut_short_leaves_no_half_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_at(folder.path(), 1, SCHEMA);
+    // As far as a removal gets that is killed: it has another name, and a part of its files.
+    let gone = format!(".removed-{}", run.id());
+    std::fs::rename(run.path(), folder.path().join(&gone)).unwrap();
+    assert!(runs_in(folder.path()).unwrap().is_empty());
+    remove_rests(folder.path()).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    run_at(folder.path(), 1, SCHEMA);
+    let run = runs_in(folder.path()).unwrap().remove(0);
+    run.remove().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 fn round_trip<R: Record + PartialEq + std::fmt::Debug>(records: &[R]) {
     let folder = tempfile::tempdir().unwrap();
     let run = new_run(folder.path());

@@ -8,6 +8,7 @@ use stats::nearest_rank;
 use units::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 use super::SweepRecord;
+use crate::markup::{STYLE, escaped};
 
 /// Size of a chart in pixels, and what is left free for its axes.
 const WIDTH: f64 = 560.0;
@@ -23,18 +24,6 @@ const COLOURS: [&str; 7] = [
 /// Most charts of a page, and most lines in one.
 const MOST_CHARTS: usize = 60;
 const MOST_LINES: usize = 14;
-
-const STYLE: &str = "\
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
-color:#1a1a1a;background:#fff}\
-h1{font-size:1.4rem}h2{font-size:1.05rem;margin:2rem 0 .5rem}\
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
-th,td{padding:.25rem .7rem;text-align:left;border-bottom:1px solid #ddd;vertical-align:top}\
-.scroll{overflow-x:auto}.no{color:#b00020}.so{color:#7a5b00}\
-svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:currentColor}\
-.key span{display:inline-block;margin-right:1rem}.key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}\
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}th,td{border-color:#333}\
-.no{color:#ff8a80}.so{color:#ffd54f}a{color:#8ab4f8}}";
 
 /// One HTML file that needs nothing else; links lead to the reports beside it.
 #[must_use]
@@ -318,20 +307,4 @@ impl Scale {
         }
         svg
     }
-}
-
-/// Text that is text in HTML, also within quotes.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\'' => safe += "&#39;",
-            c => safe.push(c),
-        }
-    }
-    safe
 }

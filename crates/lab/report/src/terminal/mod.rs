@@ -282,7 +282,7 @@ pub(crate) fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-fn mark_and_word(outcome: Outcome) -> &'static str {
+pub(crate) fn mark_and_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "✓ pass",
         Outcome::Fail => "✗ fail",
@@ -292,7 +292,7 @@ fn mark_and_word(outcome: Outcome) -> &'static str {
     }
 }
 
-fn colour(outcome: Outcome) -> Paint {
+pub(crate) fn colour(outcome: Outcome) -> Paint {
     match outcome {
         Outcome::Pass => Paint::new().green(),
         Outcome::Fail | Outcome::Error => Paint::new().red(),
@@ -319,7 +319,7 @@ fn push_indented(out: &mut String, line: &str, width: usize) {
     }
 }
 
-fn pad(text: &str, width: usize) -> String {
+pub(crate) fn pad(text: &str, width: usize) -> String {
     format!(
         "{text}{}",
         " ".repeat(width.saturating_sub(measure_text_width(text)))

@@ -1,0 +1,207 @@
+//! `headroom runs`: the stored runs of a folder.
+
+mod prune;
+mod which;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use lab_report::runs::{ListedRun, html, terminal};
+use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
+use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
+use units::show_bytes;
+
+use crate::output::{print, tell};
+
+pub(crate) const AFTER_HELP: &str = "\
+  headroom runs                           what there is
+  headroom runs show                      what the latest run said
+  headroom runs open web-20260102-030405  its report, in the browser
+  headroom runs page                      a page of all, with every number over the runs
+  headroom runs prune --keep 20           what would go; --yes removes it
+
+A run is named by its folder, by a path to that, or by the beginning of its name.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    #[command(subcommand)]
+    command: Option<RunsCommand>,
+    #[command(flatten)]
+    list: ListRunsArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    /// List the runs, the latest last
+    List(ListRunsArgs),
+    /// Print again what a run said at its end
+    Show(RunArgs),
+    /// Open the report of a run in the browser
+    Open(RunArgs),
+    /// Write index.html: a small chart of every number over the runs of its experiment, and links
+    Page(InArgs),
+    /// Remove old runs
+    #[command(after_help = prune::AFTER_HELP)]
+    Prune(prune::PruneArgs),
+}
+
+#[derive(Debug, Args)]
+struct InArgs {
+    /// The folder in which the runs are
+    #[arg(long = "in", value_name = "DIR", default_value = "runs")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct ListRunsArgs {
+    #[command(flatten)]
+    within: InArgs,
+    /// Runs of this experiment only
+    #[arg(long, value_name = "EXPERIMENT")]
+    name: Option<String>,
+    /// Print JSON, with what was measured
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The run; without it, the one that began last
+    run: Option<PathBuf>,
+    #[command(flatten)]
+    within: InArgs,
+}
+
+pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
+    match &args.command {
+        None => list(&args.list),
+        Some(RunsCommand::List(args)) => list(args),
+        Some(RunsCommand::Show(args)) => show(args),
+        Some(RunsCommand::Open(args)) => open(args),
+        Some(RunsCommand::Page(args)) => page(&args.folder),
+        Some(RunsCommand::Prune(args)) => prune::prune(args),
+    }
+}
+
+/// The runs in a folder; one that is not there holds none.
+fn stored(folder: &Path) -> Result<Vec<StoredRun>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(runs_in(folder)?)
+}
+
+fn list(args: &ListRunsArgs) -> Result<Outcome> {
+    let folder = &args.within.folder;
+    let runs = stored(folder)?;
+    let mut runs: Vec<ListedRun> = runs.iter().map(ListedRun::of).collect();
+    if let Some(name) = &args.name {
+        runs.retain(|run| run.name == *name);
+    }
+    if args.json {
+        print(&(serde_json::to_string_pretty(&runs)? + "\n"))?;
+        return Ok(Outcome::Pass);
+    }
+    if runs.is_empty() {
+        print(&format!("no runs in {}\n", folder.display()))?;
+        return Ok(Outcome::Pass);
+    }
+    let bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+    let noun = if runs.len() == 1 { "run" } else { "runs" };
+    print(&format!(
+        "{}\n{} {noun} in {}, {}\n",
+        terminal(&runs, Style::of_stdout()),
+        runs.len(),
+        folder.display(),
+        show_bytes(bytes as f64)
+    ))?;
+    Ok(Outcome::Pass)
+}
+
+fn show(args: &RunArgs) -> Result<Outcome> {
+    let folder = RunFolder::open(&which::path(args.run.as_deref(), &args.within.folder)?)?;
+    let style = Style::of_stdout();
+    let environment = folder.environment()?;
+    let words: Vec<&str> = environment.command.iter().map(String::as_str).collect();
+    let command = lab_report::terminal::printable(&words.join(" "));
+    print(&format!("{}: {command}\n\n", folder.id()))?;
+    print_ending(&folder, &folder.verdict()?, style)?;
+    let report = folder.file(RunFile::Report);
+    if report.is_file() {
+        print(&ending(&report))?;
+    }
+    Ok(Outcome::Pass)
+}
+
+/// What a run says at its end, but for where its report is.
+pub(crate) fn print_ending(folder: &RunFolder, verdict: &Verdict, style: Style) -> Result<()> {
+    let events: Vec<Event> = folder.records().unwrap_or_default();
+    print(&said(&events, style))?;
+    print(&faults(&folder.faults()?, style))?;
+    print(&(verdict_table(verdict, style) + "\n"))?;
+    print(&findings(&folder.findings()?, style))
+}
+
+fn open(args: &RunArgs) -> Result<Outcome> {
+    let folder = RunFolder::open(&which::path(args.run.as_deref(), &args.within.folder)?)?;
+    let report = folder.file(RunFile::Report);
+    if !report.is_file() {
+        bail!(
+            "{} has no report; make it with: headroom report {}",
+            folder.id(),
+            folder.path().display()
+        );
+    }
+    let report = report
+        .canonicalize()
+        .with_context(|| format!("open {}", report.display()))?;
+    print(&format!("{}\n", report.display()))?;
+    if !opened(&report) {
+        tell(
+            "headroom: no browser could be started (BROWSER, xdg-open, open); open that file in one",
+        );
+    }
+    Ok(Outcome::Pass)
+}
+
+/// Hands a file to whatever opens pages here. Says whether somebody took it.
+fn opened(file: &Path) -> bool {
+    let chosen = std::env::var_os("BROWSER").filter(|program| !program.is_empty());
+    let usual = ["xdg-open", "open"].map(Into::into);
+    let programs = match chosen {
+        Some(program) => vec![program],
+        None => usual.to_vec(),
+    };
+    programs.into_iter().any(|program| {
+        let mut command = Command::new(program);
+        let quiet = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        quiet
+            .arg(file)
+            .status()
+            .is_ok_and(|status| status.success())
+    })
+}
+
+fn page(folder: &Path) -> Result<Outcome> {
+    let runs = stored(folder)?;
+    if runs.is_empty() {
+        bail!(
+            "no runs in {}; a run of an experiment makes the first",
+            folder.display()
+        );
+    }
+    let listed: Vec<ListedRun> = runs.iter().map(ListedRun::of).collect();
+    let index = folder.join("index.html");
+    let part = folder.join("index.html.part");
+    fs::write(&part, html(&listed))
+        .and_then(|()| fs::rename(&part, &index))
+        .with_context(|| format!("write {}", index.display()))?;
+    print(&format!("{}\n", index.display()))?;
+    Ok(Outcome::Pass)
+}

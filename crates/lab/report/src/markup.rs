@@ -1,0 +1,44 @@
+//! What pages without a program have in common.
+
+/// How they look, by day and by night.
+pub(crate) const STYLE: &str = "\
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
+color:#1a1a1a;background:#fff}\
+h1{font-size:1.4rem}h2{font-size:1.05rem;margin:2rem 0 .5rem}\
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
+th,td{padding:.25rem .7rem;text-align:left;border-bottom:1px solid #ddd;vertical-align:top}\
+.scroll{overflow-x:auto}.no{color:#b00020}.so{color:#7a5b00}\
+svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:currentColor}\
+.key span{display:inline-block;margin-right:1rem}.key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}\
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}th,td{border-color:#333}\
+.no{color:#ff8a80}.so{color:#ffd54f}a{color:#8ab4f8}}";
+
+/// Text that is text in HTML, also within quotes.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\'' => safe += "&#39;",
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The part of a URL that leads to a folder of this name.
+pub(crate) fn in_url(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                safe.push(char::from(byte));
+            }
+            byte => safe += &format!("%{byte:02X}"),
+        }
+    }
+    safe
+}

@@ -1,0 +1,149 @@
+//! Many stored runs: as a table for the terminal, as a list for programs, and as a page with a
+//! small chart of each number over the runs of an experiment.
+
+mod page;
+mod table;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use lab_judgement::MetricValue;
+use lab_store::{FoundRun, Outcome, RunFile, StoredRun, Verdict};
+use serde::Serialize;
+
+pub use page::html;
+pub use table::terminal;
+
+/// A run among others, as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedRun {
+    /// Name of its folder.
+    pub run: String,
+    /// Name of the experiment; empty of what cannot be read.
+    pub name: String,
+    /// When it began, as `2026-01-02 03:04` in UTC.
+    pub began: String,
+    /// The same in nanoseconds since 1970.
+    pub started_at_unix_ns: i64,
+    /// What it is.
+    pub state: RunState,
+    /// How it ended; `None` unless it did.
+    pub outcome: Option<Outcome>,
+    /// Why it ended early, why nothing was decided, or why it cannot be read.
+    pub reason: Option<String>,
+    /// Length in seconds.
+    pub duration_s: Option<f64>,
+    /// Expectations that held.
+    pub held: usize,
+    /// All of them.
+    pub expectations: usize,
+    /// The commit it was made at.
+    pub git_commit: Option<String>,
+    /// Size of its files.
+    pub bytes: u64,
+    /// What it measured.
+    pub metrics: Vec<MetricValue>,
+    /// The same for runs of the same plan on the same processor.
+    #[serde(skip)]
+    pub alike: u64,
+    /// Whether it has a report.
+    pub report: bool,
+}
+
+/// What a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It came to an end.
+    Ended,
+    /// It goes on, or was killed.
+    Unfinished,
+    /// Its files are not what their formats say, or of a newer version.
+    Unreadable,
+}
+
+impl ListedRun {
+    /// What is to be told of a stored run.
+    #[must_use]
+    pub fn of(run: &StoredRun) -> Self {
+        let mut listed = Self {
+            run: run.folder.id(),
+            name: String::new(),
+            began: String::new(),
+            started_at_unix_ns: 0,
+            state: RunState::Unreadable,
+            outcome: None,
+            reason: None,
+            duration_s: None,
+            held: 0,
+            expectations: 0,
+            git_commit: None,
+            bytes: run.bytes,
+            metrics: Vec::new(),
+            alike: 0,
+            report: run.folder.file(RunFile::Report).is_file(),
+        };
+        match &run.found {
+            Ok(found) => listed.read(run, found),
+            Err(error) => listed.reason = Some(error.to_string()),
+        }
+        listed
+    }
+
+    fn read(&mut self, run: &StoredRun, found: &FoundRun) {
+        found.name().clone_into(&mut self.name);
+        self.began = found.began();
+        self.started_at_unix_ns = found.environment.started_at_unix_ns;
+        self.git_commit.clone_from(&found.environment.git_commit);
+        self.state = RunState::Unfinished;
+        let Some(verdict) = &found.verdict else {
+            return;
+        };
+        self.ended(verdict);
+        // Numbers of a run that was not made to its end are of something else.
+        if verdict.outcome != Outcome::Error {
+            self.metrics = run.folder.metrics().unwrap_or_default();
+        }
+        let mut alike = DefaultHasher::new();
+        let plan = run.folder.read_text(RunFile::Plan);
+        plan.unwrap_or_default().hash(&mut alike);
+        found.environment.cpu_model.hash(&mut alike);
+        found.environment.cores.hash(&mut alike);
+        self.alike = alike.finish();
+    }
+
+    fn ended(&mut self, verdict: &Verdict) {
+        self.state = RunState::Ended;
+        self.outcome = Some(verdict.outcome);
+        self.reason.clone_from(&verdict.reason);
+        self.duration_s = Some(verdict.duration_s);
+        let outcomes = verdict.expectations.iter().map(|one| one.outcome);
+        self.held = outcomes.filter(|outcome| *outcome == Outcome::Pass).count();
+        self.expectations = verdict.expectations.len();
+    }
+
+    /// `3 of 4`; empty where nothing was expected.
+    fn score(&self) -> String {
+        match self.expectations {
+            0 => String::new(),
+            all => format!("{} of {all}", self.held),
+        }
+    }
+}
+
+/// Runs of each experiment, in the order of their begin; the experiment that was run last first.
+fn by_name(runs: &[ListedRun]) -> Vec<(&str, Vec<&ListedRun>)> {
+    let mut names: Vec<(&str, Vec<&ListedRun>)> = Vec::new();
+    for run in runs.iter().rev() {
+        match names.iter_mut().find(|(name, _)| *name == run.name) {
+            Some((_, of)) => of.push(run),
+            None => names.push((&run.name, vec![run])),
+        }
+    }
+    for (_, runs) in &mut names {
+        runs.reverse();
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests;

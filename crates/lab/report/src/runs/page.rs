@@ -1,0 +1,190 @@
+//! Runs as a page: for each experiment its numbers over the runs, and the runs with their reports.
+
+use std::fmt::Write as _;
+
+use lab_judgement::MetricValue;
+use lab_store::Outcome;
+use units::{show_bytes, show_seconds};
+
+use super::{ListedRun, RunState, by_name};
+use crate::markup::{STYLE, escaped, in_url};
+use crate::terminal::word;
+
+/// Most runs of an experiment that are drawn and listed, the latest of them.
+const MOST_RUNS: usize = 200;
+/// Most charts of an experiment.
+const MOST_CHARTS: usize = 24;
+/// Size of a chart, and what is left free for the dots at its edges.
+const WIDTH: f64 = 200.0;
+const HEIGHT: f64 = 44.0;
+const EDGE: f64 = 5.0;
+
+const CHARTS: &str = "\
+td{white-space:nowrap}.charts{display:flex;flex-wrap:wrap;gap:.4rem 1.6rem}figure{margin:0;width:200px}\
+figcaption{font-size:12px;line-height:1.3;overflow-wrap:anywhere}figcaption b{font-weight:600}\
+.dot{fill:#0072b2}.dot.no{fill:#b00020}.dot.so{fill:#e69f00}.line{stroke:#0072b2;opacity:.55;fill:none}\
+.other{stroke:currentColor;opacity:.45;stroke-dasharray:2 2}";
+
+/// One HTML file that needs nothing else, for the folder that the runs are in: links lead to the
+/// reports beside it.
+#[must_use]
+pub fn html(runs: &[ListedRun]) -> String {
+    let names = by_name(runs);
+    let mut page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Runs</title><style>{STYLE}{CHARTS}</style><h1>Runs</h1>\
+         <p>{}, {}. Each chart begins at zero and shows one number of the latest runs, in their order; \
+         a broken line stands where the plan or the processor was another than before.</p>",
+        counted(runs.len(), "run", "runs"),
+        show_bytes(runs.iter().map(|run| run.bytes as f64).sum()),
+    );
+    for (name, runs) in names {
+        let name = match name {
+            "" => "Not to be read",
+            name => name,
+        };
+        let _ = write!(page, "<h2>{}</h2>", escaped(name));
+        let latest = &runs[runs.len().saturating_sub(MOST_RUNS)..];
+        page += &charts(latest);
+        page += &table(latest);
+        let older = runs.len() - latest.len();
+        if older > 0 {
+            let _ = write!(
+                page,
+                "<p>And {} before them.</p>",
+                counted(older, "run", "runs")
+            );
+        }
+    }
+    page + "</html>\n"
+}
+
+fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+fn class(outcome: Option<Outcome>) -> &'static str {
+    match outcome {
+        Some(Outcome::Pass) => "",
+        Some(Outcome::Fail | Outcome::Error) => "no",
+        Some(Outcome::Inconclusive | Outcome::Invalid) | None => "so",
+    }
+}
+
+fn table(runs: &[&ListedRun]) -> String {
+    let mut text =
+        "<div class=\"scroll\"><table><tr><th>run<th>began (UTC)<th>took<th>outcome<th>held<th>commit<th>size</tr>"
+            .to_owned();
+    for run in runs.iter().rev() {
+        let id = escaped(&run.run);
+        text += "<tr><td>";
+        let _ = match run.report {
+            true => write!(
+                text,
+                "<a href=\"{}/report.html\">{id}</a>",
+                in_url(&run.run)
+            ),
+            false => write!(text, "{id}"),
+        };
+        let outcome = match (run.state, run.outcome) {
+            (RunState::Ended, Some(outcome)) => word(outcome),
+            (RunState::Unreadable, _) => "unreadable",
+            _ => "goes on or was killed",
+        };
+        let why = run.reason.as_deref().unwrap_or_default();
+        let commit: String = run
+            .git_commit
+            .iter()
+            .flat_map(|all| all.chars())
+            .take(12)
+            .collect();
+        let _ = write!(
+            text,
+            "<td>{}<td>{}<td class=\"{}\" title=\"{}\">{outcome}<td>{}<td>{}<td>{}</tr>",
+            run.began,
+            run.duration_s.map_or_else(String::new, show_seconds),
+            class(run.outcome),
+            escaped(why),
+            run.score(),
+            escaped(&commit),
+            show_bytes(run.bytes as f64),
+        );
+    }
+    text + "</table></div>"
+}
+
+/// A chart of each number that the latest run with numbers measured.
+fn charts(runs: &[&ListedRun]) -> String {
+    let latest = runs.iter().rev().find(|run| !run.metrics.is_empty());
+    let metrics = latest.map_or(&[][..], |run| &run.metrics);
+    if metrics.is_empty() {
+        return String::new();
+    }
+    let mut text = "<div class=\"charts\">".to_owned();
+    for latest in metrics.iter().take(MOST_CHARTS) {
+        text += &chart(latest, runs);
+    }
+    text += "</div>";
+    let more = metrics.len().saturating_sub(MOST_CHARTS);
+    if more > 0 {
+        let _ = write!(
+            text,
+            "<p>And {}, which the reports have.</p>",
+            counted(more, "number", "numbers")
+        );
+    }
+    text
+}
+
+fn chart(latest: &MetricValue, runs: &[&ListedRun]) -> String {
+    let metric = &latest.metric;
+    let value_of = |run: &ListedRun| {
+        let found = run
+            .metrics
+            .iter()
+            .find(|one| one.metric.name == metric.name);
+        found.map(|one| one.value).filter(|value| value.is_finite())
+    };
+    let top = runs
+        .iter()
+        .filter_map(|run| value_of(run))
+        .fold(0.0, f64::max);
+    let top = if top > 0.0 { top } else { 1.0 };
+    let step = (WIDTH - 2.0 * EDGE) / (runs.len().max(2) - 1) as f64;
+    let y = |value: f64| HEIGHT - EDGE - (value / top).clamp(0.0, 1.0) * (HEIGHT - 2.0 * EDGE);
+    let (mut line, mut dots, mut breaks) = (String::new(), String::new(), String::new());
+    let mut before: Option<&ListedRun> = None;
+    for (at, run) in runs.iter().enumerate() {
+        let Some(value) = value_of(run) else { continue };
+        let (x, y) = (EDGE + step * at as f64, y(value));
+        // What was measured of another plan or elsewhere is no change of the same thing.
+        let another = before.is_some_and(|before| before.alike != run.alike);
+        if another {
+            let _ = write!(
+                breaks,
+                "<line class=\"other\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{HEIGHT}\"/>",
+                x - step / 2.0
+            );
+        }
+        let begins = before.is_none() || another;
+        let _ = write!(line, "{}{x:.1} {y:.1}", if begins { "M" } else { "L" });
+        let _ = write!(
+            dots,
+            "<a href=\"{}/report.html\"><circle class=\"dot {}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\"><title>{}: {}, \
+             {}</title></circle></a>",
+            in_url(&run.run),
+            class(run.outcome),
+            escaped(&run.run),
+            escaped(&metric.unit.show(value)),
+            run.outcome.map_or("", word),
+        );
+        before = Some(run);
+    }
+    let name = escaped(&metric.name);
+    format!(
+        "<figure><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"{name}\">\
+         {breaks}<path class=\"line\" d=\"{line}\"/>{dots}</svg><figcaption>{name} <b>{}</b></figcaption></figure>",
+        escaped(&metric.unit.show(latest.value)),
+    )
+}

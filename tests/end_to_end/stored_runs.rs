@@ -1,0 +1,144 @@
+//! `headroom runs`: what there is, what it said, a page of it, and removing it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::lab::{Finished, Lab};
+
+/// Nothing but a command whose number is judged.
+const FILE: &str = r#"
+lab = 1
+name = "short"
+[let]
+said = "7"
+[[step]]
+name = "say"
+run = "echo {said}"
+keep = { number = "text" }
+[[expect]]
+that = "kept.number == 7"
+"#;
+
+impl Lab {
+    fn runs(&self, words: &[&str]) -> Finished {
+        let mut command = self.command();
+        command.arg("runs").args(words);
+        command.arg("--in").arg(self.path("runs"));
+        command.env("BROWSER", "false");
+        Finished::of(command.output().expect("headroom starts"))
+    }
+
+    /// The names of the runs, in the order in which they are listed.
+    fn listed(&self) -> Vec<String> {
+        let all = self.runs(&["list", "--json"]).expect_code(0).json();
+        let all = all.as_array().expect("a list");
+        let names = all.iter().map(|run| run["run"].as_str().expect("a name"));
+        names.map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn runs_are_listed_shown_drawn_and_removed() {
+    let lab = Lab::new();
+    let said = lab.runs(&[]).expect_code(0).stdout;
+    assert!(said.starts_with("no runs in "), "{said}");
+    let file = lab.write("short.toml", FILE);
+    for (number, code) in [("7", 0), ("8", 1), ("7", 0)] {
+        let set = format!("said={number}");
+        lab.run(&file, &["--set", &set]).expect_code(code);
+    }
+    let other = FILE.replace("\"short\"", "\"other\"");
+    lab.run(&lab.write("other.toml", &other), &[])
+        .expect_code(0);
+
+    let all = lab.runs(&["--json"]).expect_code(0).json();
+    let all = all.as_array().expect("a list");
+    let outcomes: Vec<&Value> = all.iter().map(|run| &run["outcome"]).collect();
+    assert_eq!(outcomes, ["pass", "fail", "pass", "pass"], "{all:#?}");
+    let values = all.iter().map(|run| run["metrics"][0]["value"].as_f64());
+    assert_eq!(values.flatten().collect::<Vec<_>>(), [7.0, 8.0, 7.0, 7.0]);
+    let lines = lab.runs(&[]).expect_code(0).stdout;
+    assert!(lines.contains("✗ fail   0 of 1"), "{lines}");
+    assert!(lines.contains("\n4 runs in "), "{lines}");
+    let names = lab.listed();
+
+    // What the second said, by its whole name; what the latest said.
+    let shown = lab.runs(&["show", &names[1]]).expect_code(0).stdout;
+    assert!(shown.contains("FAIL  0 of 1 expectation held"), "{shown}");
+    assert!(shown.contains("kept.number == 7"), "{shown}");
+    let shown = lab.runs(&["show"]).expect_code(0).stdout;
+    assert!(
+        shown.starts_with("other-") && shown.contains("PASS"),
+        "{shown}"
+    );
+    let shown = lab.runs(&["show", "oth"]).expect_code(0).stdout;
+    assert!(shown.starts_with("other-"), "{shown}");
+    let refused = lab.runs(&["show", "sh"]).expect_code(4).stderr;
+    assert!(refused.contains("sh may be 3 runs"), "{refused}");
+    let refused = lab.runs(&["show", "web"]).expect_code(4).stderr;
+    assert!(
+        refused.contains("no run in") && refused.contains(&names[3]),
+        "{refused}"
+    );
+
+    // There is no browser here; the file is named.
+    let opened = lab.runs(&["open"]).expect_code(0);
+    assert!(
+        opened.stdout.trim_end().ends_with("report.html"),
+        "{}",
+        opened.stdout
+    );
+    assert!(opened.stderr.contains("no browser"), "{}", opened.stderr);
+
+    let index = lab.runs(&["page"]).expect_code(0).stdout;
+    let index = fs::read_to_string(index.trim_end()).expect("the page");
+    assert_eq!(index.matches("<h2>").count(), 2);
+    assert_eq!(index.matches("<circle").count(), 4);
+    for name in &names {
+        assert!(index.contains(&format!("{name}/report.html")), "{index}");
+    }
+    // The second run's plan was another, and so was the third's again.
+    assert_eq!(index.matches("class=\"other\"").count(), 2);
+
+    removing(&lab, &names);
+}
+
+/// Two of four go: of each experiment one is kept.
+fn removing(lab: &Lab, names: &[String]) {
+    let planned = lab.runs(&["prune", "--keep", "1"]).expect_code(0).stdout;
+    assert!(planned.contains("2 of 4 runs would go"), "{planned}");
+    assert_eq!(lab.listed(), names);
+    let old = ["prune", "--older", "1d", "--yes"];
+    let kept = lab.runs(&old).expect_code(0).stdout;
+    assert!(kept.starts_with("nothing to remove"), "{kept}");
+    // One that was killed, long ago or just now.
+    let killed = lab.path("runs").join(&names[0]);
+    fs::remove_file(killed.join("verdict.json")).expect("a verdict");
+    let prune = ["prune", "--keep", "1", "--unfinished", "--yes"];
+    let removed = lab.runs(&prune).expect_code(0).stdout;
+    assert!(removed.contains("removed 1 of 4 runs"), "{removed}");
+    assert_eq!(lab.listed(), [&*names[0], &names[2], &names[3]]);
+    make_old(&killed);
+    let removed = lab.runs(&prune).expect_code(0).stdout;
+    assert!(removed.contains("removed 1 of 3 runs"), "{removed}");
+    assert_eq!(lab.listed(), &names[2..]);
+    let refused = lab.runs(&["prune", "--yes"]).expect_code(4).stderr;
+    assert!(refused.contains("--keep"), "{refused}");
+}
+
+/// As if nothing had been changed below a folder for two days.
+fn make_old(folder: &Path) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(48 * 3600);
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => make_old(&path),
+            false => {
+                let file = fs::File::options().write(true).open(&path).expect("a file");
+                file.set_modified(then).expect("a time");
+            }
+        }
+    }
+}
