@@ -181,9 +181,14 @@ async fn confirmed_changes_survive_kills_of_postgresql_and_reads_go_on() {
             // Once they are refused all is read as before.
             until_answered(&url, &format!("refused-{round}"), false).await;
             observe(&client(&url)).await;
+            assert_eq!(metric(&url, "bbs_database_up").await, 0);
+            assert!(metric(&url, "bbs_database_attempts_failed_total").await > 0);
         }
         cluster.resume();
         until_answered(&url, &format!("taken-{round}"), true).await;
+        assert_eq!(metric(&url, "bbs_database_up").await, 1);
+        let losses = metric(&url, "bbs_database_losses_total").await;
+        assert!(losses > round, "{losses} in round {round}");
         until.store(true, Relaxed);
         while let Some(done) = workers.join_next().await {
             calls += done.unwrap();
@@ -196,6 +201,18 @@ async fn confirmed_changes_survive_kills_of_postgresql_and_reads_go_on() {
     let url = format!("http://{}", running.address());
     check(&url, &entities, usize::MAX).await;
     running.stop().await.unwrap();
+}
+
+/// A number of the BBS's metrics.
+async fn metric(url: &str, name: &str) -> usize {
+    let client = Client::new(ClientOptions::default());
+    let uri = format!("{url}/metrics").parse().unwrap();
+    let answer = client.get(&uri).await.unwrap();
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let mut values = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    values.next().expect(name).parse().unwrap()
 }
 
 /// Sets domains until that is answered as it should be.

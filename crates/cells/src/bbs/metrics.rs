@@ -1,6 +1,6 @@
 //! Counters of the service, and their text form for Prometheus.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use telemetry::prometheus::{Kind, Page};
@@ -16,6 +16,10 @@ pub(crate) struct Metrics {
     pub(crate) failed_auction_posts: AtomicU64,
     pub(crate) rep_calls: AtomicU64,
     pub(crate) callbacks: AtomicU64,
+    /// Whether the connection to the database was lost and is not there again.
+    pub(crate) database_away: AtomicBool,
+    pub(crate) database_losses: AtomicU64,
+    pub(crate) failed_database_attempts: AtomicU64,
 }
 
 /// What is measured at the moment of asking.
@@ -85,6 +89,16 @@ impl Metrics {
                 "Results of tasks sent, repeats included.",
                 &self.callbacks,
             ),
+            (
+                "bbs_database_losses_total",
+                "Times that the connection to the database was lost.",
+                &self.database_losses,
+            ),
+            (
+                "bbs_database_attempts_failed_total",
+                "Attempts to reach a lost database that failed.",
+                &self.failed_database_attempts,
+            ),
         ] {
             page.counter(name, help, counter.load(Relaxed));
         }
@@ -97,6 +111,11 @@ impl Metrics {
             "bbs_commit_seconds_sum",
             "Time spent on transactions.",
             writer.committing.as_secs_f64(),
+        )
+        .gauge(
+            "bbs_database_up",
+            "1 while changes reach the database, 0 while it is away.",
+            u8::from(!self.database_away.load(Relaxed)),
         )
         .gauge(
             "bbs_batch_commands_max",

@@ -167,7 +167,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let remote = config.postgres.is_some();
     let ledger = Ledger {
         store,
-        recovery: Recovery::new(limits.database_within, logger.session("writer")),
+        recovery: Recovery::new(limits.database_within, &metrics, logger.session("writer")),
         stale: false,
         displaced: Arc::clone(&displaced),
         names: Names::default(),

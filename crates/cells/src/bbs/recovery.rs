@@ -3,6 +3,8 @@
 //! Changes wait for it for a while, and are refused from then on, until it is back; what is read
 //! is served from memory all the time. Who comes back learns whether somebody else was there.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use commit::StoreError;
@@ -10,6 +12,7 @@ use commit::postgres::Found;
 use telemetry::{Fields, Logger};
 use tokio::time::{Instant, sleep_until};
 
+use super::metrics::Metrics;
 use super::store::Store;
 
 /// Time between the first two attempts; it doubles with each.
@@ -24,16 +27,18 @@ pub(crate) struct Recovery {
     since: Option<Instant>,
     next: Instant,
     wait: Duration,
+    metrics: Arc<Metrics>,
     logger: Logger,
 }
 
 impl Recovery {
-    pub(crate) fn new(patience: Duration, logger: Logger) -> Self {
+    pub(crate) fn new(patience: Duration, metrics: &Arc<Metrics>, logger: Logger) -> Self {
         Self {
             patience,
             since: None,
             next: Instant::now(),
             wait: WAIT_FIRST,
+            metrics: Arc::clone(metrics),
             logger,
         }
     }
@@ -44,6 +49,8 @@ impl Recovery {
         let since = *self.since.get_or_insert_with(|| {
             let cause = "the connection to the database was lost";
             self.logger.error("database-lost", &cause, Fields::new());
+            Metrics::count(&self.metrics.database_losses);
+            self.metrics.database_away.store(true, Relaxed);
             (self.next, self.wait) = (now, WAIT_FIRST);
             now
         });
@@ -61,11 +68,13 @@ impl Recovery {
                     let fields = Fields::new().and("milliseconds", away);
                     self.logger.info("database-found-again", fields);
                     self.since = None;
+                    self.metrics.database_away.store(false, Relaxed);
                     return Ok(found);
                 }
                 Err(locked @ StoreError::Locked { .. }) => return Err(locked),
                 Err(error) => error,
             };
+            Metrics::count(&self.metrics.failed_database_attempts);
             self.next = Instant::now() + self.wait;
             self.wait = (self.wait * 2).min(WAIT_MOST);
             if self.next > until {

@@ -30,6 +30,8 @@ pub struct Config {
     pub postgres: Option<PostgresSettings>,
     /// Where reports of older agents come over syslog, datagrams and streams, unsigned; nowhere without it.
     pub syslog: Option<SocketAddr>,
+    /// Bytes of datagrams that may wait to be taken, their bookkeeping by the kernel included.
+    pub syslog_receive_buffer: usize,
     /// Which nodes are accepted at once.
     pub acceptance: Acceptance,
     /// Names and addresses that the server's certificate is for, beside those of this machine.
@@ -52,6 +54,9 @@ impl Config {
     /// How long compliance by the hour is kept unless somebody says otherwise: 31 days.
     pub const KEEP_HISTORY: Duration = Duration::from_secs(31 * 86_400);
 
+    /// Bytes of datagrams that may wait unless somebody says otherwise: a tenth of a second of 100,000 reports a second.
+    pub const SYSLOG_RECEIVE_BUFFER: usize = 8 << 20;
+
     /// A server that accepts no node by itself.
     pub fn new(listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         Self {
@@ -59,6 +64,7 @@ impl Config {
             data: data.into(),
             postgres: None,
             syslog: None,
+            syslog_receive_buffer: Self::SYSLOG_RECEIVE_BUFFER,
             acceptance: Acceptance::Manual,
             names: Vec::new(),
             keep_runs: Self::KEEP_RUNS,

@@ -39,6 +39,9 @@ pub(crate) struct ServerArgs {
     /// Address to hear reports of older agents on over syslog (UDP and TCP, unsigned), for nodes that are set so
     #[arg(long, value_name = "ADDR")]
     pub(crate) syslog_listen: Option<SocketAddr>,
+    /// How much may wait of datagrams of syslog, if the kernel grants it [default: 8MiB]
+    #[arg(long, value_name = "SIZE", value_parser = buffer, requires = "syslog_listen")]
+    pub(crate) syslog_receive_buffer: Option<u64>,
     /// Folder of the database, the key and the token; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
@@ -206,4 +209,13 @@ pub(crate) struct ShowArgs {
     pub(crate) node: Option<String>,
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
+}
+
+/// A size that sockets take.
+fn buffer(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    match (1 << 10..=1 << 30).contains(&bytes) {
+        true => Ok(bytes),
+        false => Err("expected a size from 1KiB to 1GiB".into()),
+    }
 }

@@ -75,6 +75,10 @@ async fn serve(args: ServerArgs) -> Result<()> {
             self::args::Acceptance::All => Acceptance::All,
         },
         syslog: args.syslog_listen,
+        syslog_receive_buffer: match args.syslog_receive_buffer {
+            Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+            None => server::Config::SYSLOG_RECEIVE_BUFFER,
+        },
         names: args.names,
         keep_runs: args.keep_runs.unwrap_or(server::Config::KEEP_RUNS),
         keep_history: args.keep_history.unwrap_or(server::Config::KEEP_HISTORY),

@@ -124,7 +124,7 @@ async fn write(
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let ledger = Ledger {
         store,
-        recovery: Recovery::new(limits.database_within, logger.clone()),
+        recovery: Recovery::new(limits.database_within, &metrics, logger.clone()),
         stale: false,
         displaced: Arc::default(),
         names: Names::default(),

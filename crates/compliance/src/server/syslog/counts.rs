@@ -21,20 +21,29 @@ pub(in super::super) struct SyslogCounts {
     pub(super) lost: Count,
     /// Streams that were closed: they could not be read on, or were too many.
     pub(super) closed: Count,
-    /// The kernel's number of the socket of datagrams, once there is one.
-    inode: OnceLock<Option<u64>>,
+    /// The socket of datagrams, once there is one.
+    socket: OnceLock<Socket>,
+}
+
+/// A socket of datagrams.
+#[derive(Debug)]
+struct Socket {
+    /// The kernel's number of it.
+    inode: Option<u64>,
+    /// Bytes that may wait in it.
+    buffer: usize,
 }
 
 impl SyslogCounts {
-    /// The socket of datagrams is this one.
-    pub(super) fn listens(&self, inode: Option<u64>) {
+    /// The socket of datagrams has this number, and so many bytes may wait in it.
+    pub(super) fn listens(&self, inode: Option<u64>, buffer: usize) {
         // There is one listener in a server.
-        let _ = self.inode.set(inode);
+        let _ = self.socket.set(Socket { inode, buffer });
     }
 
     /// Tells all of it, if anything listens.
     pub(in super::super) fn tell(&self, page: &mut Page) {
-        let Some(inode) = self.inode.get() else {
+        let Some(Socket { inode, buffer }) = self.socket.get() else {
             return;
         };
         let messages = [
@@ -60,6 +69,11 @@ impl SyslogCounts {
             "compliance_syslog_kernel_drops_total",
             "Datagrams that the kernel dropped, as they came faster than they were taken.",
             kernel_drops(*inode),
+        )
+        .gauge(
+            "compliance_syslog_receive_buffer_bytes",
+            "Bytes of datagrams that may wait to be taken.",
+            buffer,
         );
     }
 }
@@ -80,27 +94,52 @@ mod tests {
     use super::super::Sockets;
     use super::SyslogCounts;
 
-    fn told(counts: &SyslogCounts) -> Option<u64> {
+    fn told(counts: &SyslogCounts, name: &str) -> Option<u64> {
         let mut page = Page::new();
         counts.tell(&mut page);
         let text = page.into_text();
-        let name = "compliance_syslog_kernel_drops_total ";
-        let found = text.lines().find_map(|line| line.strip_prefix(name));
+        let mut lines = text.lines();
+        let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         found.map(|value| value.parse().unwrap())
     }
 
+    const DROPS: &str = "compliance_syslog_kernel_drops_total";
+    const BUFFER: &str = "compliance_syslog_receive_buffer_bytes";
+    const ASKED: usize = 64 << 10;
+
     #[tokio::test]
     async fn what_the_kernel_dropped_is_counted() {
-        let sockets = Sockets::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = ([127, 0, 0, 1], 0).into();
+        let sockets = Sockets::bind(address, ASKED).await.unwrap();
         let counts = SyslogCounts::default();
-        assert_eq!(told(&counts), None, "nothing listens");
-        counts.listens(sockets.inode());
-        assert_eq!(told(&counts), Some(0));
-        // More than any buffer holds: nobody reads it.
+        assert_eq!(told(&counts, DROPS), None, "nothing listens");
+        // Less than any machine's bound, so it is given.
+        assert_eq!(sockets.buffer.given, ASKED);
+        counts.listens(sockets.inode(), sockets.buffer.given);
+        assert_eq!(told(&counts, BUFFER), Some(ASKED as u64));
+        assert_eq!(told(&counts, DROPS), Some(0));
+        // More than the buffer holds: nobody reads it.
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for _ in 0..4_000 {
+        for _ in 0..400 {
             sender.send_to(&[b'x'; 32 << 10], sockets.address).unwrap();
         }
-        assert!(told(&counts) > Some(0));
+        assert!(told(&counts, DROPS) > Some(0));
+    }
+
+    #[tokio::test]
+    async fn a_larger_buffer_holds_more_until_it_is_taken() {
+        let mut held = Vec::new();
+        for asked in [16 << 10, 128 << 10] {
+            let address = ([127, 0, 0, 1], 0).into();
+            let sockets = Sockets::bind(address, asked).await.unwrap();
+            let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+            for _ in 0..2_000 {
+                sender.send_to(&[b'x'; 200], sockets.address).unwrap();
+            }
+            sockets.udp.readable().await.unwrap();
+            let taken = std::iter::from_fn(|| sockets.udp.try_recv(&mut [0; 400]).ok());
+            held.push(taken.count());
+        }
+        assert!(held[0] * 3 < held[1], "{held:?}");
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use net::Shutdown;
+use rustix::net::sockopt;
 use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -48,18 +49,47 @@ pub(super) struct Sockets {
     udp: UdpSocket,
     tcp: TcpListener,
     pub(super) address: SocketAddr,
+    buffer: Buffer,
+}
+
+/// Bytes of datagrams that may wait in the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Buffer {
+    asked: usize,
+    given: usize,
+}
+
+impl Buffer {
+    /// Asks the kernel for so many bytes for a socket.
+    fn ask(udp: &UdpSocket, asked: usize) -> io::Result<Self> {
+        // Beyond `net.core.rmem_max` only with leave (CAP_NET_ADMIN).
+        if sockopt::set_socket_recv_buffer_size_force(udp, asked).is_err() {
+            sockopt::set_socket_recv_buffer_size(udp, asked)?;
+        }
+        // It tells twice what it took, as half is for its own bookkeeping (socket(7)).
+        let given = sockopt::socket_recv_buffer_size(udp)? / 2;
+        Ok(Self { asked, given })
+    }
 }
 
 impl Sockets {
-    /// Binds both to the same port.
-    pub(super) async fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// Binds both to the same port; so many bytes of datagrams may wait, if the kernel grants it.
+    pub(super) async fn bind(address: SocketAddr, buffer: usize) -> io::Result<Self> {
         let mut tries = if address.port() == 0 { PORTS } else { 1 };
         loop {
             let tcp = net::bind(address).await?;
             let address = tcp.local_addr()?;
             tries -= 1;
             match UdpSocket::bind(address).await {
-                Ok(udp) => return Ok(Self { udp, tcp, address }),
+                Ok(udp) => {
+                    let buffer = Buffer::ask(&udp, buffer)?;
+                    return Ok(Self {
+                        udp,
+                        tcp,
+                        address,
+                        buffer,
+                    });
+                }
                 Err(_) if tries > 0 => {}
                 Err(error) => {
                     let why = format!("listen on {address} for datagrams: {error}");
@@ -101,9 +131,19 @@ impl Listening {
         logger: Logger,
         shutdown: &Shutdown,
     ) -> Self {
-        metrics.syslog.listens(sockets.inode());
+        let Buffer { asked, given } = sockets.buffer;
+        metrics.syslog.listens(sockets.inode(), given);
         let address = sockets.address.to_string();
-        logger.info("listening", Fields::new().and("address", &address));
+        let fields = Fields::new().and("address", &address);
+        logger.info("listening", fields.and("receive-buffer-bytes", &given.to_string()));
+        if given < asked {
+            let help = "raise net.core.rmem_max, or give the server CAP_NET_ADMIN";
+            let fields = Fields::new().and("asked-bytes", &asked.to_string());
+            logger.info(
+                "receive-buffer.smaller-than-asked",
+                fields.and("given-bytes", &given.to_string()).and("help", help),
+            );
+        }
         let syslog = Arc::new(Syslog {
             service,
             metrics,
