@@ -48,7 +48,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
     let sockets = match config.syslog {
-        Some(address) => Some(Sockets::bind(address, config.syslog_receive_buffer).await.map_err(Error::Listen)?),
+        Some(address) => Some(
+            Sockets::bind(address, config.syslog_receive_buffer)
+                .await
+                .map_err(Error::Listen)?,
+        ),
         None => None,
     };
     let syslog_address = sockets.as_ref().map(|sockets| sockets.address);

@@ -135,13 +135,18 @@ impl Listening {
         metrics.syslog.listens(sockets.inode(), given);
         let address = sockets.address.to_string();
         let fields = Fields::new().and("address", &address);
-        logger.info("listening", fields.and("receive-buffer-bytes", &given.to_string()));
+        logger.info(
+            "listening",
+            fields.and("receive-buffer-bytes", &given.to_string()),
+        );
         if given < asked {
             let help = "raise net.core.rmem_max, or give the server CAP_NET_ADMIN";
             let fields = Fields::new().and("asked-bytes", &asked.to_string());
             logger.info(
                 "receive-buffer.smaller-than-asked",
-                fields.and("given-bytes", &given.to_string()).and("help", help),
+                fields
+                    .and("given-bytes", &given.to_string())
+                    .and("help", help),
             );
         }
         let syslog = Arc::new(Syslog {

@@ -25,7 +25,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::catalogue::Catalogue;
-use crate::expr::Names;
+use crate::expr::{Names, WATCHES};
 use crate::names::Scope;
 use crate::plan::Plan;
 use drivers::Makers;
@@ -317,9 +317,17 @@ fn plan(
             })
             .collect(),
         loops: loops.iter().map(|l| l.name.clone()).collect(),
-        systems: found
+        // Of one that is wrong itself it is not known what is watched.
+        systems: reader
+            .scope
+            .systems
             .iter()
-            .map(|f| (f.system.name.clone(), f.system.watch.clone()))
+            .map(|name| (name.clone(), WATCHES.to_vec()))
+            .chain(
+                found
+                    .iter()
+                    .map(|f| (f.system.name.clone(), f.system.watch.clone())),
+            )
             .collect(),
         loads: senders
             .iter()

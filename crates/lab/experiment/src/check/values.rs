@@ -39,6 +39,12 @@ impl Reader<'_> {
         self.problems.push(problem);
     }
 
+    /// Whether the file has a system or fleet of this name. One that is wrong itself is told where it
+    /// stands, and what refers to it is no second mistake.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.scope.systems.iter().any(|known| known == name)
+    }
+
     /// Reports that a value has another form, and gives nothing.
     pub(super) fn mismatch<T>(&mut self, field: Field<'_>, expected: &str) -> Option<T> {
         let found = described(field.value.get_ref());

@@ -368,7 +368,9 @@ pub enum EndSignal {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Who {
-    /// This one, counted from 0.
+    /// The one that there is.
+    Only,
+    /// This one of several, counted from 0.
     Copy(u32),
     /// All of them.
     All,
@@ -391,7 +393,7 @@ impl Who {
     /// Which copies of `system`, in words: `2 of etcd`.
     pub fn of(&self, system: &str) -> String {
         match self {
-            Self::Copy(0) => system.to_owned(),
+            Self::Only => system.to_owned(),
             Self::Copy(index) => format!("{system}.{index}"),
             Self::All => format!("all of {system}"),
             Self::Number(number) => format!("{number} of {system}"),

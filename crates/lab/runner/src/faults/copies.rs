@@ -121,7 +121,7 @@ impl<'a> Faults<'a> {
         let all = self.systems.copies_of(self.starting.systems, system);
         let wanted = match who {
             // A probe picks at least one, and is asked elsewhere.
-            Who::Copy(_) | Who::Probe { .. } => 1,
+            Who::Only | Who::Copy(_) | Who::Probe { .. } => 1,
             Who::All => all.len(),
             Who::Number(number) => all.len().min(*number as usize),
             Who::Share(share) => part_of(*share, all.len()),

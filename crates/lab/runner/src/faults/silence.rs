@@ -55,7 +55,7 @@ impl<'a> Silenced<'a> {
                     Who::Share(share) => u32::try_from(part_of(*share, *agents as usize))
                         .map_err(|error| error.to_string())?,
                     // Of a fleet no probe picks.
-                    Who::All | Who::Copy(_) | Who::Probe { .. } => *agents,
+                    Who::All | Who::Only | Who::Copy(_) | Who::Probe { .. } => *agents,
                 };
                 (draw(count), format!("{count} of {agents} of {fleet}"))
             }

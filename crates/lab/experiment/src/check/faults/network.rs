@@ -124,6 +124,9 @@ fn connections(
     };
     let names = named.systems.iter().map(|found| found.system.name.as_str());
     if !names.clone().any(|name| name == to) {
+        if reader.declares(to) {
+            return None;
+        }
         let message = format!("unknown system \"{to}\"");
         let problem = Problem::new(text.whole(), message);
         reader.problem(problem.suggest_from(to, "systems and fleets", names));
@@ -134,6 +137,9 @@ fn connections(
     if let Some(from) = from
         && !senders.clone().any(|name| name == from)
     {
+        if reader.declares(from) {
+            return None;
+        }
         let message = format!("unknown system or load \"{from}\"");
         let problem = Problem::new(text.whole(), message);
         reader.problem(problem.suggest_from(from, "systems, fleets and loads", senders));
@@ -147,7 +153,9 @@ fn connections(
             to: to.to_owned(),
         })
         .collect();
-    if able.is_empty() {
+    // One that is wrong itself may be who connects.
+    let whole = named.systems.len() == reader.scope.systems.len();
+    if able.is_empty() && (whole || from.is_some()) {
         let message = match from {
             Some(from) => format!("{from} does not connect to {{{to}.addr}}"),
             None => format!("nothing in this file connects to {{{to}.addr}}"),
@@ -157,6 +165,9 @@ fn connections(
              write {{{to}.addr}} where that says whom to connect to"
         );
         reader.problem(Problem::new(text.whole(), message).help(help));
+        return None;
+    }
+    if able.is_empty() {
         return None;
     }
     let sends_datagrams = |connection: &&Connection| named.sends_datagrams(&connection.from);

@@ -58,11 +58,18 @@ pub(super) fn target<'f>(
             return Some((found, Some(index)));
         }
         let name = &found.system.name;
-        let message = format!(
-            "{name} has {count} {members}, {name}.0 to {name}.{}",
-            count - 1
-        );
+        let message = match count {
+            1 => format!("there is one {name}, and no other"),
+            _ => format!(
+                "{name} has {count} {members}, {name}.0 to {name}.{}",
+                count - 1
+            ),
+        };
         reader.problem(Problem::new(text.whole(), message));
+        return None;
+    }
+    let name = text.as_str().rsplit_once('.').map_or("", |(name, _)| name);
+    if reader.declares(text.as_str()) || reader.declares(name) {
         return None;
     }
     let known = systems.iter().map(|found| found.system.name.as_str());
@@ -88,7 +95,7 @@ pub(super) fn who(
             )));
             return None;
         }
-        return Some(Who::Copy(copy.unwrap_or(0)));
+        return Some(copy.filter(|_| count > 1).map_or(Who::Only, Who::Copy));
     };
     if copy.is_some() {
         let message = "one of them is named, so there is nothing to pick";

@@ -217,7 +217,7 @@ fn system<'f>(
     let found = systems
         .iter()
         .find(|found| found.system.name == text.as_str());
-    if found.is_none() {
+    if found.is_none() && !reader.declares(text.as_str()) {
         let known = systems.iter().map(|found| found.system.name.as_str());
         let problem = reader.unknown(&text, "system", "systems and fleets", known);
         reader.problem(problem);
