@@ -39,6 +39,10 @@ impl Target {
         }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What it says at its end.
     fn end(mut self) -> String {
         signal(&self.child, Signal::SIGTERM);

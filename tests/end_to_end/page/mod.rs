@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::first_steps::Target;
 use crate::lab::{Lab, wait_until};
 
 /// A load, a probe and a lifecycle, in a step that lasts until there is a file `go`.
@@ -27,8 +28,13 @@ fn start() -> Watched {
     let file = lab.write("watched.toml", EXPERIMENT);
     lab.write("worker.sh", WORKER);
     lab.write("until-told.sh", UNTIL_TOLD);
-    let mut child = lab
-        .run_command(&file, &["--page"])
+    let command = lab.run_command(&file, &["--page"]);
+    watch(lab, command)
+}
+
+/// Starts what serves a page and says where.
+fn watch(lab: Lab, mut command: Command) -> Watched {
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -162,6 +168,55 @@ fn a_run_is_seen_to_grow_and_ends_with_what_its_report_holds() {
     let report = fs::read_to_string(report).expect("a report");
     assert!(held(&report) == newest, "the page's end is not the report");
     assert_eq!(newest["run"]["verdict"]["outcome"], "pass");
+    assert!(TcpStream::connect(&watched.address).is_err());
+}
+
+#[test]
+fn a_load_is_seen_to_grow_and_ends_with_what_its_report_holds() {
+    let lab = Lab::new();
+    let target = Target::start(&lab, &["--latency", "1ms"]);
+    let report = lab.path("load.html");
+    let mut command = lab.command();
+    command.args([
+        "load",
+        "--rate",
+        "50",
+        "--duration",
+        "10m",
+        "--page",
+        "--report",
+    ]);
+    command.arg(&report).arg(target.url());
+    let mut watched = watch(lab, command);
+    let (mut tag, mut seen) = ("\"0\"".to_owned(), Vec::new());
+    wait_until("a load that grows", || {
+        if let Some((data, newer)) = watched.newer(&tag) {
+            let sent = sizes(&data)[1];
+            assert!(data["run"]["underway"]["now_s"].as_f64() > Some(0.0));
+            let partial = &data["run"]["loads"][0]["summary"]["partial"];
+            assert!(
+                partial.as_str().is_some_and(|why| why.contains("goes on")),
+                "{partial}"
+            );
+            if seen.last().is_none_or(|last| sent > *last) {
+                seen.push(sent);
+            }
+            tag = newer;
+        }
+        seen.len() == 3
+    });
+    let id = nix::unistd::Pid::from_raw(watched.child.id().cast_signed());
+    nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT).expect("a signal");
+    let mut newest = Value::Null;
+    while newest.is_null() || !newest["run"]["underway"].is_null() {
+        if let Some((data, newer)) = watched.newer(&tag) {
+            (newest, tag) = (data, newer);
+        }
+    }
+    watched.child.wait().expect("its end");
+    let report = fs::read_to_string(report).expect("a report");
+    assert!(held(&report) == newest, "the page's end is not the report");
+    assert!(sizes(&newest)[1] >= seen[2]);
     assert!(TcpStream::connect(&watched.address).is_err());
 }
 

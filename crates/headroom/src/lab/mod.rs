@@ -19,7 +19,7 @@ use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
 use crate::output::{print, tell};
-use crate::page::LivePage;
+use crate::page::{LivePage, Look};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         false => Underway::default(),
     };
     let live = match args.page {
-        true => Some(LivePage::start(args.page_port, underway.clone())?),
+        true => Some(LivePage::start(args.page_port, look(underway.clone()))?),
         false => None,
     };
     if let Some(live) = &live {
@@ -98,6 +98,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     args.files
         .write(&CiResult::of_run(&name, &finished.verdict))?;
     report.map(|()| finished.verdict.outcome)
+}
+
+/// The page of a run as far as it has come.
+fn look(underway: Underway) -> impl Look {
+    move || {
+        let (folder, so_far) = underway.look()?;
+        Some(Page::so_far(&folder, &so_far))
+    }
 }
 
 /// Makes a run, and tells what a person should know besides its verdict.

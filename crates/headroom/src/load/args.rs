@@ -188,6 +188,19 @@ pub(crate) struct LoadArgs {
     /// Write a report that opens in any browser
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,
+    /// Serve the report's page on this machine while the load goes on; its address is printed
+    #[arg(long, conflicts_with_all = ["knee", "worker", "kubernetes"], help_heading = RESULTS)]
+    pub(crate) page: bool,
+    /// The port of the page, instead of one that is free
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "page",
+        default_value_t = 0,
+        hide_default_value = true,
+        help_heading = RESULTS
+    )]
+    pub(crate) page_port: u16,
     /// Name of the load in results
     #[arg(long, value_name = "NAME", default_value = "load", help_heading = RESULTS)]
     pub(crate) name: String,

@@ -131,7 +131,7 @@ impl Files {
 }
 
 /// Where the load was made.
-fn environment(summary: &Summary) -> Environment {
+pub(super) fn environment(summary: &Summary) -> Environment {
     let machine = Machine::detect();
     Environment {
         schema: SCHEMA,

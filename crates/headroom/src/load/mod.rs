@@ -12,6 +12,7 @@ mod plan;
 mod requests_file;
 mod screen;
 mod search;
+mod watched;
 mod workers;
 
 use std::time::Duration;
@@ -29,6 +30,7 @@ use files::Files;
 use interrupt::Interrupt;
 use plan::{Plan, Task};
 use screen::Screen;
+use watched::Watched;
 
 /// Why a load ended early, when a person ended it.
 const INTERRUPTED: &str = "interrupted";
@@ -46,18 +48,23 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     }
     let mut files = Files::create(args)?;
     let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
-    let mut watched = Watched {
+    let page = match &plan.task {
+        Task::Load(segment) if args.page => Some(Watched::start(args, url, &plan, segment)?),
+        _ => None,
+    };
+    let mut lookers = Lookers {
         live: Live::new(&title(url, &plan.task), length(&plan.task)),
         screen: Screen::open(args.quiet),
+        page,
         interrupt: &interrupt,
     };
     let done = match &plan.task {
-        Task::Load(segment) => load(generator.as_mut(), segment, &mut watched, &mut files),
+        Task::Load(segment) => load(generator.as_mut(), segment, &mut lookers, &mut files),
         Task::Search(search) => {
-            search::run(generator.as_mut(), search, &plan.workload, &mut watched)
+            search::run(generator.as_mut(), search, &plan.workload, &mut lookers)
         }
     };
-    watched.screen.close();
+    lookers.screen.close();
     let mut done = done?;
     // Connections are closed before anything is computed, so that the target rests.
     drop(generator);
@@ -66,7 +73,10 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     }
     let mut summary = summary(args, url, &plan, &done)?;
     summary.notes.extend(files.sampled());
-    ending::tell(args, &plan, &done, &summary, files)
+    let told = ending::tell(args, &plan, &done, &summary, files);
+    // The result does not wait for those who have the page open.
+    lookers.page.map_or(Ok(()), |page| page.finish(&summary))?;
+    told
 }
 
 /// Puts load on a target and says what it came to; nothing is judged or shown.
@@ -119,14 +129,18 @@ fn start(
 }
 
 /// Everything that looks on.
-struct Watched<'i> {
+struct Lookers<'i> {
     live: Live,
     screen: Screen,
+    page: Option<Watched>,
     interrupt: &'i Interrupt,
 }
 
-impl Watched<'_> {
+impl Lookers<'_> {
     fn span(&mut self, span: &Span) -> Flow {
+        if let Some(page) = &self.page {
+            page.span(span);
+        }
         self.live.add(span);
         self.screen.show(&self.live);
         self.interrupt.flow()
@@ -136,13 +150,13 @@ impl Watched<'_> {
 fn load(
     generator: &mut dyn Generate,
     segment: &Segment,
-    watched: &mut Watched<'_>,
+    lookers: &mut Lookers<'_>,
     files: &mut Files,
 ) -> Result<Done> {
     files.begin();
     let recorded = generator.run(segment, &mut |span| {
         files.span(span);
-        watched.span(span)
+        lookers.span(span)
     })?;
     Ok(Done {
         recorded,

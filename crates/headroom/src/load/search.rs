@@ -6,14 +6,14 @@ use lab_load::{Generate, Recorded, Workload, validity};
 use lab_report::load::capacity_point;
 use units::show_seconds;
 
-use super::{Done, Watched};
+use super::{Done, Lookers};
 
 /// Searches, and keeps the hold at the highest rate that held.
 pub(super) fn run(
     generator: &mut dyn Generate,
     settings: &Search,
     workload: &Workload,
-    watched: &mut Watched<'_>,
+    lookers: &mut Lookers<'_>,
 ) -> Result<Done> {
     let mut holds = Holds::of(generator);
     let guard = |recorded: &Recorded| -> Vec<String> {
@@ -30,19 +30,19 @@ pub(super) fn run(
                 purpose,
             } => {
                 let doing = format!("hold {number}: {purpose} at {rate:.0}/s");
-                watched.live.begin(&doing, Some(*length));
+                lookers.live.begin(&doing, Some(*length));
             }
-            Event::Passed(span) => return watched.span(span),
-            Event::Held(point) => watched.screen.line(capacity_point(point)),
+            Event::Passed(span) => return lookers.span(span),
+            Event::Held(point) => lookers.screen.line(capacity_point(point)),
             Event::Rest { rate, most } => {
                 let most = show_seconds(most.as_secs_f64());
-                watched
+                lookers
                     .screen
                     .line(format!("  rest at {rate:.0}/s, {most} at most"));
             }
             Event::Believed(_) => {}
         }
-        watched.interrupt.flow()
+        lookers.interrupt.flow()
     })?;
     let recorded = holds.best(&capacity);
     Ok(Done {

@@ -20,9 +20,7 @@ pub(super) enum Refusal {
     /// A page from elsewhere whose name was made to mean this machine would ask like this.
     #[error("this page is served to 127.0.0.1 and localhost with its port alone")]
     Host,
-    #[error(
-        "the token is missing or wrong: open the whole address that `headroom run --page` printed"
-    )]
+    #[error("the token is missing or wrong: open the whole address that headroom printed")]
     Token,
     #[error("the page can only be read")]
     Method,

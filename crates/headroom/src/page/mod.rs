@@ -1,4 +1,4 @@
-//! The page of a run while it goes on, served on loopback.
+//! The page of a run or a load while it goes on, served on loopback.
 //!
 //! It must not disturb what it shows. While nobody has the page open, nothing is gathered.
 //! While somebody has, a thread that gives way to others gathers what the run has so far and
@@ -15,8 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use lab_report::Page;
-use lab_runner::Underway;
+use lab_report::{Page, ReportError};
 use nix::time::ClockId;
 use tokio::sync::watch;
 
@@ -36,6 +35,11 @@ const OPEN: Duration = Duration::from_secs(10);
 /// How long pages that are open have time to take the last data.
 const LAST: Duration = Duration::from_secs(2);
 
+/// Who makes the page of a moment.
+pub(crate) trait Look: Fn() -> Option<Result<Page, ReportError>> + Send + 'static {}
+
+impl<F: Fn() -> Option<Result<Page, ReportError>> + Send + 'static> Look for F {}
+
 /// A page that is served.
 pub(crate) struct LivePage {
     url: String,
@@ -46,9 +50,10 @@ pub(crate) struct LivePage {
 }
 
 impl LivePage {
-    /// Serves a run that is about to begin; port 0: one that is free.
-    pub(crate) fn start(port: u16, underway: Underway) -> Result<Self> {
-        let doing = "serve the page of the run";
+    /// Serves what is about to begin; port 0: one that is free. `look` makes the page of the moment,
+    /// or `None` as long as there is nothing to show.
+    pub(crate) fn start(port: u16, look: impl Look) -> Result<Self> {
+        let doing = "serve the page";
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -74,7 +79,7 @@ impl LivePage {
         let showing = Arc::clone(&shown);
         std::thread::Builder::new()
             .name("snapshots".to_owned())
-            .spawn(move || snapshots(&underway, &wants, &showing))
+            .spawn(move || snapshots(&look, &wants, &showing))
             .context(doing)?;
         let server = std::thread::Builder::new()
             .name("page".to_owned())
@@ -112,16 +117,14 @@ impl LivePage {
 }
 
 /// Takes snapshots as they are wanted, until nobody can want any.
-fn snapshots(underway: &Underway, wants: &Receiver<()>, shown: &watch::Sender<Snapshot>) {
+fn snapshots(look: &impl Look, wants: &Receiver<()>, shown: &watch::Sender<Snapshot>) {
     stand_back();
     let mut earliest = Instant::now();
     while wants.recv().is_ok() {
         for _ in 0..TRIES {
             std::thread::sleep(earliest.saturating_duration_since(Instant::now()));
             let (began, cpu) = (Instant::now(), cpu_of_thread());
-            let page = underway
-                .look()
-                .map(|(folder, so_far)| Page::so_far(&folder, &so_far));
+            let page = look();
             let cost = cpu_of_thread().saturating_sub(cpu);
             earliest = (began + PERIOD).max(Instant::now() + cost * REST);
             match page {
@@ -130,7 +133,6 @@ fn snapshots(underway: &Underway, wants: &Receiver<()>, shown: &watch::Sender<Sn
                     break;
                 }
                 Some(Err(error)) => shown.send_modify(|snapshot| snapshot.fail(error.to_string())),
-                // The run has no folder yet.
                 None => {}
             }
         }

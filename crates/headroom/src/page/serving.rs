@@ -164,7 +164,7 @@ fn refused(refusal: Refusal) -> Response<Body> {
 
 fn not_yet(trouble: &str) -> Response<Body> {
     let why = match trouble {
-        "" => "the run has not begun; ask again",
+        "" => "there is nothing to show yet; ask again",
         trouble => trouble,
     };
     text(StatusCode::SERVICE_UNAVAILABLE, why)

@@ -1,6 +1,7 @@
 //! The page with the data of a run: as a file, and as a server gives it out.
 
-use lab_store::{RunFolder, SoFar};
+use lab_load::Summary;
+use lab_store::{Environment, RunFolder, SoFar};
 
 use crate::ReportError;
 use crate::page_data::PageData;
@@ -38,6 +39,29 @@ impl Page {
     /// When the run's environment cannot be read, and when the data have no JSON form.
     pub fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<Self, ReportError> {
         Self::filled(PageData::so_far(run, so_far)?)
+    }
+
+    /// Of a load that is no part of a run.
+    ///
+    /// # Errors
+    /// As [`crate::load_html`].
+    pub fn of_load(summary: &Summary, environment: &Environment) -> Result<Self, ReportError> {
+        let summaries = std::slice::from_ref(summary);
+        Self::filled(PageData::of_loads(summaries, environment))
+    }
+
+    /// Of such a load while it goes on, so many seconds after its begin.
+    ///
+    /// # Errors
+    /// As [`crate::load_html`].
+    pub fn of_load_so_far(
+        summary: &Summary,
+        environment: &Environment,
+        now_s: f64,
+    ) -> Result<Self, ReportError> {
+        let summaries = std::slice::from_ref(summary);
+        let (data, columns) = PageData::of_loads(summaries, environment);
+        Self::filled((data.underway(now_s, "load"), columns))
     }
 
     pub(crate) fn filled((data, columns): (PageData, String)) -> Result<Self, ReportError> {

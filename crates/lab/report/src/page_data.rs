@@ -320,6 +320,15 @@ impl PageData {
         };
         (data, blob.finish())
     }
+
+    /// The same of something that goes on.
+    pub(crate) fn underway(mut self, now_s: f64, doing: &str) -> Self {
+        self.underway = Some(Underway {
+            now_s,
+            doing: doing.to_owned(),
+        });
+        self
+    }
 }
 
 /// The parts of a run that a report can do without.

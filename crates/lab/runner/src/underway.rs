@@ -9,16 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lab_lifecycle::Table;
-use lab_load::recording::Timeline;
 use lab_load::summary::WarmUp;
 use lab_load::{Recorded, Segment, Span, Summary, Workload};
 use lab_store::{LoopTurn, RunFolder, SoFar, StoredLoad};
 use measure::Clock;
 
 use crate::progress::Status;
-
-/// What is told of a load that has not ended.
-const PARTIAL: &str = "the load goes on; these are its numbers so far";
 
 /// Where a run may be looked at while it goes on; cheap to clone. One that is made by
 /// [`Underway::default`] shows nothing, and costs nothing.
@@ -105,14 +101,7 @@ impl Underway {
         let mut state = shared.state();
         let clock = state.run.as_ref().map(|(_, clock, _)| *clock)?;
         let seen = seen();
-        let recorded = Recorded {
-            segment: seen.segment.clone(),
-            began_unix_ns: 0,
-            total: Span::empty(0),
-            timeline: Timeline::default(),
-            cut: Some(PARTIAL.to_owned()),
-            lost: Vec::new(),
-        };
+        let recorded = Recorded::begun(seen.segment.clone());
         let load = Arc::new(Mutex::new(LoadSoFar { seen, recorded }));
         state.loads.retain(|load| load.strong_count() > 0);
         state.loads.push(Arc::downgrade(&load));
@@ -178,16 +167,8 @@ impl LoadUnderway {
     pub(crate) fn passed(&mut self, span: &Span) {
         let now_ns = (self.clock.now_s() * 1e9) as i64;
         let mut load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
-        let recorded = &mut load.recorded;
-        if recorded.timeline.spans().is_empty() {
-            // The generator says when it began once it has ended.
-            let length = i64::try_from(span.end().as_nanos()).unwrap_or(0);
-            let origin = self.clock.origin_unix_ns();
-            recorded.began_unix_ns = origin.saturating_add(now_ns).saturating_sub(length);
-            recorded.total = Span::empty(span.kinds.len());
-        }
-        recorded.total.append(span);
-        recorded.timeline.push(span.clone());
+        let origin = self.clock.origin_unix_ns();
+        load.recorded.pass(span, origin.saturating_add(now_ns));
     }
 }
 

@@ -41,7 +41,35 @@ pub struct Recorded {
     pub lost: Vec<String>,
 }
 
+/// What is told of a load that has not ended.
+const GOES_ON: &str = "the load goes on; these are its numbers so far";
+
 impl Recorded {
+    /// Of a segment that is about to begin.
+    #[must_use]
+    pub fn begun(segment: Segment) -> Self {
+        Self {
+            segment,
+            began_unix_ns: 0,
+            total: Span::empty(0),
+            timeline: Timeline::default(),
+            cut: Some(GOES_ON.to_owned()),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Takes in a span that has just passed, now in nanoseconds of Unix time. The generator says
+    /// when it began, and all that it recorded, once it has ended.
+    pub fn pass(&mut self, span: &Span, now_unix_ns: i64) {
+        if self.timeline.spans().is_empty() {
+            let length = i64::try_from(span.end().as_nanos()).unwrap_or(0);
+            self.began_unix_ns = now_unix_ns.saturating_sub(length);
+            self.total = Span::empty(span.kinds.len());
+        }
+        self.total.append(span);
+        self.timeline.push(span.clone());
+    }
+
     /// The segment's own time: what happened until its end, without what came later.
     #[must_use]
     pub fn sending(&self) -> Span {
