@@ -102,7 +102,24 @@ fn runs_are_listed_shown_drawn_and_removed() {
     // The second run's plan was another, and so was the third's again.
     assert_eq!(index.matches("class=\"other\"").count(), 2);
 
+    exported(&lab);
     removing(&lab, &names);
+}
+
+/// The latest run as a trace: the step and what it said.
+fn exported(lab: &Lab) {
+    let trace = lab.path("trace.json");
+    let named = trace.display().to_string();
+    lab.runs(&["export", "--perfetto", &named]).expect_code(0);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let trace: Value = serde_json::from_str(&trace).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let named = |phase: &str, name: &str| {
+        let is = |event: &&Value| event["ph"] == phase && event["name"] == name;
+        events.iter().filter(is).count()
+    };
+    assert_eq!(named("X", "say"), 1, "{trace:#}");
+    assert_eq!(named("i", "said: say"), 1, "{trace:#}");
 }
 
 /// Two of four go: of each experiment one is kept.

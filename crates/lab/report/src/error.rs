@@ -19,6 +19,17 @@ pub enum ReportError {
         /// The line, what was found and what was expected.
         problem: String,
     },
+    /// A trace could not be written.
+    #[error("cannot write the trace: {0}")]
+    Trace(std::io::Error),
+    /// The file of a trace could not be made.
+    #[error("cannot write {}: {cause}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        cause: std::io::Error,
+    },
     /// The data have no JSON form.
     #[error("cannot write the report's data: {0}")]
     Encode(serde_json::Error),

@@ -10,6 +10,7 @@ mod page;
 mod page_data;
 mod page_loads;
 mod page_probes;
+mod perfetto;
 pub mod runs;
 mod series;
 pub mod sweep;
@@ -21,6 +22,7 @@ use lab_store::{Environment, RunFolder};
 
 pub use error::ReportError;
 pub use page::Page;
+pub use perfetto::{LeftOut, perfetto, perfetto_file};
 
 use crate::page_data::PageData;
 

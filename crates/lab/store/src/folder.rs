@@ -371,6 +371,31 @@ impl RunFolder {
         }
     }
 
+    /// Names of the lifecycles that have timelines, in order.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn lifecycle_names(&self) -> Result<Vec<String>, StoreError> {
+        let folder = self.path.join("lifecycles");
+        let listing = || StoreError::io("read the folder", &folder);
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(listing()(cause)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(listing())?.file_name();
+            names.extend(
+                name.to_string_lossy()
+                    .strip_suffix(".csv")
+                    .map(str::to_owned),
+            );
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// What expectations and gates are about, as far as it was measured and can be trusted; none
     /// when the file is absent, as in runs of versions before it.
     ///
