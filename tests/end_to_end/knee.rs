@@ -45,14 +45,14 @@ fn told(lab: &Lab, verdict: &serde_json::Value) -> bool {
     );
     assert!(soak["requests"]["sent"].as_u64().expect("a count") > 0);
     assert_eq!(load("alive.json")["refusals"], serde_json::json!({}));
-    let outcomes: Vec<&str> = verdict["expectations"]
-        .as_array()
-        .expect("expectations")
-        .iter()
-        .map(|expectation| expectation["outcome"].as_str().expect("an outcome"))
-        .collect();
-    assert_eq!(outcomes.len(), 3, "{verdict:#}");
-    assert!(!outcomes.contains(&"invalid"), "{verdict:#}");
+    let expectations = verdict["expectations"].as_array().expect("expectations");
+    assert_eq!(expectations.len(), 3, "{verdict:#}");
+    for expectation in expectations {
+        // A machine that kept the laboratory waiting leaves a latency open, and it says so.
+        let note = expectation["note"].as_str().unwrap_or_default();
+        let is_open = expectation["outcome"] == "invalid" && !note.contains("late itself");
+        assert!(!is_open, "{verdict:#}");
+    }
     assert!(folder.join("report.html").is_file());
     assert_eq!(processes_of_run(&folder), Vec::<String>::new());
     true

@@ -137,15 +137,15 @@ impl Listening {
         let fields = Fields::new().and("address", &address);
         logger.info(
             "listening",
-            fields.and("receive-buffer-bytes", &given.to_string()),
+            fields.and("receive-buffer-bytes", given.to_string()),
         );
         if given < asked {
             let help = "raise net.core.rmem_max, or give the server CAP_NET_ADMIN";
-            let fields = Fields::new().and("asked-bytes", &asked.to_string());
+            let fields = Fields::new().and("asked-bytes", asked.to_string());
             logger.info(
                 "receive-buffer.smaller-than-asked",
                 fields
-                    .and("given-bytes", &given.to_string())
+                    .and("given-bytes", given.to_string())
                     .and("help", help),
             );
         }
