@@ -18,12 +18,12 @@ use units::show_bytes;
 use crate::output::{print, tell};
 
 pub(crate) const AFTER_HELP: &str = "\
-  headroom runs                             what there is
-  headroom runs show                        what the latest run said
-  headroom runs open web-20260102-030405    its report, in the browser
-  headroom runs page                        a page of all, with every number over the runs
-  headroom runs export --perfetto run.json  the latest, for ui.perfetto.dev
-  headroom runs prune --keep 20             what would go; --yes removes it
+  headroom runs                              what there is
+  headroom runs show                         what the latest run said
+  headroom runs open web-20260102-030405     its report, in the browser
+  headroom runs page                         a page of all, with every number over the runs
+  headroom runs export --perfetto run.json   the latest, for ui.perfetto.dev
+  headroom runs prune --keep 20              what would go; --yes removes it
 
 A run is named by its folder, by a path to that, or by the beginning of its name.";
 

@@ -110,7 +110,8 @@ fn a_client_that_takes_nothing_is_let_go() {
     let answer = ok(&vec![b'x'; 64 << 20]);
     let backend = Backend::answering(move |_| answer.clone());
     let bench = Bench::with(&[backend.address], |settings| {
-        settings.backends.timeout = Duration::from_millis(300);
+        // Long enough for the backend to answer beside other programs.
+        settings.backends.timeout = Duration::from_secs(2);
     });
     let mut client = bench.client();
     client.send(b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
