@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use backend::{BackendSettings, Behaviour, StaticBackend};
+use futures_util::StreamExt as _;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use routing::http::router::{
     DrainSettings, NatsSettings, PeerTls, Router, RouterError, RouterSettings, Signal, run,
@@ -215,6 +216,49 @@ async fn components_that_greet_learn_when_to_register() {
         "{text}"
     );
     router.end(Signal::Stop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applications_that_were_called_are_published() {
+    let folder = TempDir::new().unwrap();
+    let mut settings = settings(folder.path());
+    settings.http.active_apps = Duration::from_millis(50);
+    let (app, router) = (backend("app"), start(settings).await);
+    let client = router.client().await;
+    let mut told = client.subscribe("router.active_apps").await.unwrap();
+    client.flush().await.unwrap();
+    let message = format!(
+        r#"{{"uris":["app.test"],"host":"127.0.0.1","port":{},"app":"guid"}}"#,
+        app.address().port()
+    );
+    client
+        .publish("router.register", message.into())
+        .await
+        .unwrap();
+    router.until_metric("total_routes 1").await;
+    let mut lists = Vec::new();
+    let answer = ask(router.at.http.unwrap(), "/", "app.test", "").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    while lists.last().map(String::as_str) != Some(r#"["guid"]"#) {
+        lists.push(list(&mut told).await);
+    }
+    // Nobody was called before, and nobody since.
+    assert!(
+        lists.iter().rev().skip(1).all(|list| list == "[]"),
+        "{lists:?}"
+    );
+    assert_eq!(list(&mut told).await, "[]");
+    router.end(Signal::Stop).await;
+}
+
+async fn list(told: &mut async_nats::Subscriber) -> String {
+    let message = tokio::time::timeout(PATIENCE, told.next()).await;
+    let message = message.unwrap().unwrap();
+    let mut text = String::new();
+    flate2::read::ZlibDecoder::new(&*message.payload)
+        .read_to_string(&mut text)
+        .unwrap();
+    text
 }
 
 #[tokio::test(flavor = "multi_thread")]

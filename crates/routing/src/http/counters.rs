@@ -3,11 +3,13 @@
 //! Each thread counts for itself, without locked instructions; who reads sums over the
 //! threads. A sum may miss what happens meanwhile, and never counts anything twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::active_apps::ActiveApps;
 use super::app_latencies::{AppLatencies, AppLatency};
+use crate::table::Text;
 
 /// A number that one thread changes and any thread reads.
 #[derive(Debug, Default)]
@@ -171,6 +173,8 @@ macro_rules! counters {
             pub lookup_time: Histogram<16>,
             /// From first byte to last by application, if that is asked for.
             pub apps: AppLatencies,
+            /// Applications that were called lately, if that is asked for.
+            pub(super) active_apps: ActiveApps,
         }
 
         impl Default for ThreadCounters {
@@ -183,6 +187,7 @@ macro_rules! counters {
                     own_time: Histogram::new(&OWN_BOUNDS),
                     lookup_time: Histogram::new(&LOOKUP_BOUNDS),
                     apps: AppLatencies::default(),
+                    active_apps: ActiveApps::default(),
                 }
             }
         }
@@ -298,8 +303,14 @@ counters! {
     syslog_lines,
     /// Lines that syslog did not take, or not soon enough.
     syslog_drops,
+    /// Envelopes that were given to loggregator's agent.
+    envelopes,
+    /// Envelopes that it did not take, or not soon enough.
+    envelope_drops,
     /// Requests whose latency was not recorded by application: metrics were read just then.
     app_latency_misses,
+    /// Calls of applications that were not noted as active: they were read just then.
+    active_app_misses,
     /// Turns of a thread's loop.
     turns,
     /// Turns that took longer than 50 ms: something blocked.
@@ -312,6 +323,7 @@ pub struct Counters {
     threads: Box<[Arc<ThreadCounters>]>,
     log_writer: Arc<ThreadCounters>,
     syslog: Arc<ThreadCounters>,
+    envelopes: Arc<ThreadCounters>,
 }
 
 impl Counters {
@@ -321,6 +333,7 @@ impl Counters {
             threads: (0..threads).map(|_| Arc::default()).collect(),
             log_writer: Arc::default(),
             syslog: Arc::default(),
+            envelopes: Arc::default(),
         }
     }
 
@@ -344,6 +357,11 @@ impl Counters {
         &self.syslog
     }
 
+    /// Those of the thread that sends envelopes.
+    pub(super) fn envelopes(&self) -> &Arc<ThreadCounters> {
+        &self.envelopes
+    }
+
     /// Connections of clients that are open now and do not tunnel.
     pub fn open_exchanges(&self) -> u64 {
         let open = self.threads.iter().map(|thread| {
@@ -351,6 +369,15 @@ impl Counters {
             thread.open_clients.get().saturating_sub(tunnels)
         });
         open.fold(0, u64::wrapping_add)
+    }
+
+    /// The applications that were called since the last time that this was asked.
+    pub(super) fn take_active_apps(&self) -> BTreeSet<Text> {
+        let mut all = BTreeSet::new();
+        for thread in &self.threads {
+            thread.active_apps.move_to(&mut all);
+        }
+        all
     }
 
     /// What all threads have counted so far.
@@ -361,6 +388,7 @@ impl Counters {
         }
         totals.add(&self.log_writer);
         totals.add(&self.syslog);
+        totals.add(&self.envelopes);
         totals
     }
 }

@@ -7,9 +7,11 @@
 //! ```
 
 pub mod access_log;
+mod active_apps;
 pub mod app_latencies;
 pub mod counters;
 pub mod engine;
+mod envelopes;
 pub mod identity;
 pub mod metrics;
 pub mod pipeline;

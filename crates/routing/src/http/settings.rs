@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::identity::MtlsDomain;
 use crate::table::Algorithm;
 use document::Secret;
+use routing_api::client::PeerTls;
 use wire::tls::SubjectRule;
 
 /// Settings of the data path.
@@ -57,6 +58,11 @@ pub struct HttpSettings {
     pub tracing: TracingSettings,
     /// The access log.
     pub access_log: AccessLogSettings,
+    /// So often the applications that were called are published over NATS; zero: never
+    /// (`publish_active_apps_interval`).
+    pub active_apps: Duration,
+    /// Requests as envelopes of loggregator; `None`: not so.
+    pub envelopes: Option<EnvelopeSettings>,
     /// Applications whose latencies each thread counts apart; 0: none
     /// (`per_app_prometheus_http_metrics_reporting`, which knows no bound).
     pub app_latencies: usize,
@@ -304,6 +310,55 @@ pub struct SyslogSettings {
     pub truncate: usize,
 }
 
+/// What is told of requests as envelopes of loggregator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EnvelopeSettings {
+    /// Who takes them.
+    pub to: EnvelopesTo,
+    /// The access log's lines, of applications (`logging.loggregator_enabled`).
+    pub logs: bool,
+    /// `HttpStartStop` of the router as a server (`send_http_start_stop_server_event`).
+    pub server_events: bool,
+    /// `HttpStartStop` of it as the client of the backend that was tried last
+    /// (`send_http_start_stop_client_event`).
+    pub client_events: bool,
+    /// The instance that an application's log names for its router (`index`).
+    pub instance: String,
+}
+
+impl Default for EnvelopeSettings {
+    fn default() -> Self {
+        Self {
+            to: EnvelopesTo::Datagrams {
+                address: "127.0.0.1:3457".to_owned(),
+            },
+            logs: true,
+            server_events: true,
+            client_events: true,
+            instance: "0".to_owned(),
+        }
+    }
+}
+
+/// Who takes envelopes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EnvelopesTo {
+    /// One that takes datagrams of the first protocol (`logging.metron_address`).
+    Datagrams {
+        /// `host:port`
+        address: String,
+    },
+    /// An agent: a stream of the second protocol, gRPC over mutual TLS.
+    Agent {
+        /// `host:port`
+        address: String,
+        /// The name that its certificate must have.
+        server_name: String,
+        /// The authorities, and the own certificate.
+        tls: PeerTls,
+    },
+}
+
 /// How messages of syslog travel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SyslogNetwork {
@@ -386,6 +441,8 @@ impl Default for HttpSettings {
             route_services: RouteServiceSettings::default(),
             tracing: TracingSettings::default(),
             access_log: AccessLogSettings::default(),
+            envelopes: None,
+            active_apps: Duration::ZERO,
             app_latencies: 0,
             empty_pool_is_503: true,
             health_check_user_agent: "HTTP-Monitor/1.1".to_owned(),

@@ -12,73 +12,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::batches::{Batches, Spare, WAITING};
 use super::syslog::{self, SyslogQueue};
 use crate::http::counters::{Counters, ThreadCounters};
 use crate::http::settings::AccessLogSettings;
-use crate::table::Nanos;
 
-/// A buffer is handed over when it has so many bytes,
-const BATCH: usize = 32 * 1024;
-/// or when its first line is so old.
-const PATIENCE: Nanos = 20_000_000;
-/// Buffers that may wait for the writer, from all threads (with [`BATCH`]: 8 MiB).
-const WAITING: usize = 256;
 /// How often the writer looks whether it should reopen its file.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Longest wait for the last lines.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The lines of one thread.
-pub(super) struct LogLines {
-    text: Vec<u8>,
-    lines: u64,
-    since: Nanos,
-    full: SyncSender<Vec<u8>>,
-    empty: Arc<std::sync::Mutex<Vec<Vec<u8>>>>,
-}
-
-impl LogLines {
-    /// Where to write a line, its end included.
-    pub(super) fn line(&mut self, now: Nanos) -> &mut Vec<u8> {
-        if self.text.is_empty() {
-            self.since = now;
-        }
-        self.lines += 1;
-        &mut self.text
-    }
-
-    /// When [`LogLines::hand_over`] is to be called at the latest.
-    pub(super) fn due(&self) -> Nanos {
-        match self.text.len() {
-            0 => Nanos::MAX,
-            1..BATCH => self.since.saturating_add(PATIENCE),
-            _ => 0,
-        }
-    }
-
-    /// Gives the lines to the writer, or drops them when it is behind.
-    pub(super) fn hand_over(&mut self, counters: &ThreadCounters) {
-        if self.text.is_empty() {
-            return;
-        }
-        let spare = self.empty.try_lock().ok().and_then(|mut empty| empty.pop());
-        let text = std::mem::replace(&mut self.text, spare.unwrap_or_default());
-        match self.full.try_send(text) {
-            Ok(()) => counters.logged.add(self.lines),
-            Err(TrySendError::Full(mut text) | TrySendError::Disconnected(mut text)) => {
-                counters.log_drops.add(self.lines);
-                text.clear();
-                self.text = text;
-            }
-        }
-        self.lines = 0;
-    }
-}
-
-/// The thread that writes. Ends when all [`LogLines`] are gone, after the last of them.
+/// The thread that writes. Ends when all [`Batches`] are gone, after the last of them.
 pub(super) struct LogWriter {
     full: SyncSender<Vec<u8>>,
-    empty: Arc<std::sync::Mutex<Vec<Vec<u8>>>>,
+    spare: Spare,
     reopen: Arc<AtomicBool>,
     /// The writer's own, and the one that sends to syslog.
     threads: Vec<JoinHandle<()>>,
@@ -113,30 +60,30 @@ impl LogWriter {
             counters: Arc::clone(counters.log_writer()),
         };
         let (full, waiting) = sync_channel(WAITING);
-        let empty = Arc::default();
+        let spare = Spare::default();
         let reopen = Arc::new(AtomicBool::new(false));
-        let (spare, again) = (Arc::clone(&empty), Arc::clone(&reopen));
+        let (emptied, again) = (spare.clone(), Arc::clone(&reopen));
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write(sinks, &waiting, &spare, &again))?;
+            .spawn(move || write(sinks, &waiting, &emptied, &again))?;
         threads.push(thread);
         Ok(Some(Self {
             full,
-            empty,
+            spare,
             reopen,
             threads,
         }))
     }
 
     /// Where a thread gathers its lines.
-    pub(super) fn lines(&self) -> LogLines {
-        LogLines {
-            text: Vec::new(),
-            lines: 0,
-            since: 0,
-            full: self.full.clone(),
-            empty: Arc::clone(&self.empty),
-        }
+    pub(super) fn lines(&self) -> Batches {
+        let full = self.full.clone();
+        let offer = move |text| {
+            full.try_send(text).map_err(|error| match error {
+                TrySendError::Full(text) | TrySendError::Disconnected(text) => text,
+            })
+        };
+        Batches::new(Box::new(offer), self.spare.clone())
     }
 
     /// Opens the file anew, soon: somebody has moved it away.
@@ -145,7 +92,7 @@ impl LogWriter {
     }
 
     /// Waits until everything is written, but not for ever: nobody may be reading. All
-    /// [`LogLines`] must be gone.
+    /// [`Batches`] must be gone.
     pub(super) fn finish(self) {
         drop(self.full);
         let mut waited = Duration::ZERO;
@@ -197,12 +144,7 @@ fn open(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write(
-    mut sinks: Sinks,
-    waiting: &Receiver<Vec<u8>>,
-    spare: &std::sync::Mutex<Vec<Vec<u8>>>,
-    reopen: &AtomicBool,
-) {
+fn write(mut sinks: Sinks, waiting: &Receiver<Vec<u8>>, spare: &Spare, reopen: &AtomicBool) {
     loop {
         let text = match waiting.recv_timeout(GLANCE) {
             Ok(text) => Some(text),
@@ -236,11 +178,7 @@ fn write(
             sinks.counters.log_failures.add(lost);
         }
         text.clear();
-        if let Ok(mut spare) = spare.lock()
-            && spare.len() < WAITING
-        {
-            spare.push(text);
-        }
+        spare.put(text);
     }
 }
 
@@ -294,11 +232,11 @@ mod tests {
             file: Some("/dev/full".into()),
             ..AccessLogSettings::default()
         };
-        let (counters, all) = (ThreadCounters::default(), Counters::new(0));
+        let all = Counters::new(0);
         let writer = LogWriter::start(&settings, &all).unwrap().unwrap();
         let mut lines = writer.lines();
-        lines.line(7).extend_from_slice(b"one\n");
-        lines.hand_over(&counters);
+        lines.entry(7, 1).extend_from_slice(b"one\n");
+        lines.hand_over();
         drop(lines);
         writer.finish();
         assert_eq!(all.totals().log_failures, 1);
@@ -315,11 +253,11 @@ mod tests {
             }),
             ..AccessLogSettings::default()
         };
-        let (counters, all) = (ThreadCounters::default(), Counters::new(0));
+        let all = Counters::new(0);
         let writer = LogWriter::start(&settings, &all).unwrap().unwrap();
         let mut lines = writer.lines();
-        lines.line(7).extend_from_slice(b"one\n");
-        lines.hand_over(&counters);
+        lines.entry(7, 1).extend_from_slice(b"one\n");
+        lines.hand_over();
         drop(lines);
         let patience = Duration::from_secs(20);
         receiver.set_read_timeout(Some(patience)).unwrap();
@@ -340,13 +278,10 @@ mod tests {
         let writer = LogWriter::start(&settings, &Counters::new(0))
             .unwrap()
             .unwrap();
-        let counters = ThreadCounters::default();
         let mut lines = writer.lines();
-        assert_eq!(lines.due(), Nanos::MAX);
-        lines.line(7).extend_from_slice(b"one\n");
-        lines.line(8).extend_from_slice(b"two\n");
-        assert_eq!(lines.due(), 7 + PATIENCE);
-        lines.hand_over(&counters);
+        lines.entry(7, 1).extend_from_slice(b"one\n");
+        lines.entry(8, 1).extend_from_slice(b"two\n");
+        let mut handed = lines.hand_over();
         while std::fs::read(&path).unwrap() != b"one\ntwo\n" {
             std::thread::yield_now();
         }
@@ -355,30 +290,11 @@ mod tests {
         while !path.exists() {
             std::thread::yield_now();
         }
-        lines.line(9).extend_from_slice(b"three\n");
-        lines.hand_over(&counters);
+        lines.entry(9, 1).extend_from_slice(b"three\n");
+        handed += lines.hand_over();
         drop(lines);
         writer.finish();
         assert_eq!(std::fs::read(&path).unwrap(), b"three\n");
-        assert_eq!((counters.logged.get(), counters.log_drops.get()), (3, 0));
-    }
-
-    #[test]
-    fn a_writer_that_is_behind_costs_lines_and_not_time() {
-        let (full, waiting) = sync_channel(1);
-        let mut lines = LogLines {
-            text: Vec::new(),
-            lines: 0,
-            since: 0,
-            full,
-            empty: Arc::default(),
-        };
-        let counters = ThreadCounters::default();
-        for text in [&b"kept\n"[..], b"dropped\n", b"dropped\n"] {
-            lines.line(0).extend_from_slice(text);
-            lines.hand_over(&counters);
-        }
-        assert_eq!((counters.logged.get(), counters.log_drops.get()), (1, 2));
-        assert_eq!(waiting.recv().unwrap(), b"kept\n");
+        assert_eq!((handed.taken, handed.dropped), (3, 0));
     }
 }

@@ -23,10 +23,12 @@
 //! | `context` | the thread's tools: settings, poller, clock, counters, memory |
 
 mod backends;
+mod batches;
 mod buffers;
 mod client;
 mod clients;
 mod context;
+mod envelopes;
 mod http2;
 mod log_writer;
 mod reload;
@@ -55,7 +57,9 @@ use wire::socket;
 use wire::threads::{Phase, Threads, processors};
 
 use self::context::Shared;
+use self::envelopes::{EnvelopeSender, EnvelopesError};
 use self::log_writer::LogWriter;
+use self::request::Outlets;
 use self::resolver::Resolver;
 use self::tls::Tls;
 use self::worker::Worker;
@@ -104,6 +108,9 @@ pub enum StartError {
         /// What is wrong.
         source: wire::tls::TlsOptionsError,
     },
+    /// Certificates or the key for loggregator's agent are of no use.
+    #[error(transparent)]
+    Envelopes(crate::peer_tls::TlsPartError),
     /// There are no threads or descriptors left.
     #[error("start the threads of the HTTP router: {0}")]
     Threads(#[source] io::Error),
@@ -121,6 +128,7 @@ pub struct Engine {
     counters: Arc<Counters>,
     threads: Threads,
     log: Option<LogWriter>,
+    envelopes: Option<EnvelopeSender>,
     address: Option<SocketAddr>,
     tls_address: Option<SocketAddr>,
 }
@@ -144,6 +152,9 @@ fn unopened(settings: &HttpSettings, source: io::Error) -> StartError {
 /// When a certificate or key is of no use, or the access log cannot be opened.
 pub fn check(settings: &HttpSettings) -> Result<(), StartError> {
     prepare_tls(settings)?;
+    if let Some(settings) = &settings.envelopes {
+        envelopes::check(settings).map_err(StartError::Envelopes)?;
+    }
     if let Some(file) = &settings.access_log.file {
         let opened = File::options().append(true).create(true).open(file);
         opened.map_err(|source| unopened(settings, source))?;
@@ -182,6 +193,14 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
     }
     let log = LogWriter::start(&settings.access_log, &config.counters)
         .map_err(|source| unopened(settings, source))?;
+    let envelopes = settings
+        .envelopes
+        .as_ref()
+        .map(|settings| EnvelopeSender::start(settings, Arc::clone(config.counters.envelopes())));
+    let envelopes = envelopes.transpose().map_err(|error| match error {
+        EnvelopesError::Tls(error) => StartError::Envelopes(error),
+        EnvelopesError::Thread(error) => StartError::Threads(error),
+    })?;
     let shared = Shared {
         pipeline: Pipeline::new(Arc::clone(settings)),
         selection: reload::selection(settings),
@@ -196,6 +215,7 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
         counters: config.counters,
         threads: Threads::default(),
         log,
+        envelopes,
         address: addresses[0].0,
         tls_address: addresses[1].0,
     };
@@ -216,10 +236,13 @@ impl Engine {
         most: usize,
     ) -> io::Result<()> {
         let counters = self.counters.thread(index).cloned().unwrap_or_default();
-        let lines = self.log.as_ref().map(LogWriter::lines);
+        let outlets = Outlets {
+            log: self.log.as_ref().map(LogWriter::lines),
+            envelopes: self.envelopes.as_ref().map(EnvelopeSender::batches),
+        };
         let (poller, shared) = (Poller::new()?, Arc::clone(&self.shared));
         let waker = poller.waker().clone();
-        let worker = Worker::new(poller, shared, counters, listeners, most, lines)?;
+        let worker = Worker::new(poller, shared, counters, listeners, most, outlets)?;
         self.threads.start("http", waker, move || worker.run())
     }
 
@@ -262,6 +285,9 @@ impl Engine {
         self.threads.stop();
         if let Some(log) = self.log.take() {
             log.finish();
+        }
+        if let Some(envelopes) = self.envelopes.take() {
+            envelopes.finish();
         }
     }
 }

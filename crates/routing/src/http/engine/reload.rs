@@ -70,6 +70,10 @@ fn merged(old: &HttpSettings, new: &HttpSettings) -> (HttpSettings, Vec<&'static
     // Lines that have begun have the fields of their log.
     let key = "access_log";
     keep(key, &old.access_log, &mut merged.access_log, &mut kept);
+    let key = "active_apps";
+    keep(key, &old.active_apps, &mut merged.active_apps, &mut kept);
+    let key = "envelopes";
+    keep(key, &old.envelopes, &mut merged.envelopes, &mut kept);
     // Connections know their domain by its place.
     let names = |settings: &HttpSettings| {
         let names = settings.domains.iter().map(|domain| domain.name.clone());

@@ -21,8 +21,7 @@ use super::buffers::Buffers;
 use super::clients::{Arrival, Clients, Parts, Session};
 use super::context::{Clock, Context, Shared};
 use super::http2::Fronts;
-use super::log_writer::LogLines;
-use super::request::Requests;
+use super::request::{Outlets, Requests};
 use super::token;
 use crate::http::counters::ThreadCounters;
 use crate::table::Nanos;
@@ -50,7 +49,7 @@ impl Worker {
         counters: Arc<ThreadCounters>,
         sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
-        log: Option<LogLines>,
+        outlets: Outlets,
     ) -> io::Result<Self> {
         let mut listeners = Listeners::default();
         for (socket, tls) in sockets {
@@ -69,7 +68,7 @@ impl Worker {
             parts: Parts {
                 context,
                 backends: Backends::new(),
-                requests: Requests::new(log),
+                requests: Requests::new(outlets),
             },
             listeners,
             clients: Clients::new(most_clients),

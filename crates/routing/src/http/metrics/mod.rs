@@ -354,6 +354,21 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.syslog_drops,
     )
     .counter(
+        "router_envelopes_total",
+        "Envelopes that were given to loggregator's agent.",
+        totals.envelopes,
+    )
+    .counter(
+        "router_envelope_drops_total",
+        "Envelopes that loggregator's agent did not take, or not soon enough.",
+        totals.envelope_drops,
+    )
+    .counter(
+        "router_active_app_misses_total",
+        "Calls of applications that were not noted as active: they were read just then.",
+        totals.active_app_misses,
+    )
+    .counter(
         "router_app_latency_misses_total",
         "Requests whose latency was not recorded by application: metrics were read just then.",
         totals.app_latency_misses,

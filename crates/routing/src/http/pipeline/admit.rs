@@ -35,7 +35,7 @@ impl Pipeline {
             return Admission::Answer(Refusal::Options);
         }
         read_fields(&self.settings, head, exchange);
-        exchange.seen.request_id = trace::apply(
+        (exchange.seen.request_id, exchange.seen.span) = trace::apply(
             &self.settings.tracing,
             &exchange.seen.trace,
             &mut exchange.request,

@@ -48,6 +48,14 @@ pub struct Progress {
     pub backend_finished: Nanos,
     /// The last failed attempt ended.
     pub failed_finished: Nanos,
+    /// The latest attempt began.
+    pub attempt_started: Nanos,
+    /// Its answer's head was there, or it failed.
+    pub attempt_finished: Nanos,
+    /// The status of its answer; 0: there was none.
+    pub backend_status: u16,
+    /// The length that its answer's head gives of the body; `None`: it gives none.
+    pub backend_length: Option<u64>,
     /// Nanoseconds that the successful attempt took to connect; 0: the connection was there.
     pub dial: Nanos,
     /// Nanoseconds that its TLS handshake took.
@@ -125,6 +133,8 @@ pub(crate) struct Seen {
     pub(crate) client_proto: Part,
     pub(crate) sent_proto: Part,
     pub(crate) request_id: Part,
+    /// The span of its trace, which the log of the router's own spans would have.
+    pub(crate) span: u64,
     pub(crate) app_instance: Part,
     pub(crate) process_instance: Part,
     pub(crate) upgrade: Part,
@@ -226,6 +236,12 @@ impl Exchange {
     /// The request's id: a UUID, as it is sent to the endpoint.
     pub fn request_id(&self) -> &[u8] {
         self.request.part(self.seen.request_id)
+    }
+
+    /// Its trace and span in hexadecimal; `None`: it was too malformed to get one.
+    pub(crate) fn trace(&self) -> Option<(String, String)> {
+        let id = uuid::Uuid::try_parse_ascii(self.request_id()).ok()?;
+        Some((id.simple().to_string(), format!("{:016x}", self.seen.span)))
     }
 
     /// The value of a request's field for the log, with what the router set itself.

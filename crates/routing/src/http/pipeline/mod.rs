@@ -39,6 +39,7 @@ pub use client::{Client, TlsFacts};
 pub use error_template::{ErrorTemplate, ErrorTemplateError};
 pub use exchange::{Exchange, Progress, RouteService, Times, Upgrade};
 pub use refusal::Refusal;
+pub(crate) use target::unescaped;
 
 use super::route_service::{HairpinHosts, Signer};
 use super::settings::HttpSettings;

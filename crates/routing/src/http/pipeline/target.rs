@@ -87,6 +87,13 @@ pub(crate) fn write_double_slash(host: &[u8], path: &[u8], query: &[u8], out: &m
     percent::write_query(query, out);
 }
 
+/// A path without its escapes.
+pub(crate) fn unescaped(path: &[u8]) -> Vec<u8> {
+    percent::unescaped(path, false)
+        .map(|(_, byte)| byte)
+        .collect()
+}
+
 mod percent {
     //! Escapes with a percent sign, as Go's `net/url` makes them.
 
@@ -100,10 +107,9 @@ mod percent {
 
     /// Appends each segment of an escaped path, escaped anew (`url.PathEscape`).
     pub(super) fn write_path(path: &[u8], out: &mut Vec<u8>) {
-        for (at, byte) in unescaped(path, false) {
+        for (_, byte) in unescaped(path, false) {
             // A slash that was escaped comes out as a separator: so it does in gorouter.
             let plain = byte.is_ascii_alphanumeric() || b"-_.~$&+=:@/".contains(&byte);
-            let _ = at;
             escape(byte, plain, out);
         }
     }
@@ -159,7 +165,7 @@ mod percent {
     }
 
     /// The bytes that an escaped text stands for, with where each one begins.
-    fn unescaped(text: &[u8], plus_is_space: bool) -> impl Iterator<Item = (usize, u8)> {
+    pub(super) fn unescaped(text: &[u8], plus_is_space: bool) -> impl Iterator<Item = (usize, u8)> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let byte = *text.get(at)?;

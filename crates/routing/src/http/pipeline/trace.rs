@@ -51,13 +51,13 @@ impl Trace {
     }
 }
 
-/// Gives the request its trace headers, and its id.
+/// Gives the request its trace headers, and its id; tells that and its span.
 pub(crate) fn apply(
     settings: &TracingSettings,
     client: &ClientTrace,
     fields: &mut FieldList,
     random: &mut impl Rng,
-) -> Part {
+) -> (Part, u64) {
     let mut trace = None;
     if settings.zipkin {
         zipkin(client, fields, &mut trace, random);
@@ -78,7 +78,7 @@ pub(crate) fn apply(
     ] {
         uuid[to].copy_from_slice(&id[from]);
     }
-    fields.push("X-Vcap-Request-Id", &uuid)
+    (fields.push("X-Vcap-Request-Id", &uuid), trace.span)
 }
 
 type Vec32 = [u8; 32];

@@ -14,11 +14,14 @@ use net::Shutdown;
 use telemetry::Fields;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::component;
 use super::run::Parts;
 use super::settings::NatsSettings;
 use crate::api_feed;
+use crate::http::active_apps;
+use crate::http::counters::Counters;
 use crate::http::metrics::Registrations;
 use crate::http::status::Varz;
 use crate::peer_tls::{self, TlsPartError};
@@ -185,6 +188,11 @@ impl Feeds {
             Arc::clone(&self.registry),
             parts.logger.session("registry"),
         )?);
+        let every = settings.http.active_apps;
+        if !every.is_zero() {
+            let told = tell_active_apps(client.clone(), Arc::clone(&parts.counters), every);
+            feeding.tasks.spawn(net::boxed(told));
+        }
         if let Some(varz) = varz {
             let logger = parts.logger.session("component");
             feeding
@@ -195,6 +203,22 @@ impl Feeds {
         // There is one start, and so nothing that could be there already.
         let _ = self.nats.set(feed);
         Ok(())
+    }
+}
+
+/// Publishes the applications that were called, so often, until the client is closed.
+async fn tell_active_apps(client: Client, counters: Arc<Counters>, every: Duration) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first one is at once, when nobody can have been called.
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let Ok(message) = active_apps::message(&counters.take_active_apps()) else {
+            continue;
+        };
+        // While NATS is away nobody hears it; the next message tells of what is new then.
+        let _ = client.publish(active_apps::SUBJECT.as_bytes(), &message);
     }
 }
 

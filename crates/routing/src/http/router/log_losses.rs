@@ -1,5 +1,5 @@
-//! Lines of the access log that are lost, told once in a while: a full disk, a closed pipe or a
-//! syslog that is away must not fill the log that says so.
+//! Lines of the access log and envelopes that are lost, told once in a while: a full disk, a
+//! closed pipe, a syslog or an agent that is away must not fill the log that says so.
 
 use std::time::Duration;
 
@@ -13,25 +13,31 @@ pub(super) const EVERY: Duration = Duration::from_secs(30);
 /// What has been told so far.
 #[derive(Debug, Default)]
 pub(super) struct LogLosses {
-    told: [u64; 3],
+    told: [u64; 4],
 }
 
 impl LogLosses {
     /// Tells what was lost since the last time, if anything was.
     pub(super) fn tell(&mut self, totals: &Totals, logger: &Logger) {
-        let lost = [totals.log_drops, totals.log_failures, totals.syslog_drops];
-        let since = [0, 1, 2].map(|kind: usize| lost[kind].saturating_sub(self.told[kind]));
+        let lost = [
+            totals.log_drops,
+            totals.log_failures,
+            totals.syslog_drops,
+            totals.envelope_drops,
+        ];
+        let since = [0, 1, 2, 3].map(|kind: usize| lost[kind].saturating_sub(self.told[kind]));
         self.told = lost;
-        let [behind, unwritten, syslog] = since;
-        if since == [0; 3] {
+        let [behind, unwritten, syslog, agent] = since;
+        if since == [0; 4] {
             return;
         }
         let cause = "lines were lost: look at the disk of the log, at who reads standard \
-                     output, and at syslog";
+                     output, at syslog and at loggregator's agent";
         let fields = Fields::new()
             .and("writer-behind", behind)
             .and("not-written", unwritten)
-            .and("not-taken-by-syslog", syslog);
+            .and("not-taken-by-syslog", syslog)
+            .and("not-taken-by-agent", agent);
         logger.error("access-log-incomplete", &cause, fields);
     }
 }
@@ -55,12 +61,13 @@ mod tests {
         losses.tell(&totals, &logger);
         losses.tell(&totals, &logger);
         totals.syslog_drops = 8;
+        totals.envelope_drops = 1;
         losses.tell(&totals, &logger);
         let kept = sink.kept();
         let lines: Vec<_> = kept.lines().collect();
         assert_eq!(lines.len(), 2, "{kept}");
         assert!(lines[0].contains(r#""writer-behind":0,"not-written":2,"not-taken-by-syslog":3"#));
-        assert!(lines[1].contains(r#""not-written":0,"not-taken-by-syslog":5"#));
+        assert!(lines[1].contains(r#""not-taken-by-syslog":5,"not-taken-by-agent":1"#));
         assert!(lines[1].contains("access-log-incomplete"));
     }
 }

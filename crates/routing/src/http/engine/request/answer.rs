@@ -90,6 +90,13 @@ impl Sink for AnswerSink<'_> {
             // The engine answers in its stead.
             return;
         }
+        let progress = &mut self.exchange.progress;
+        progress.attempt_finished = self.now.mono;
+        progress.backend_status = status;
+        progress.backend_length = match self.length {
+            BodyLength::Exactly(length) => Some(length),
+            _ => None,
+        };
         let answer = Answer {
             status,
             reason: b"",

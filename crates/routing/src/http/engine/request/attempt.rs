@@ -103,9 +103,12 @@ impl ActiveRequest {
         self.attempt_began = now;
         self.attempt_ends = context.clock.after(timeout);
         self.exchange.progress.endpoint = (!self.to_service).then(|| Arc::clone(&endpoint));
-        if self.exchange.progress.backend_started == 0 {
-            self.exchange.progress.backend_started = now;
+        let progress = &mut self.exchange.progress;
+        if progress.backend_started == 0 {
+            progress.backend_started = now;
         }
+        (progress.attempt_started, progress.attempt_finished) = (now, now);
+        (progress.backend_status, progress.backend_length) = (0, None);
         endpoint.state.begin();
         self.counted = true;
         self.sent = 0;

@@ -25,7 +25,7 @@ use crate::http::pipeline::{Exchange, Promise, Refusal, retry};
 use crate::selection::Choice;
 use crate::table::{Endpoint, Nanos};
 
-pub(super) use self::record::Requests;
+pub(super) use self::record::{Outlets, Requests};
 
 /// Memory for a head, and for a body that may be sent again, that stays with a request.
 const KEPT_MEMORY: usize = 8 * 1024;
@@ -141,6 +141,7 @@ impl ActiveRequest {
         let progress = &mut self.exchange.progress;
         progress.failed_attempts += 1;
         progress.failed_finished = now;
+        progress.attempt_finished = now;
         progress.backend_finished = now;
     }
 

@@ -6,10 +6,12 @@ use wire::deadlines::NEVER;
 use super::ActiveRequest;
 use crate::http::access_log;
 use crate::http::counters::ThreadCounters;
+use crate::http::engine::batches::Batches;
 use crate::http::engine::buffers::Buffers;
 use crate::http::engine::context::Context;
-use crate::http::engine::log_writer::LogLines;
-use crate::http::pipeline::{Client, Upgrade};
+use crate::http::envelopes::Ended;
+use crate::http::pipeline::{Client, Times, Upgrade};
+use crate::http::settings::HttpSettings;
 use crate::table::Nanos;
 
 /// Used requests that are kept for the next ones.
@@ -19,13 +21,27 @@ const SPARE: usize = 256;
 pub(crate) struct Requests {
     #[expect(clippy::vec_box, reason = "requests are large, and move in and out")]
     spare: Vec<Box<ActiveRequest>>,
-    log: Option<LogLines>,
+    outlets: Outlets,
+    /// Memory for a line that is told in envelopes alone.
+    line: Vec<u8>,
+}
+
+/// Where a thread tells of its requests.
+#[derive(Default)]
+pub(crate) struct Outlets {
+    /// The access log.
+    pub(crate) log: Option<Batches>,
+    /// Envelopes of loggregator.
+    pub(crate) envelopes: Option<Batches>,
 }
 
 impl Requests {
-    pub(crate) fn new(log: Option<LogLines>) -> Self {
-        let spare = Vec::new();
-        Self { spare, log }
+    pub(crate) fn new(outlets: Outlets) -> Self {
+        Self {
+            spare: Vec::new(),
+            outlets,
+            line: Vec::new(),
+        }
     }
 
     /// Memory for a request.
@@ -53,40 +69,68 @@ impl Requests {
     ) {
         context.clock.look();
         let times = context.clock.times();
-        let most_apps = context.shared.settings.app_latencies;
-        request.count(times.mono, most_apps, &context.counters);
-        if let Some(log) = &mut self.log
-            && !request.unlogged
-        {
-            access_log::write_line(
-                &context.shared.pipeline,
-                &request.head,
-                client,
-                &request.exchange,
-                times,
-                log.line(times.mono),
-            );
+        request.count(times.mono, &context.shared.settings, &context.counters);
+        if !request.unlogged {
+            self.tell(&request, client, context, times);
         }
         self.spare(request, &mut context.buffers);
     }
 
-    /// When [`Requests::hand_over`] is to be called at the latest.
-    pub(crate) fn next_deadline(&self) -> Nanos {
-        self.log.as_ref().map_or(NEVER, LogLines::due)
+    /// Writes its line of the access log and its envelopes, where they are asked for.
+    fn tell(&mut self, request: &ActiveRequest, client: &Client, context: &Context, times: Times) {
+        let (head, exchange) = (&request.head, &request.exchange);
+        let Outlets { log, envelopes } = &mut self.outlets;
+        let is_logged = log.is_some();
+        let settings = context.shared.settings.envelopes.as_ref();
+        let envelopes = envelopes.as_mut().zip(settings);
+        self.line.clear();
+        let line = match log {
+            Some(log) => log.entry(times.mono, 1),
+            None => &mut self.line,
+        };
+        let start = line.len();
+        if is_logged || envelopes.as_ref().is_some_and(|(_, to)| to.logs) {
+            let pipeline = &context.shared.pipeline;
+            access_log::write_line(pipeline, head, client, exchange, times, line);
+        }
+        if let Some((envelopes, settings)) = envelopes {
+            let line = line.get(start..).unwrap_or_default();
+            let ended = Ended {
+                head,
+                client,
+                exchange,
+                now: times,
+                line: line.strip_suffix(b"\n").unwrap_or(line),
+            };
+            let out = envelopes.entry(times.mono, 0);
+            let count = ended.write(settings, out);
+            envelopes.entry(times.mono, count);
+        }
     }
 
-    /// Gives the lines of the access log to their writer, if they are due by `now`.
+    /// When [`Requests::hand_over`] is to be called at the latest.
+    pub(crate) fn next_deadline(&self) -> Nanos {
+        let Outlets { log, envelopes } = &self.outlets;
+        let due = [log, envelopes].map(|it| it.as_ref().map_or(NEVER, Batches::due));
+        due[0].min(due[1])
+    }
+
+    /// Gives lines and envelopes to those who write and send them, if they are due by `now`.
     pub(crate) fn hand_over(&mut self, now: Nanos, counters: &ThreadCounters) {
-        if let Some(log) = &mut self.log
-            && log.due() <= now
-        {
-            log.hand_over(counters);
+        let Outlets { log, envelopes } = &mut self.outlets;
+        if let Some(log) = log.as_mut().filter(|log| log.due() <= now) {
+            let handed = log.hand_over();
+            counters.logged.add(handed.taken);
+            counters.log_drops.add(handed.dropped);
+        }
+        if let Some(envelopes) = envelopes.as_mut().filter(|it| it.due() <= now) {
+            counters.envelope_drops.add(envelopes.hand_over().dropped);
         }
     }
 }
 
 impl ActiveRequest {
-    fn count(&self, now: Nanos, most_apps: usize, counters: &ThreadCounters) {
+    fn count(&self, now: Nanos, settings: &HttpSettings, counters: &ThreadCounters) {
         counters.active.decrement();
         if self.tunnels {
             counters.open_tunnels.decrement();
@@ -118,6 +162,13 @@ impl ActiveRequest {
         counters.latency.record(took);
         let progress = &exchange.progress;
         let endpoint = progress.endpoint.as_deref();
+        if !settings.active_apps.is_zero()
+            && let Some(endpoint) = endpoint.filter(|it| !it.app.is_empty())
+            && !counters.active_apps.note(&endpoint.app)
+        {
+            counters.active_app_misses.increment();
+        }
+        let most_apps = settings.app_latencies;
         if most_apps > 0 && !counters.apps.record(endpoint, took, most_apps) {
             counters.app_latency_misses.increment();
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bodies;
+mod envelopes;
 mod faults;
 mod hairpin;
 mod hostile;
@@ -14,4 +15,4 @@ mod moves;
 mod reload;
 mod requests;
 mod time_limits;
-mod tls;
+pub(super) mod tls;

@@ -16,17 +16,17 @@ use crate::http::settings::HttpSettings;
 use crate::table::{Endpoint, PoolSettings, RouteKey};
 
 /// An authority and what it signs.
-pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(in crate::http::engine) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub(in crate::http::engine) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         Self(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
-    pub(super) fn pem(&self) -> String {
+    pub(in crate::http::engine) fn pem(&self) -> String {
         self.0.pem()
     }
 
@@ -35,7 +35,7 @@ impl Authority {
     }
 
     /// Certificate and key for a name, PEM.
-    pub(super) fn sign(&self, name: &str) -> (String, String) {
+    pub(in crate::http::engine) fn sign(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
@@ -43,7 +43,7 @@ impl Authority {
     }
 }
 
-pub(super) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+pub(in crate::http::engine) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 

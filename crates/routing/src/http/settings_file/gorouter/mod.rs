@@ -28,6 +28,7 @@ pub(super) fn read(form: &mut Form<'_>) -> RouterSettings {
     monitoring::status(form, &mut settings);
     feeds::nats(form, &mut settings);
     feeds::routing_api(form, &mut settings);
+    form.value("index", "", &mut settings.index);
     monitoring::log(form, &mut settings);
     backends(form, &mut settings.http);
     table(form, &mut settings);
@@ -433,7 +434,6 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
 }
 
 fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    form.value("index", "", &mut settings.index);
     form.value("pid_file", "", &mut settings.pid_file);
     form.value(
         "healthcheck_user_agent",

@@ -6,7 +6,9 @@ use telemetry::{Level, LineTimes};
 
 use super::any;
 use crate::http::router::{PeerTls, RouterSettings};
-use crate::http::settings::{ExtraField, SyslogNetwork, SyslogSettings};
+use crate::http::settings::{
+    EnvelopeSettings, EnvelopesTo, ExtraField, SyslogNetwork, SyslogSettings,
+};
 use crate::http::settings_file::choices::{EXTRA_FIELDS, REDACTIONS};
 use document::Form;
 
@@ -40,6 +42,8 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
             status.routes_listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         });
     });
+    let every = &mut settings.http.active_apps;
+    form.value("publish_active_apps_interval", "", every);
     let mut by_app = false;
     form.value("per_app_prometheus_http_metrics_reporting", "", &mut by_app);
     settings.http.app_latencies = if by_app { APPS } else { 0 };
@@ -77,6 +81,8 @@ const OF_ATTEMPTS: [ExtraField; 6] = [
 pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let log = &mut settings.http.access_log;
     let (mut streams, mut syslog) = (false, SyslogSettings::default());
+    let (mut told, mut envelopes) = (false, EnvelopeSettings::default());
+    let mut address = "localhost:3457".to_owned();
     form.section("access_log", "", |form| {
         form.value("file", "", &mut log.file);
         form.value("enable_streaming", "", &mut streams);
@@ -131,14 +137,23 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
             ];
             form.choice("timestamp", "", &times, &mut settings.log_times);
         });
-        form.ignored(&[
-            (
-                "loggregator_enabled",
-                "there is no loggregator; metrics are Prometheus'",
-            ),
-            ("metron_address", "there is no loggregator"),
-        ]);
+        form.value("loggregator_enabled", "", &mut told);
+        form.value("metron_address", "", &mut address);
     });
+    form.value(
+        "send_http_start_stop_server_event",
+        "",
+        &mut envelopes.server_events,
+    );
+    form.value(
+        "send_http_start_stop_client_event",
+        "",
+        &mut envelopes.client_events,
+    );
+    envelopes.to = EnvelopesTo::Datagrams { address };
+    envelopes.instance = settings.index.to_string();
+    settings.http.envelopes = told.then_some(envelopes);
+    let log = &mut settings.http.access_log;
     if streams && syslog.network != SyslogNetwork::Unix && syslog.address.is_empty() {
         let expected = "expected logging.syslog_addr beside it: lines are streamed to syslog";
         form.wrong("access_log", expected);

@@ -4,7 +4,7 @@ use document::Form;
 
 /// Keys of gorouter that have no effect here.
 pub(super) fn not_served(form: &mut Form<'_>) {
-    const ENVELOPES: &str = "there is no loggregator; metrics are Prometheus'";
+    const METRICS: &str = "metrics are Prometheus'; envelopes tell of requests";
     form.ignored(&[
         ("debug_addr", "there is no pprof"),
         (
@@ -40,10 +40,6 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "gorouter does not use it either",
         ),
         (
-            "publish_active_apps_interval",
-            "active applications are not published",
-        ),
-        (
             "endpoint_keep_alive_probe_interval",
             "connections to backends are not probed",
         ),
@@ -71,9 +67,7 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "max_idle_conns",
             "idle connections are bounded for each host: max_idle_conns_per_host",
         ),
-        ("per_request_metrics_reporting", ENVELOPES),
-        ("enable_envelope_v1_metrics", ENVELOPES),
-        ("send_http_start_stop_server_event", ENVELOPES),
-        ("send_http_start_stop_client_event", ENVELOPES),
+        ("per_request_metrics_reporting", METRICS),
+        ("enable_envelope_v1_metrics", METRICS),
     ]);
 }

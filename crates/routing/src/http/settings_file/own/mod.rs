@@ -163,6 +163,11 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             0..=MOST_APP_LATENCIES,
             &mut settings.http.app_latencies,
         );
+        form.value(
+            "active_apps",
+            "So often the applications that were called are published over NATS; 0: never.",
+            &mut settings.http.active_apps,
+        );
         form.optional(
             "tls",
             "TLS of that: nobody reads them without a certificate of the authorities.",
@@ -176,6 +181,15 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     form.section("access_log", "One line for each request.", |form| {
         requests::access_log(form, &mut settings.http.access_log)
     });
+    form.optional(
+        "envelopes",
+        "Requests as envelopes of loggregator. What its agent does not take is dropped.",
+        &mut settings.http.envelopes,
+        requests::envelopes,
+    );
+    if let Some(envelopes) = &mut settings.http.envelopes {
+        envelopes.instance = settings.index.to_string();
+    }
     form.section("headers", "What becomes of headers.", |form| {
         requests::headers(form, &mut settings.http.headers)
     });

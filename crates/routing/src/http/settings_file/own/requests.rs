@@ -1,13 +1,18 @@
 //! What becomes of requests: how they are changed, bound to instances, and logged.
 
+use routing_api::client::{PeerTls, describe_peer_tls};
+
 use crate::http::settings::{
-    AccessLogSettings, HeaderSettings, RouteServiceSettings, StickySettings, SyslogNetwork,
-    SyslogSettings, TracingSettings,
+    AccessLogSettings, EnvelopeSettings, EnvelopesTo, HeaderSettings, RouteServiceSettings,
+    StickySettings, SyslogNetwork, SyslogSettings, TracingSettings,
 };
 use crate::http::settings_file::choices::{
     EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SYSLOG_NETWORKS, hairpin_hosts,
 };
 use document::Form;
+
+/// The name that the platform gives the certificates of its agents.
+const SERVER_NAME: &str = "metron";
 
 pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
     form.value("file", "The file; opened again on SIGHUP.", &mut log.file);
@@ -67,6 +72,80 @@ fn syslog(form: &mut Form<'_>, syslog: &mut SyslogSettings) {
         "truncate",
         "Bytes above which a line is cut; 0: it is not.",
         &mut syslog.truncate,
+    );
+}
+
+pub(super) fn envelopes(form: &mut Form<'_>, envelopes: &mut EnvelopeSettings) {
+    let (mut datagrams, mut agent) = (String::new(), String::new());
+    let (mut name, mut tls) = (SERVER_NAME.to_owned(), PeerTls::default());
+    match &envelopes.to {
+        EnvelopesTo::Datagrams { address } => datagrams.clone_from(address),
+        EnvelopesTo::Agent {
+            address,
+            server_name,
+            tls: own,
+        } => {
+            agent.clone_from(address);
+            name.clone_from(server_name);
+            tls = own.clone();
+        }
+    }
+    if form.has("agent") && !form.has("datagrams") {
+        datagrams.clear();
+    }
+    form.value(
+        "datagrams",
+        "host:port of one that takes datagrams (the first protocol).",
+        &mut datagrams,
+    );
+    form.value(
+        "agent",
+        "host:port of an agent, instead: gRPC over mutual TLS (the second protocol).",
+        &mut agent,
+    );
+    form.value(
+        "server_name",
+        "The name in the agent's certificate.",
+        &mut name,
+    );
+    describe_peer_tls(form, &mut tls);
+    if datagrams.is_empty() == agent.is_empty() {
+        let key = if form.has("agent") {
+            "agent"
+        } else {
+            "datagrams"
+        };
+        form.wrong(key, "expected one of datagrams and agent (host:port)");
+    }
+    let has_tls = !tls.authorities.is_empty() && !tls.certificate.is_empty();
+    if !agent.is_empty() && !has_tls {
+        form.wrong(
+            "agent",
+            "expected authorities, certificate and key beside it: agents let nobody in without",
+        );
+    }
+    envelopes.to = match agent.is_empty() {
+        true => EnvelopesTo::Datagrams { address: datagrams },
+        false => EnvelopesTo::Agent {
+            address: agent,
+            server_name: name,
+            tls,
+        },
+    };
+    form.value(
+        "logs",
+        "The access log's lines, for applications' logs.",
+        &mut envelopes.logs,
+    );
+    form.value(
+        "server_events",
+        "HttpStartStop, of the router as a server.",
+        &mut envelopes.server_events,
+    );
+    form.value(
+        "client_events",
+        "The same of the router as the client of a backend.",
+        &mut envelopes.client_events,
     );
 }
 

@@ -7,7 +7,9 @@ use wire::tls::{Attribute, Subject};
 
 use super::{address, gorouter};
 use crate::http::router::{DrainSettings, NatsSettings};
-use crate::http::settings::{ClientCertificates, ForwardedClientCert, RedactQuery};
+use crate::http::settings::{
+    ClientCertificates, EnvelopeSettings, EnvelopesTo, ForwardedClientCert, RedactQuery,
+};
 use crate::http::settings_file::{Loaded, print};
 use crate::table::{Algorithm, Segments};
 
@@ -332,4 +334,29 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         let problems = gorouter(text).unwrap_err().to_string();
         assert!(problems.contains(expected), "{problems}\nlacks {expected}");
     }
+}
+
+#[test]
+fn envelopes_go_where_gorouter_sends_them() {
+    let read = |text: &str| gorouter(text).unwrap().settings.http.envelopes;
+    assert_eq!(read("logging: {level: info}\n"), None);
+    let told = read("index: 3\nlogging: {loggregator_enabled: true}\n").unwrap();
+    let address = |address: &str| EnvelopesTo::Datagrams {
+        address: address.to_owned(),
+    };
+    assert_eq!(
+        told,
+        EnvelopeSettings {
+            to: address("localhost:3457"),
+            instance: "3".to_owned(),
+            ..EnvelopeSettings::default()
+        }
+    );
+    let told = read(
+        "logging: {loggregator_enabled: true, metron_address: \"127.0.0.1:9\"}\n\
+         send_http_start_stop_server_event: false\n",
+    )
+    .unwrap();
+    assert_eq!(told.to, address("127.0.0.1:9"));
+    assert!(told.logs && told.client_events && !told.server_events);
 }

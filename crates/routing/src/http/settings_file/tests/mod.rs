@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::http::router::{DrainSettings, NatsSettings};
-use crate::http::settings::ExtraField;
+use crate::http::settings::{EnvelopeSettings, EnvelopesTo, ExtraField};
 use crate::table::Segments;
 
 fn source(text: &str) -> Source {
@@ -59,6 +59,7 @@ fn the_printed_defaults_read_back_and_name_every_section() {
         "# [nats]",
         "# [nats.tls]",
         "# [routing_api]",
+        "# [envelopes]",
         "[status]",
         "[metrics]",
         "[drain]",
@@ -172,6 +173,14 @@ fn mistakes_in_our_own_form_say_what_was_expected() {
             "did you mean \"dial_time\"?",
         ),
         (
+            "[envelopes]\nagent = \"127.0.0.1:3458\"",
+            "agents let nobody in without",
+        ),
+        (
+            "[envelopes]\ndatagrams = \"\"",
+            "expected one of datagrams and agent",
+        ),
+        (
             "listen_tls = \"127.0.0.1:443\"",
             "expected [[client_tls.certificate]]",
         ),
@@ -249,6 +258,13 @@ prop_compose! {
         settings.suspend_pruning = switches[5];
         settings.http.tracing.w3c = switches[6];
         settings.http.access_log.stdout = switches[7];
+        settings.http.envelopes = switches[0].then(|| EnvelopeSettings {
+            to: EnvelopesTo::Datagrams { address: names.concat() },
+            logs: switches[1],
+            server_events: switches[2],
+            client_events: switches[3],
+            instance: settings.index.to_string(),
+        });
         settings.http.zone = zone;
         settings.http.access_log.extra_headers.clone_from(&names);
         settings.http.headers.protected.clone_from(&names);

@@ -1,0 +1,143 @@
+//! What threads of the data path gather for a thread that writes or sends it.
+//!
+//! No request waits for that one. A thread hands over a buffer at a time; when the other is so
+//! far behind that it takes none, what it holds is dropped, and counted by who gathered it.
+
+use std::ops::AddAssign;
+use std::sync::{Arc, Mutex};
+
+use crate::table::Nanos;
+
+/// A buffer is handed over when it has so many bytes,
+const BATCH: usize = 32 * 1024;
+/// or when its first entry is so old.
+const PATIENCE: Nanos = 20_000_000;
+/// Buffers that may wait, from all threads (with [`BATCH`]: 8 MiB).
+pub(super) const WAITING: usize = 256;
+
+/// Gives a buffer away, or back when it is not taken.
+type Offer = Box<dyn Fn(Vec<u8>) -> Result<(), Vec<u8>> + Send>;
+
+/// The entries of one thread: lines of the access log, or envelopes.
+pub(crate) struct Batches {
+    bytes: Vec<u8>,
+    entries: u64,
+    since: Nanos,
+    offer: Offer,
+    spare: Spare,
+}
+
+/// What became of entries.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handed {
+    pub(crate) taken: u64,
+    pub(crate) dropped: u64,
+}
+
+impl AddAssign for Handed {
+    fn add_assign(&mut self, more: Self) {
+        self.taken += more.taken;
+        self.dropped += more.dropped;
+    }
+}
+
+impl Batches {
+    pub(super) fn new(offer: Offer, spare: Spare) -> Self {
+        Self {
+            bytes: Vec::new(),
+            entries: 0,
+            since: 0,
+            offer,
+            spare,
+        }
+    }
+
+    /// Where to write so many entries.
+    pub(crate) fn entry(&mut self, now: Nanos, entries: u64) -> &mut Vec<u8> {
+        if self.bytes.is_empty() {
+            self.since = now;
+        }
+        self.entries += entries;
+        &mut self.bytes
+    }
+
+    /// When [`Batches::hand_over`] is to be called at the latest.
+    pub(crate) fn due(&self) -> Nanos {
+        match self.bytes.len() {
+            0 => Nanos::MAX,
+            1..BATCH => self.since.saturating_add(PATIENCE),
+            _ => 0,
+        }
+    }
+
+    /// Gives the entries away, or drops them when nobody takes them.
+    pub(crate) fn hand_over(&mut self) -> Handed {
+        let entries = std::mem::take(&mut self.entries);
+        if self.bytes.is_empty() {
+            return Handed::default();
+        }
+        let bytes = std::mem::replace(&mut self.bytes, self.spare.take());
+        let Err(mut bytes) = (self.offer)(bytes) else {
+            return Handed {
+                taken: entries,
+                dropped: 0,
+            };
+        };
+        bytes.clear();
+        self.bytes = bytes;
+        Handed {
+            taken: 0,
+            dropped: entries,
+        }
+    }
+}
+
+/// Buffers that were emptied, for those who fill them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Spare {
+    fn take(&self) -> Vec<u8> {
+        let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
+        spare.unwrap_or_default()
+    }
+
+    /// Keeps a buffer, which must be empty.
+    pub(super) fn put(&self, buffer: Vec<u8>) {
+        if let Ok(mut spare) = self.0.lock()
+            && spare.len() < WAITING
+        {
+            spare.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{TrySendError, sync_channel};
+
+    use super::*;
+
+    #[test]
+    fn one_that_is_behind_costs_entries_and_not_time() {
+        let (full, waiting) = sync_channel(1);
+        let offer = move |bytes| {
+            full.try_send(bytes).map_err(|error| match error {
+                TrySendError::Full(bytes) | TrySendError::Disconnected(bytes) => bytes,
+            })
+        };
+        let mut lines = Batches::new(Box::new(offer), Spare::default());
+        assert_eq!(lines.due(), Nanos::MAX);
+        let mut handed = Handed::default();
+        for text in [&b"kept\n"[..], b"dropped\n", b"dropped\n"] {
+            lines.entry(7, 1).extend_from_slice(text);
+            lines.entry(8, 1).extend_from_slice(text);
+            assert_eq!(lines.due(), 7 + PATIENCE);
+            handed += lines.hand_over();
+        }
+        assert_eq!((handed.taken, handed.dropped), (2, 4));
+        assert_eq!(waiting.recv().unwrap(), b"kept\nkept\n");
+        lines.entry(9, 1).resize(BATCH, b'x');
+        assert_eq!(lines.due(), 0);
+    }
+}
