@@ -193,7 +193,16 @@ async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running,
     settings.check()?;
     let store = Store::open(&settings.database)?;
     let key = settings.token_key.as_deref();
-    let tokens = key.map(Tokens::read).transpose()?;
+    let issuer = settings.token_issuer.as_deref();
+    let tokens = key.map(|key| Tokens::read(key, issuer)).transpose()?;
+    if tokens.is_some() && issuer.is_none() {
+        let what = "tokens of every issuer with this key are taken, other identity zones of \
+                    the UAA among them; token_issuer names the one to take";
+        logger.info(
+            "token-issuer-unset",
+            telemetry::Fields::new().and("note", what),
+        );
+    }
     let server_tls = settings.mtls.as_ref().map(|mtls| tls::server(&mtls.files));
     let server_tls = server_tls.transpose()?;
     let limits = &settings.limits;

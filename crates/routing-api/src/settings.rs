@@ -26,6 +26,10 @@ pub struct ApiSettings {
     /// PEM file with the public key (RSA or EC) that signs bearer tokens (`oauth`); `None`:
     /// calls need no token.
     pub token_key: Option<PathBuf>,
+    /// The issuer (`iss`) that tokens must name, such as `https://uaa.example/oauth/token`;
+    /// `None`: any, also another zone of the same UAA, whose administrators give scopes as
+    /// they like.
+    pub token_issuer: Option<String>,
     /// Serve plain connections from other machines although calls need no token.
     pub open_to_all: bool,
     /// Where rows are kept (`sqldb`).
@@ -47,6 +51,7 @@ impl Default for ApiSettings {
             admin_listen: None,
             status: None,
             token_key: None,
+            token_issuer: None,
             open_to_all: false,
             database: Database::Sqlite(PathBuf::from("routing-api.sqlite")),
             max_ttl: Duration::from_secs(120),

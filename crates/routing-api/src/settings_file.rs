@@ -75,6 +75,15 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         &mut settings.token_key,
     );
     form.value(
+        "token_issuer",
+        "The issuer (iss) that tokens must name, such as https://uaa.example/oauth/token;\n\
+         \"\": any, also another identity zone of the same UAA.",
+        &mut settings.token_issuer,
+    );
+    if settings.token_issuer.is_some() && settings.token_key.is_none() {
+        form.wrong("token_issuer", "expected token_key beside it");
+    }
+    form.value(
         "open_to_all",
         "Serve plain connections from other machines although calls need no token.",
         &mut settings.open_to_all,
@@ -301,6 +310,7 @@ mod tests {
         let text = r#"
             listen = "127.0.0.1:3300"
             token_key = "uaa.pem"
+            token_issuer = "https://uaa.example/oauth/token"
             max_ttl = "60s"
             database = "postgres://api@db.example.com/routing?sslmode=require"
             body = "1MiB"
@@ -316,6 +326,8 @@ mod tests {
         "#;
         let settings = read(&source(text), Path::new("/etc/api")).unwrap();
         assert_eq!(settings.token_key, Some("/etc/api/uaa.pem".into()));
+        let issuer = settings.token_issuer.as_deref();
+        assert_eq!(issuer, Some("https://uaa.example/oauth/token"));
         assert_eq!(settings.max_ttl.as_secs(), 60);
         assert_eq!(settings.limits.body_bytes, 1 << 20);
         assert_eq!(settings.router_groups[0].name, "default-tcp");

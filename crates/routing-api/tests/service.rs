@@ -293,6 +293,18 @@ async fn tokens_decide(folder: &Path, pair: &KeyPair, algorithm: Algorithm, key:
     }
     assert_eq!(api.metric("routing_api_token_errors_total").await, 9);
     api.running.stop().await.unwrap();
+    // Other zones of a UAA sign with its key: only the issuer tells their tokens apart.
+    let mut elsewhere = claims(json!(["routing.routes.read"]), 60);
+    elsewhere["iss"] = json!("https://zone.uaa");
+    let mut nobody = elsewhere.clone();
+    nobody.as_object_mut().unwrap().remove("iss");
+    settings.token_issuer = Some("https://uaa".to_owned());
+    let api = Api::start(&settings).await;
+    for (token, status) in [(read, 200), (token(&elsewhere), 401), (token(&nobody), 401)] {
+        let answer = api.call_with(Method::GET, TCP, "", Some(&token)).await;
+        assert_eq!(answer.status.as_u16(), status);
+    }
+    api.running.stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -189,7 +189,8 @@ async fn a_route_lives_from_its_registration_to_its_end() {
             .await
             .starts_with("HTTP/1.1 404 ")
     );
-    router.until_metric("total_requests 3").await;
+    router.until_metric("router_requests_total 3").await;
+    router.until_metric("total_requests 1").await;
     router.end(Signal::Stop).await;
     let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
     let lines: Vec<&str> = log.lines().collect();

@@ -61,8 +61,9 @@ struct Claims {
 }
 
 impl Tokens {
-    /// Reads the key. Its kind fixes the algorithm: a token cannot choose another one.
-    pub(crate) fn read(path: &Path) -> Result<Self, KeyError> {
+    /// Reads the key. Its kind fixes the algorithm: a token cannot choose another one. With an
+    /// `issuer` every token must name it.
+    pub(crate) fn read(path: &Path, issuer: Option<&str>) -> Result<Self, KeyError> {
         let refuse = |cause: String| KeyError {
             path: path.to_owned(),
             cause,
@@ -77,6 +78,12 @@ impl Tokens {
         validation.validate_nbf = true;
         // routing-api does not look at the audience either: the scope says enough.
         validation.validate_aud = false;
+        // Zones of a UAA that have no key of their own sign with the same one, and only their
+        // issuer tells their tokens apart.
+        if let Some(issuer) = issuer {
+            validation.set_issuer(&[issuer]);
+            validation.required_spec_claims.insert("iss".to_owned());
+        }
         Ok(Self { key, validation })
     }
 

@@ -279,6 +279,8 @@ counters! {
     refused_streams,
     /// Connections closed because their head, or all of a request, took too long.
     slow_clients,
+    /// Attempts at backends.
+    routed,
     /// Requests on their way now.
     active,
     /// Connections to backends that were begun.

@@ -4,8 +4,12 @@ use std::borrow::Cow;
 
 /// A route's key: host and path in lower case, without a query and without a slash at the
 /// end. `OK.ex.com/Foo/?x=1` is `ok.ex.com/foo`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RouteKey<'a>(Cow<'a, str>);
+#[derive(Debug, Clone)]
+pub struct RouteKey<'a> {
+    key: Cow<'a, str>,
+    /// The path as it came, for cookies, whose paths browsers compare with case.
+    path: &'a str,
+}
 
 /// Why a uri is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -31,20 +35,29 @@ impl<'a> RouteKey<'a> {
             return Err(RouteKeyError::TooLong(uri.len()));
         }
         let query = memchr::memchr(b'?', uri.as_bytes());
-        let uri = uri[..query.unwrap_or(uri.len())].trim_end_matches('/');
+        let uri = &uri[..query.unwrap_or(uri.len())];
+        let path = uri.find('/').map_or("/", |slash| &uri[slash..]);
+        let uri = uri.trim_end_matches('/');
         if uri.is_empty() || uri.starts_with('/') {
             return Err(RouteKeyError::NoHost);
         }
-        Ok(Self(if uri.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        let key = if uri.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(uri.to_ascii_lowercase())
         } else {
             Cow::Borrowed(uri)
-        }))
+        };
+        Ok(Self { key, path })
     }
 
     /// The key as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.key
+    }
+
+    /// The path as the registration has it, which the key has in lower case and without a
+    /// slash at its end.
+    pub(super) fn path(&self) -> &'a str {
+        self.path
     }
 }
 

@@ -117,7 +117,7 @@ impl Table {
             return Registered::Ignored;
         }
         self.updated.store(now, Ordering::Relaxed);
-        let key = key.as_str();
+        let (named, key) = (key, key.as_str());
         let stale_after = self.stale_after(registration);
         let (host, hash) = self.hasher.ends(key);
         let mut writer = self.shard(host).write();
@@ -143,7 +143,7 @@ impl Table {
                 }
                 let endpoint = self.endpoint(registration, now, Arc::default());
                 let pool = Pool::new(
-                    key,
+                    named,
                     self.pool_settings(registration),
                     Arc::new(Members::new(vec![endpoint], false)),
                     // Where round robin begins is as random as the seed of the hash.
@@ -396,12 +396,11 @@ impl Table {
         self.updated.load(Ordering::Relaxed)
     }
 
-    /// Whole milliseconds since something was last registered; as long as Go can tell (292
-    /// years) while nothing was, as gorouter has it.
-    pub fn ms_since_update(&self, now: Nanos) -> u64 {
+    /// Whole milliseconds since something was last registered; `None` while nothing was.
+    pub fn ms_since_update(&self, now: Nanos) -> Option<u64> {
         match self.updated_at() {
-            0 => i64::MAX as u64 / 1_000_000,
-            updated => now.saturating_sub(updated) / 1_000_000,
+            0 => None,
+            updated => Some(now.saturating_sub(updated) / 1_000_000),
         }
     }
 

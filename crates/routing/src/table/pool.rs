@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::key::KeyText;
+use super::key::{KeyText, RouteKey};
 use super::members::Members;
 use super::{Endpoint, Nanos};
 
@@ -61,6 +61,8 @@ pub struct Pool {
     settings: Arc<PoolSettings>,
     /// Where round robin goes on.
     cursor: AtomicU32,
+    /// The path as it was first registered, where the key has another one.
+    path: Option<Box<str>>,
 }
 
 /// A pool is not empty.
@@ -87,12 +89,15 @@ impl Endpoints {
 
 impl Pool {
     pub(super) fn new(
-        key: &str,
+        key: &RouteKey<'_>,
         settings: Arc<PoolSettings>,
         members: Arc<Members>,
         cursor: u32,
     ) -> Self {
+        let (key, path) = (key.as_str(), key.path());
+        let known = key.find('/').map_or("/", |slash| &key[slash..]);
         Self {
+            path: (path != known).then(|| path.into()),
             key: KeyText::new(key),
             settings,
             emptied: AtomicU64::new(NOT_EMPTY),
@@ -117,8 +122,11 @@ impl Pool {
         key.find('/').map_or(key, |slash| &key[..slash])
     }
 
-    /// The path behind the host, or `/`.
+    /// The path behind the host as it was first registered, or `/`.
     pub fn context_path(&self) -> &str {
+        if let Some(path) = &self.path {
+            return path;
+        }
         let key = self.key();
         key.find('/').map_or("/", |slash| &key[slash..])
     }
@@ -156,8 +164,14 @@ impl Pool {
 
     /// A pool of the same route with other settings and endpoints.
     pub(super) fn succeeded(&self, settings: Arc<PoolSettings>, members: Members) -> Self {
-        let cursor = self.cursor.load(Ordering::Relaxed);
-        Self::new(self.key(), settings, Arc::new(members), cursor)
+        Self {
+            key: KeyText::new(self.key()),
+            settings,
+            emptied: AtomicU64::new(NOT_EMPTY),
+            members: ArcSwap::from_pointee(members),
+            cursor: AtomicU32::new(self.cursor.load(Ordering::Relaxed)),
+            path: self.path.clone(),
+        }
     }
 
     /// Where round robin goes on; `steps` further for who comes next.

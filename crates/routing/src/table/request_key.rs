@@ -27,12 +27,15 @@ impl<'a> Target<'a> {
     /// `None` when no route can match: there is no host, or one that is longer than any key.
     /// Of a long path those segments count that a key has room for. Everything from the first colon is a port, so no route is found for the
     /// literal of an IPv6 address, as in gorouter. What does not begin with a slash
-    /// (`OPTIONS *`) is no path.
+    /// is no path, and `*` belongs to no route.
     pub(super) fn new(host: &'a [u8], path: &'a [u8]) -> Option<Self> {
         let host = &host[..memchr(b':', host).unwrap_or(host.len())];
         let mut path = &path[..memchr(b'?', path).unwrap_or(path.len())];
         while let [rest @ .., b'/'] = path {
             path = rest;
+        }
+        if path == b"*" {
+            return None;
         }
         if path.first() != Some(&b'/') {
             path = &[];

@@ -4,6 +4,8 @@ mod quote;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use aws_lc_rs::digest;
 use wire::http1::RequestHead;
 
@@ -14,8 +16,8 @@ use super::pipeline::{Client, Exchange, Pipeline, Times};
 use super::settings::{AccessLogSettings, ExtraField, RedactQuery};
 use crate::table::Nanos;
 
-/// A line above this many bytes is written again with its texts cut: gorouter's bound for
-/// lines that are sent on over UDP.
+/// A line above this many bytes is told in an envelope with its texts cut: gorouter's bound
+/// for lines that are sent on over UDP.
 const MOST_BYTES: usize = 65_400;
 /// Bytes of a referer, a user agent and the like within a line that is cut.
 const MOST_SMALL_BYTES: usize = 1_000;
@@ -24,6 +26,26 @@ const MOST_LARGE_BYTES: usize = 20_000;
 
 /// Appends the line of a request that has ended, with its line end.
 pub fn write_line(
+    pipeline: &Pipeline,
+    head: &RequestHead,
+    client: &Client,
+    exchange: &Exchange,
+    now: Times,
+    out: &mut Vec<u8>,
+) {
+    let line = Line {
+        pipeline,
+        head,
+        client,
+        exchange,
+        now,
+        cut: false,
+    };
+    line.write(out);
+}
+
+/// Appends the same with its texts cut, if it is longer than a datagram can take.
+pub(super) fn write_short_line(
     pipeline: &Pipeline,
     head: &RequestHead,
     client: &Client,
@@ -166,26 +188,27 @@ impl Line<'_> {
         out.push(b'"');
         quoted(self.head.method(), out);
         out.push(b' ');
-        let start = out.len();
-        quoted(if path.is_empty() { b"/" } else { path }, out);
         let redact = match self.head.method() {
             b"GET" if !query.is_empty() => settings.redact_query,
             _ => RedactQuery::None,
         };
+        let mut uri = if path.is_empty() { b"/" } else { path }.to_vec();
         match redact {
             RedactQuery::None if taken.has_query => {
-                out.push(b'?');
-                quoted(query, out);
+                uri.push(b'?');
+                uri.extend_from_slice(query);
             }
             RedactQuery::None | RedactQuery::All => {}
             RedactQuery::Hash => {
-                out.extend_from_slice(b"?hash=");
+                uri.extend_from_slice(b"?hash=");
                 let algorithm = &digest::SHA1_FOR_LEGACY_USE_ONLY;
-                hex(digest::digest(algorithm, query).as_ref(), out);
+                hex(digest::digest(algorithm, query).as_ref(), &mut uri);
             }
         }
         if self.cut {
-            cut(start, MOST_LARGE_BYTES, "REQUEST-URI", out);
+            quoted(&halved(&uri, MOST_LARGE_BYTES, "REQUEST-URI"), out);
+        } else {
+            quoted(&uri, out);
         }
         out.extend_from_slice(match (self.client.http2(), self.head.minor()) {
             (true, _) => b" HTTP/2.0\"",
@@ -197,11 +220,9 @@ impl Line<'_> {
 
     /// A text that browsers govern.
     fn small(&self, text: &[u8], name: &str, out: &mut Vec<u8>) {
-        let start = out.len();
-        quoted_or_dash(text, out);
-        if self.cut && out.len() - start > MOST_SMALL_BYTES {
-            cut(start, MOST_SMALL_BYTES, name, out);
-            out.push(b'"');
+        match self.cut {
+            true => quoted_or_dash(&halved(text, MOST_SMALL_BYTES, name), out),
+            false => quoted_or_dash(text, out),
         }
     }
 
@@ -230,14 +251,17 @@ impl Line<'_> {
                 seconds_or_dash(time, out);
             }
             // Endpoints are named by address: none is looked up.
-            ExtraField::DnsTime => out.extend_from_slice(b" dns_time:0.000000"),
+            ExtraField::DnsTime => {
+                out.extend_from_slice(b" dns_time:");
+                seconds_or_dash(succeeded.then_some(0), out);
+            }
             ExtraField::DialTime => {
                 out.extend_from_slice(b" dial_time:");
-                seconds(if succeeded { progress.dial } else { 0 }, out);
+                seconds_or_dash(succeeded.then_some(progress.dial), out);
             }
             ExtraField::TlsTime => {
                 out.extend_from_slice(b" tls_time:");
-                seconds(if succeeded { progress.tls } else { 0 }, out);
+                seconds_or_dash(succeeded.then_some(progress.tls), out);
             }
             ExtraField::BackendTime => {
                 out.extend_from_slice(b" backend_time:");
@@ -276,26 +300,18 @@ impl Line<'_> {
     }
 }
 
-/// Cuts what was written since `start` to `most` bytes, and says so.
-fn cut(start: usize, most: usize, name: &str, out: &mut Vec<u8>) {
-    if out.len() - start > most {
-        out.truncate(start + most / 2);
-        // Nothing that was escaped is left in half.
-        let escape = out[start..]
-            .iter()
-            .rev()
-            .take(10)
-            .position(|byte| *byte == b'\\');
-        if let Some(from_end) = escape {
-            out.truncate(out.len() - from_end - 1);
-        }
-        while out.last() == Some(&b'\\') {
-            out.pop();
-        }
-        out.extend_from_slice(b"...");
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b"-TOO-LONG-TO-LOG--TRUNCATED");
+/// A text that is halved until it has at most so many bytes, and says so each time, as
+/// gorouter does it.
+fn halved<'t>(text: &'t [u8], most: usize, name: &str) -> Cow<'t, [u8]> {
+    let mut text = Cow::Borrowed(text);
+    while text.len() > most {
+        let mut half = text[..text.len() / 2].to_vec();
+        half.extend_from_slice(b"...");
+        half.extend_from_slice(name.as_bytes());
+        half.extend_from_slice(b"-TOO-LONG-TO-LOG--TRUNCATED");
+        text = Cow::Owned(half);
     }
+    text
 }
 
 /// Appends nanoseconds as seconds with six decimals, rounded.

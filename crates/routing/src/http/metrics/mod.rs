@@ -20,7 +20,7 @@ pub struct Gauges {
     /// Routes of the table.
     pub routes: u64,
     /// Milliseconds since the table last changed.
-    pub ms_since_update: u64,
+    pub ms_since_update: Option<u64>,
     /// Descriptors that the process has open.
     pub descriptors: u64,
     /// Seconds since the process began.
@@ -134,7 +134,7 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     page.gauge(
         "ms_since_last_registry_update",
         "time since last registry update in ms",
-        gauges.ms_since_update,
+        gauges.ms_since_update.map_or(-1.0, |ms| ms as f64),
     )
     .table(
         Kind::Counter,
@@ -190,7 +190,7 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     .counter(
         "total_requests",
         "number of routing requests",
-        totals.requests,
+        totals.routed,
     )
     .gauge("total_routes", "number of total routes", gauges.routes)
     .family(
@@ -364,6 +364,11 @@ fn ours(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registrations
         totals.envelope_drops,
     )
     .counter(
+        "router_requests_total",
+        "Requests, those too that no backend got.",
+        totals.requests,
+    )
+    .counter(
         "router_active_app_misses_total",
         "Calls of applications that were not noted as active: they were read just then.",
         totals.active_app_misses,
@@ -455,7 +460,8 @@ mod tests {
     fn the_page_has_gorouters_names_and_ours() {
         let counters = Counters::new(1);
         let thread = counters.thread(0).unwrap();
-        thread.requests.add(3);
+        thread.requests.add(7);
+        thread.routed.add(3);
         thread.responses[2].add(2);
         thread.latency.record(3_000_000);
         assert!(thread.apps.record(None, 150_000_000, 1));

@@ -35,7 +35,7 @@ impl Pipeline {
             return Admission::Answer(Refusal::Options);
         }
         read_fields(&self.settings, head, exchange);
-        (exchange.seen.request_id, exchange.seen.span) = trace::apply(
+        (exchange.seen.request_id, exchange.seen.traced) = trace::apply(
             &self.settings.tracing,
             &exchange.seen.trace,
             &mut exchange.request,
@@ -160,7 +160,7 @@ impl Pipeline {
         };
         // A route service may tell of another client's certificate, but not where callers are
         // known by theirs: it is the caller there.
-        let told = returned && domain.is_none();
+        let told = returned && domain.is_none() && client.tls().is_some();
         match mode {
             ForwardedClientCert::AlwaysForward => {}
             ForwardedClientCert::Forward => {

@@ -272,8 +272,12 @@ impl Pipeline {
         for name in &rules.remove {
             list.remove(name.as_bytes());
         }
-        for (name, value) in &self.added {
-            if !list.has(name.as_bytes()) {
+        // A name may be named twice: the first one makes the second no less wanted.
+        let has = |list: &FieldList, name: &str| list.has(name.as_bytes());
+        let missing = self.added.iter().map(|(name, _)| !has(list, name));
+        let missing: Vec<bool> = missing.collect();
+        for ((name, value), missing) in self.added.iter().zip(missing) {
+            if missing {
                 list.push(name, value.as_bytes());
             }
         }

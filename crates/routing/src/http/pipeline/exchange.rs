@@ -133,8 +133,8 @@ pub(crate) struct Seen {
     pub(crate) client_proto: Part,
     pub(crate) sent_proto: Part,
     pub(crate) request_id: Part,
-    /// The span of its trace, which the log of the router's own spans would have.
-    pub(crate) span: u64,
+    /// Its trace and span; 0: it has none.
+    pub(crate) traced: (u128, u64),
     pub(crate) app_instance: Part,
     pub(crate) process_instance: Part,
     pub(crate) upgrade: Part,
@@ -240,8 +240,9 @@ impl Exchange {
 
     /// Its trace and span in hexadecimal; `None`: it was too malformed to get one.
     pub(crate) fn trace(&self) -> Option<(String, String)> {
-        let id = uuid::Uuid::try_parse_ascii(self.request_id()).ok()?;
-        Some((id.simple().to_string(), format!("{:016x}", self.seen.span)))
+        let (trace, span) = self.seen.traced;
+        let digits = if trace >> 64 == 0 { 16 } else { 32 };
+        (trace != 0).then(|| (format!("{trace:0digits$x}"), format!("{span:016x}")))
     }
 
     /// The value of a request's field for the log, with what the router set itself.

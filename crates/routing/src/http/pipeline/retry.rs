@@ -162,6 +162,9 @@ fn fate(failure: Failure<'_>, tls: bool) -> Fate {
     }
 }
 
+/// Of an answer with more fields than it may have: gorouter's own text.
+pub const TOO_MANY_FIELDS: &str = "Too many response headers";
+
 /// Writes the router error as gorouter does: `endpoint_failure (...)` around the text that
 /// Go's library has for it.
 fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
@@ -180,6 +183,7 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
             connection(attempt, "write", text).and_then(|()| text.write_str(error))
         }
         Failure::Timeout => text.write_str("context deadline exceeded"),
+        Failure::Protocol(TOO_MANY_FIELDS) => text.write_str(TOO_MANY_FIELDS),
         Failure::Protocol(error) => write!(
             text,
             "net/http: HTTP/1.x transport connection broken: {error}"

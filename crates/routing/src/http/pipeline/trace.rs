@@ -23,11 +23,12 @@ pub(crate) struct ClientTrace {
     pub(crate) tracestate: Part,
 }
 
-/// The trace that a request belongs to.
+/// The trace that a request belongs to, and the request's own id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trace {
     id: u128,
     span: u64,
+    request: u128,
 }
 
 impl Trace {
@@ -38,26 +39,26 @@ impl Trace {
         Self {
             id,
             span: id as u64,
+            request: id,
         }
     }
 
-    /// A trace that a client named; one of 64 bits gives no UUID, so that another is made.
+    /// A trace that a client named. It is the request's id as well if it is a UUID, of which
+    /// gorouter's library looks at the version alone: 1 to 5.
     fn named(id: u128, span: u64, random: &mut impl Rng) -> Self {
-        if id >> 64 == 0 {
-            Self::new(random)
-        } else {
-            Self { id, span }
-        }
+        let is_uuid = matches!(id >> 76 & 0xf, 1..=5);
+        let request = if is_uuid { id } else { Self::new(random).id };
+        Self { id, span, request }
     }
 }
 
-/// Gives the request its trace headers, and its id; tells that and its span.
+/// Gives the request its trace headers, and its id; tells that, and its trace and span.
 pub(crate) fn apply(
     settings: &TracingSettings,
     client: &ClientTrace,
     fields: &mut FieldList,
     random: &mut impl Rng,
-) -> (Part, u64) {
+) -> (Part, (u128, u64)) {
     let mut trace = None;
     if settings.zipkin {
         zipkin(client, fields, &mut trace, random);
@@ -67,7 +68,7 @@ pub(crate) fn apply(
     }
     let trace = trace.unwrap_or_else(|| Trace::new(random));
     let mut id = Vec32::default();
-    hex_into(trace.id, &mut id);
+    hex_into(trace.request, &mut id);
     let mut uuid = [b'-'; 36];
     for (to, from) in [
         (0..8, 0..8),
@@ -78,7 +79,8 @@ pub(crate) fn apply(
     ] {
         uuid[to].copy_from_slice(&id[from]);
     }
-    (fields.push("X-Vcap-Request-Id", &uuid), trace.span)
+    let id = fields.push("X-Vcap-Request-Id", &uuid);
+    (id, (trace.id, trace.span))
 }
 
 type Vec32 = [u8; 32];

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 pub(crate) struct HairpinHosts {
     /// Nothing is listed: any host will do.
     any: bool,
-    /// Names as they are; what stands behind a wildcard, with its dot.
+    /// Names in lower case; what stands behind a wildcard, with its dot.
     listed: HashSet<Box<str>>,
 }
 
@@ -21,13 +21,13 @@ impl HairpinHosts {
             listed: entries
                 .iter()
                 .filter(|entry| is_entry(entry))
-                .map(|entry| entry.strip_prefix('*').unwrap_or(entry).into())
+                .map(|entry| entry.strip_prefix('*').unwrap_or(entry))
+                .map(|entry| entry.to_ascii_lowercase().into())
                 .collect(),
         }
     }
 
-    /// Whether a route's host is listed. Upper and lower case differ, as in gorouter; the
-    /// hosts of routes are in lower case.
+    /// Whether a route's host, which is in lower case, is listed.
     pub(crate) fn allow(&self, host: &str) -> bool {
         self.any
             || self.listed.contains(host)
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn names_and_wildcards_allow_what_gorouter_lets_them() {
-        let listed = hosts(&["rs.ex.com", "*.apps.ex.com"]);
+        let listed = hosts(&["RS.Ex.com", "*.Apps.ex.com"]);
         for (host, expected) in [
             ("rs.ex.com", true),
             ("a.apps.ex.com", true),

@@ -77,7 +77,7 @@ impl Signer {
     }
 
     /// Signature and metadata for a URL, made at `wall` (nanoseconds since 1970). `None`
-    /// when the URL's escapes are broken.
+    /// when that is no time.
     pub(crate) fn sign(
         &self,
         url: &[u8],
@@ -85,7 +85,8 @@ impl Signer {
         random: &mut impl Rng,
     ) -> Option<(String, String)> {
         let contents = Contents {
-            forwarded_url: unescaped(url)?,
+            // As it is: it is taken apart again when the request comes back.
+            forwarded_url: String::from_utf8_lossy(url).into_owned(),
             requested_time: jiff::Timestamp::from_nanosecond(i128::from(wall))
                 .ok()?
                 .to_string(),
@@ -185,21 +186,4 @@ fn decode(text: &[u8]) -> Result<Vec<u8>, SignatureError> {
         // What is missing at the end is charged to where its group of four begins.
         SignatureError::Base64(wrong.unwrap_or(digits.len() / 4 * 4))
     })
-}
-
-/// A URL without its escapes (`url.QueryUnescape`).
-fn unescaped(url: &[u8]) -> Option<String> {
-    let mut plain = Vec::with_capacity(url.len());
-    let mut rest = url.iter();
-    while let Some(byte) = rest.next() {
-        plain.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || (*rest.next()? as char).to_digit(16);
-                (digit()? << 4 | digit()?) as u8
-            }
-            byte => *byte,
-        });
-    }
-    Some(String::from_utf8_lossy(&plain).into_owned())
 }

@@ -110,6 +110,8 @@ fn write_endpoint(out: &mut String, endpoint: &Endpoint, pool: &PoolSettings) {
     if pool.hash_balance != 0.0 {
         let _ = write!(out, r#","hash_balance":{}"#, pool.hash_balance);
     }
+    write_unless_empty(out, "route_policy_scope", &pool.policy_scope);
+    write_unless_empty(out, "route_policies", &pool.policies);
     out.push('}');
 }
 

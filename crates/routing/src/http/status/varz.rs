@@ -13,6 +13,9 @@ use document::Secret;
 /// Seconds between two samples of the rates.
 pub const SAMPLED_EVERY: u64 = 5;
 
+/// Milliseconds since nothing: as many as Go can tell (292 years), as gorouter has it.
+const NEVER_MS: u64 = i64::MAX as u64 / 1_000_000;
+
 /// Makes the document. gorouter's `tags` and `top10_app_requests` are not in it: the data
 /// path counts nothing by component or application.
 pub struct Varz {
@@ -90,7 +93,7 @@ impl Varz {
 
     /// Takes note of requests and of what the process uses; to be called every [`SAMPLED_EVERY`] seconds.
     pub fn sample(&self) {
-        let requests = self.counters.totals().requests;
+        let requests = self.counters.totals().routed;
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         rates.sample(requests);
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,10 +125,10 @@ impl Varz {
             "latency": latency(&totals),
             "log_counts": {},
             "mem": process.memory_kib,
-            "ms_since_last_registry_update": self.table.ms_since_update(wire::clock::now()),
+            "ms_since_last_registry_update": self.table.ms_since_update(wire::clock::now()).unwrap_or(NEVER_MS),
             "num_cores": std::thread::available_parallelism().map_or(1, usize::from),
             "rate": rate,
-            "requests": totals.requests,
+            "requests": totals.routed,
             "requests_per_sec": rate[0],
             "responses_2xx": totals.responses[2],
             "responses_3xx": totals.responses[3],

@@ -129,7 +129,6 @@ impl Intake {
             endpoints += 1;
         }
         totals.refreshed(&component, endpoints);
-        self.note_latency(glance.changed, now, totals);
         Some(())
     }
 
@@ -150,6 +149,7 @@ impl Intake {
         message.identity(&mut identity);
         let registration = message.registration(&identity, self.http2, fingerprint);
         let component = message.component();
+        let changed = message.endpoint_updated_at_ns.unwrap_or(0);
         for uri in message.uris() {
             let Ok(key) = RouteKey::new(uri) else {
                 totals.invalid_routes += 1;
@@ -160,16 +160,16 @@ impl Intake {
             match registered {
                 Registered::Added { route } => {
                     self.log("registered", route, &key, message, &identity, now);
+                    self.note_latency(changed, now, totals);
                 }
                 Registered::Refused(bound) => self.over_bound(&key, &identity, bound, now),
                 _ => {}
             }
         }
         self.identity = identity;
-        self.note_latency(message.endpoint_updated_at_ns.unwrap_or(0), now, totals);
     }
 
-    /// Notes the time from an endpoint's change to its registration.
+    /// Notes the time from an endpoint's change to its first registration.
     fn note_latency(&self, changed: i64, now: Nanos, totals: &mut RegistryTotals) {
         if changed > 0 && now >= self.latency_from {
             let wall = SystemTime::now()

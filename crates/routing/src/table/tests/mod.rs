@@ -341,7 +341,8 @@ fn an_endpoint_can_be_given_as_a_whole() {
         panic!("the route is not there");
     };
     let stored = &pool.endpoints()[0];
-    assert_eq!((pool.context_path(), stored.app.as_str()), ("/ctx", "app"));
+    // Browsers compare a cookie's path with case.
+    assert_eq!((pool.context_path(), stored.app.as_str()), ("/Ctx", "app"));
     assert_eq!(stored.stale_after, Duration::from_secs(120));
     assert_eq!(stored.tags.as_deref().unwrap()[0].0, "a");
 }
@@ -501,4 +502,37 @@ fn endpoints_of_all_routes_have_a_bound_together() {
     assert_eq!(table.endpoints(), 2);
     assert_eq!(table.prune(1000 * SECOND).endpoints, 2);
     assert_eq!((table.len(), table.endpoints()), (0, 0));
+}
+
+/// As long as the route is there, also when others register it in other letters.
+#[test]
+fn the_path_of_cookies_is_that_of_the_first_registration() {
+    let table = table();
+    let endpoint = |port: u16| Endpoint {
+        identity: format!("10.0.0.1:{port}").into(),
+        ..Endpoint::default()
+    };
+    let path = || {
+        let Lookup::Found(pool) = table.lookup(b"a.ex", b"/shop/x") else {
+            panic!("the route is not there");
+        };
+        pool.context_path().to_owned()
+    };
+    let pool = PoolSettings::default();
+    table.register(&key("A.ex/Shop/?x=1"), endpoint(1), &pool, 7);
+    assert_eq!(path(), "/Shop/");
+    table.register(&key("a.ex/shop"), endpoint(2), &pool, 8);
+    let other = PoolSettings {
+        hash_header: "x".into(),
+        algorithm: Some(Algorithm::Hash),
+        ..PoolSettings::default()
+    };
+    table.register(&key("a.ex/shop"), endpoint(1), &other, 9);
+    assert_eq!(path(), "/Shop/");
+    table.register(&key("b.ex"), endpoint(1), &pool, 7);
+    let Lookup::Found(pool) = table.lookup(b"b.ex", b"/shop/x") else {
+        panic!("the route is not there");
+    };
+    assert_eq!(pool.context_path(), "/");
+    assert!(!matches!(table.lookup(b"b.ex", b"*"), Lookup::Found(_)));
 }

@@ -101,12 +101,10 @@ impl Backend {
 
 /// The backend that a mapping describes.
 pub(super) fn checked(mapping: &TcpMapping, abilities: Abilities) -> Result<Backend, SkipCause> {
-    if mapping.backend_port == 0 {
-        return Err(SkipCause::BackendPort);
-    }
     let tls = backend_tls(mapping, abilities)?;
     let port = match &tls {
         Some((port, _)) => *port,
+        None if mapping.backend_port == 0 => return Err(SkipCause::BackendPort),
         None => mapping.backend_port,
     };
     let host = mapping.backend_ip.as_str();

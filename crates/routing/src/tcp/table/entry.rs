@@ -56,6 +56,12 @@ impl Details {
         }
     }
 
+    /// Whether a mapping is newer, and handles the client's TLS in another way.
+    pub(super) fn turns_into(&self, mapping: &TcpMapping) -> bool {
+        self.terminates != mapping.terminate_frontend_tls
+            && self.modification.succeeded_by(&mapping.modification_tag)
+    }
+
     fn routes_like(&self, other: &Self) -> bool {
         self.terminates == other.terminates && self.alpns == other.alpns
     }

@@ -259,15 +259,17 @@ impl Table {
     }
 
     fn replace(&mut self, mappings: &[TcpMapping], now: Nanos, effects: &mut Effects) {
-        let mut listed = BTreeSet::new();
+        let mut listed = BTreeMap::new();
         for mapping in mappings {
             if let Ok(name) = route_name(mapping) {
-                listed.insert((mapping.port, name, BackendKey::of(mapping)));
+                listed.insert((mapping.port, name, BackendKey::of(mapping)), mapping);
             }
         }
-        // What is gone goes first: it could disagree with what is new.
-        self.retain(effects, |(port, name), key, _| {
-            listed.contains(&(*port, name.clone(), key.clone()))
+        // What is gone goes first, and what handles TLS in another way now: it could disagree
+        // with what is new.
+        self.retain(effects, |(port, name), key, details| {
+            let mapping = listed.get(&(*port, name.clone(), key.clone()));
+            mapping.is_some_and(|mapping| !details.turns_into(mapping))
         });
         for mapping in mappings {
             self.upsert(mapping, now, true, effects);

@@ -196,6 +196,9 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
         with(|one| one.backend_port = 0),
         Some(SkipCause::BackendPort)
     );
+    let mut one = mapping(1024, 1);
+    (one.backend_port, one.backend_tls_port, one.instance_id) = (0, 443, "i".into());
+    assert_eq!(skipped(one, all_abilities()), None);
     assert_eq!(with(|one| one.backend_ip = "db.internal.".into()), None);
     assert_eq!(with(|one| one.backend_ip = "::1".into()), None);
     let bad = Some(SkipCause::Address("a b".into()));
@@ -462,4 +465,31 @@ proptest! {
             }
         }
     }
+}
+
+/// The backends of a route that were made anew while nobody listened, all of them with TLS.
+#[test]
+fn backends_may_change_how_they_handle_tls_all_at_once() {
+    let mut table = Table::new(all_abilities(), Duration::from_secs(120));
+    let both = |guid: &str, terminates| {
+        [1, 2].map(|backend| TcpMapping {
+            modification_tag: tag(guid, 0),
+            terminate_frontend_tls: terminates,
+            ..mapping(1024, backend)
+        })
+    };
+    apply(&mut table, Change::Full(both("g", false).to_vec()), SECOND);
+    let effects = apply(
+        &mut table,
+        Change::Full(both("h", true).to_vec()),
+        2 * SECOND,
+    );
+    assert!(effects.skipped.is_empty(), "{:?}", effects.skipped);
+    // And what is not newer stays as it is.
+    let effects = apply(
+        &mut table,
+        Change::Full(both("h", false).to_vec()),
+        3 * SECOND,
+    );
+    assert_eq!(effects.skipped.len(), 2);
 }

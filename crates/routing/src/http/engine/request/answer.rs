@@ -269,6 +269,7 @@ impl ActiveRequest {
     /// Refuses the request.
     pub(super) fn refuse(&mut self, refusal: Refusal, lent: &mut Lent<'_>) -> Course {
         self.unlogged = !refusal.is_logged();
+        self.refused = Some(refusal);
         // A client that waits for leave to send its body was not given it: whether the body
         // still comes, nobody knows.
         let waits = self.head.expects_continue() && !self.body_read;

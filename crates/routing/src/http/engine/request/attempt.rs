@@ -78,13 +78,13 @@ impl ActiveRequest {
                 if self.attempts > 1 {
                     context.counters.retries.increment();
                 }
+                if !self.to_service {
+                    context.counters.routed.increment();
+                }
                 self.endpoint = Some(endpoint);
                 self.approach(false, lent)
             }
-            Next::Overloaded => {
-                context.counters.exhausted.increment();
-                self.refuse(Refusal::Overloaded, lent)
-            }
+            Next::Overloaded => self.refuse(Refusal::Overloaded, lent),
             Next::None => self.refuse(otherwise, lent),
         }
     }
@@ -101,7 +101,11 @@ impl ActiveRequest {
         let http2 = lent.client.client().http2();
         let timeout = context.shared.settings.backends.timeout_of(http2);
         self.attempt_began = now;
-        self.attempt_ends = context.clock.after(timeout);
+        // As in gorouter: nobody knows how long what a WebSocket asks for takes.
+        self.attempt_ends = match self.exchange.upgrade() {
+            Upgrade::WebSocket => NEVER,
+            _ => context.clock.after(timeout),
+        };
         self.exchange.progress.endpoint = (!self.to_service).then(|| Arc::clone(&endpoint));
         let progress = &mut self.exchange.progress;
         if progress.backend_started == 0 {

@@ -3,6 +3,7 @@
 use wire::http1::ResponseError;
 
 use crate::http::access_log::quoted;
+use crate::http::pipeline::retry::TOO_MANY_FIELDS;
 
 /// Bytes of a line that are told.
 const TOLD: usize = 100;
@@ -44,6 +45,7 @@ pub(super) fn text(error: ResponseError, bytes: &[u8], most: usize) -> String {
         ResponseError::HeadTooLarge => {
             format!("net/http: server response headers exceeded {most} bytes; aborted")
         }
+        ResponseError::TooManyFields => TOO_MANY_FIELDS.to_owned(),
         _ => error.cause().to_owned(),
     }
 }

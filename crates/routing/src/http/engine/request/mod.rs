@@ -83,6 +83,8 @@ pub(super) struct ActiveRequest {
     tunnels: bool,
     /// The answer's head is on its way to the client.
     answered: bool,
+    /// What the router said in place of an answer.
+    refused: Option<Refusal>,
     /// Not to be logged: the server itself answers it.
     unlogged: bool,
     /// What was promised to the client with it.
@@ -180,6 +182,7 @@ impl ActiveRequest {
         (self.deadline, self.attempt_ends) = (NEVER, NEVER);
         self.continue_at = NEVER;
         (self.tunnels, self.answered, self.unlogged) = (false, false, false);
+        self.refused = None;
         self.promise = None;
     }
 

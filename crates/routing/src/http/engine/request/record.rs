@@ -10,7 +10,7 @@ use crate::http::engine::batches::Batches;
 use crate::http::engine::buffers::Buffers;
 use crate::http::engine::context::Context;
 use crate::http::envelopes::Ended;
-use crate::http::pipeline::{Client, Times, Upgrade};
+use crate::http::pipeline::{Client, Refusal, Times, Upgrade};
 use crate::http::settings::HttpSettings;
 use crate::table::Nanos;
 
@@ -22,7 +22,7 @@ pub(crate) struct Requests {
     #[expect(clippy::vec_box, reason = "requests are large, and move in and out")]
     spare: Vec<Box<ActiveRequest>>,
     outlets: Outlets,
-    /// Memory for a line that is told in envelopes alone.
+    /// Memory for a line that is told in an envelope.
     line: Vec<u8>,
 }
 
@@ -80,27 +80,25 @@ impl Requests {
     fn tell(&mut self, request: &ActiveRequest, client: &Client, context: &Context, times: Times) {
         let (head, exchange) = (&request.head, &request.exchange);
         let Outlets { log, envelopes } = &mut self.outlets;
-        let is_logged = log.is_some();
         let settings = context.shared.settings.envelopes.as_ref();
         let envelopes = envelopes.as_mut().zip(settings);
-        self.line.clear();
-        let line = match log {
-            Some(log) => log.entry(times.mono, 1),
-            None => &mut self.line,
-        };
-        let start = line.len();
-        if is_logged || envelopes.as_ref().is_some_and(|(_, to)| to.logs) {
-            let pipeline = &context.shared.pipeline;
+        let pipeline = &context.shared.pipeline;
+        if let Some(log) = log {
+            let line = log.entry(times.mono, 1);
             access_log::write_line(pipeline, head, client, exchange, times, line);
         }
         if let Some((envelopes, settings)) = envelopes {
-            let line = line.get(start..).unwrap_or_default();
+            let line = &mut self.line;
+            line.clear();
+            if settings.logs {
+                access_log::write_short_line(pipeline, head, client, exchange, times, line);
+            }
             let ended = Ended {
                 head,
                 client,
                 exchange,
                 now: times,
-                line: line.strip_suffix(b"\n").unwrap_or(line),
+                line: line.strip_suffix(b"\n").unwrap_or_default(),
             };
             let out = envelopes.entry(times.mono, 0);
             let count = ended.write(settings, out);
@@ -136,11 +134,17 @@ impl ActiveRequest {
             counters.open_tunnels.decrement();
         }
         let exchange = &self.exchange;
-        let status = exchange.status();
-        let class = usize::from(status / 100);
+        let progress = &exchange.progress;
+        let endpoint = progress.endpoint.as_deref();
+        let took = now.saturating_sub(exchange.started().mono);
+        let class = usize::from(exchange.status() / 100);
         let class = if (1..=5).contains(&class) { class } else { 0 };
-        if let Some(count) = counters.responses.get(class) {
-            count.increment();
+        // As in gorouter: what reached nobody is not among them.
+        if endpoint.is_some() || self.to_service {
+            counters.latency.record(took);
+            if let Some(count) = counters.responses.get(class) {
+                count.increment();
+            }
         }
         if self.to_service
             && self.answered
@@ -148,20 +152,15 @@ impl ActiveRequest {
         {
             count.increment();
         }
-        match status {
-            400 | 404 if !self.answered => counters.rejected.increment(),
-            502 | 503 | 496 | 525 | 526 if !self.answered && self.attempts > 0 => {
-                counters.bad_gateways.increment();
-            }
+        match self.refused {
+            Some(refusal) if refusal.is_rejection() => counters.rejected.increment(),
+            Some(Refusal::Overloaded) => counters.exhausted.increment(),
+            Some(Refusal::EndpointFailure) => counters.bad_gateways.increment(),
             _ => {}
         }
-        if exchange.upgrade() != Upgrade::None && status != 101 {
+        if exchange.upgrade() == Upgrade::WebSocket && self.attempts > 0 && !self.answered {
             counters.failed_upgrades.increment();
         }
-        let took = now.saturating_sub(exchange.started().mono);
-        counters.latency.record(took);
-        let progress = &exchange.progress;
-        let endpoint = progress.endpoint.as_deref();
         if !settings.active_apps.is_zero()
             && let Some(endpoint) = endpoint.filter(|it| !it.app.is_empty())
             && !counters.active_apps.note(&endpoint.app)

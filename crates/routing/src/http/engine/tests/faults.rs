@@ -172,7 +172,7 @@ fn failed_requests_have_a_latency_by_application_too() {
     });
     let silent = Bench::new(&[]);
     assert_eq!(silent.client().get("/").status, 404);
-    silent.until("the request is over", |totals| totals.latency.count == 1);
+    silent.until("the request is over", |totals| totals.rejected == 1);
     assert!(silent.totals().apps.is_empty());
 }
 
@@ -357,4 +357,37 @@ fn ten_thousand_requests_leak_no_descriptor() {
     let totals = bench.totals();
     assert_eq!(totals.active, 0);
     assert!(totals.open_backends <= 1, "{totals:?}");
+}
+
+/// As gorouter counts: what reached nobody is no answer of a route, and each kind of refusal has
+/// its own number.
+#[test]
+fn refusals_are_counted_by_what_they_are() {
+    let backend = Backend::new(|mut connection, _| {
+        if connection.request().is_some() {
+            connection.wait_for_end();
+        }
+    });
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.backends.in_flight = 1;
+    });
+    let mut other = bench.client();
+    other.send(b"GET / HTTP/1.1\r\nHost: nobody.test\r\n\r\n");
+    assert_eq!(other.answer().unwrap().status, 404);
+    other.send(
+        b"GET / HTTP/1.1\r\nHost: nobody.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    assert_eq!(other.answer().unwrap().status, 404);
+    let mut waits = bench.client();
+    waits.send(b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
+    bench.until("it is under way", |totals| totals.routed == 1);
+    for _ in 0..3 {
+        assert_eq!(bench.client().get("/").status, 503);
+    }
+    bench.until("all is counted", |totals| totals.exhausted == 3);
+    let totals = bench.totals();
+    assert_eq!((totals.rejected, totals.bad_gateways), (2, 0));
+    assert_eq!((totals.requests, totals.routed), (6, 1));
+    assert_eq!(totals.failed_upgrades, 0);
+    assert_eq!((totals.responses, totals.latency.count), ([0; 6], 0));
 }

@@ -39,3 +39,27 @@ fn requests_over_http2_can_have_a_time_limit_of_their_own() {
     });
     assert_eq!(bench.totals().timeouts, 1);
 }
+
+/// Nobody knows how long what a WebSocket asks for takes.
+#[test]
+fn a_websockets_backend_may_take_its_time_to_agree() {
+    let backend = Backend::new(|mut connection, _| {
+        if connection.request().is_some() {
+            std::thread::sleep(Duration::from_millis(500));
+            connection.send(
+                b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: websocket\r\n\r\n",
+            );
+            connection.wait_for_end();
+        }
+    });
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.backends.timeout = Duration::from_millis(50);
+    });
+    let mut client = bench.client();
+    client.send(
+        b"GET / HTTP/1.1\r\nHost: app.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
+    assert_eq!(client.answer_without_body().unwrap().status, 101);
+    assert_eq!(bench.totals().timeouts, 0);
+}

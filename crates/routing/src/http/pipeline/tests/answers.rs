@@ -188,6 +188,7 @@ fn rewriting_removes_and_adds_where_nothing_is() {
         settings.headers.add = vec![
             ("x-added".to_owned(), "a".to_owned()),
             ("X-There".to_owned(), "b".to_owned()),
+            ("X-Added".to_owned(), "c".to_owned()),
         ];
     });
     fixture.sent(GET);
@@ -196,7 +197,7 @@ fn rewriting_removes_and_adds_where_nothing_is() {
     let (answer, _) = fixture.answered(200, fields, AnswerBody::Exactly(0));
     assert_eq!(
         answer,
-        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Added: a\r\nX-There: mine\r\n\
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Added: a\r\nX-Added: c\r\nX-There: mine\r\n\
          X-Vcap-Request-Id: i\r\nDate: Sat, 21 Nov 2026 08:17:20 GMT\r\n\r\n"
     );
 }

@@ -224,6 +224,24 @@ fn traces_that_are_not_whole_are_replaced() {
         Some("05e3ac9a4f6e3b90-05e3ac9a4f6e3b90")
     );
     assert_eq!(value(&sent, "X-Vcap-Request-Id").unwrap().len(), 36);
+    // Both kinds of headers tell of one trace.
+    let parent = value(&sent, "Traceparent").unwrap();
+    let expected = "00-000000000000000005e3ac9a4f6e3b90-05e3ac9a4f6e3b90-";
+    assert!(parent.starts_with(expected), "{parent}");
+    // It is an id if gorouter's library takes it for a UUID: version 1 to 5.
+    let id = |trace: &str| {
+        let sent = traced(&format!("b3: {trace}-108c880d778f29eb\n"));
+        assert!(value(&sent, "B3").unwrap().starts_with(trace));
+        value(&sent, "X-Vcap-Request-Id").unwrap().replace('-', "")
+    };
+    assert_ne!(
+        id("6d8780b7d3eed3f5108c880d778f29eb"),
+        "6d8780b7d3eed3f5108c880d778f29eb"
+    );
+    assert_eq!(
+        id("6d8780b7d3ee43f5108c880d778f29eb"),
+        "6d8780b7d3ee43f5108c880d778f29eb"
+    );
     let state = format!(
         "traceparent: 00-{0}{0}-{0}-00\ntracestate: a=1,t@gorouter=old, b=2\n",
         "05e3ac9a4f6e3b90"

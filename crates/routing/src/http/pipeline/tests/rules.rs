@@ -6,6 +6,7 @@ use super::super::retry::{Attempt, Failure, Fate, Verdict, judge};
 use super::super::target::Target;
 use super::super::text::{http_date, log_time};
 use super::*;
+use crate::http::settings::ForwardedClientCert;
 use wire::tls::TlsFailure;
 
 fn attempt() -> Attempt<'static> {
@@ -270,6 +271,83 @@ fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
     let expected = "502 Bad Gateway: Failed to validate Route Service Signature: route service \
                     forwarded URL other.ex.com does not match the original request URL bound.ex.com/p\n";
     assert!(answer.ends_with(expected), "{answer}");
+}
+
+/// What the service sends back is the request that it was asked about, whatever signs it has.
+#[test]
+fn what_a_route_service_is_asked_comes_back_as_it_was() {
+    let mut fixture = Fixture::new(|settings| {
+        settings.route_services.secret = "shared".into();
+    });
+    let bound = PoolSettings {
+        route_service_url: "https://rs.ex.com/".into(),
+        ..PoolSettings::default()
+    };
+    fixture.route("bound.ex.com", &bound);
+    fixture.route("bound.ex.com/a", &PoolSettings::default());
+    for target in [
+        "/100%25",
+        "/50%25-off",
+        "/?q=50%",
+        "/a%2Fb",
+        "/%3Fx",
+        "/p?x=a+b",
+    ] {
+        let request = format!("GET {target} HTTP/1.1\nHost: bound.ex.com\n");
+        let sent = fixture.sent(&format!("{request}\n"));
+        assert!(fixture.exchange.route_service().is_some(), "{target}");
+        let proof: String = [
+            "X-Cf-Proxy-Signature",
+            "X-Cf-Proxy-Metadata",
+            "X-Cf-Forwarded-Url",
+        ]
+        .iter()
+        .map(|name| format!("{name}: {}\n", value(&sent, name).unwrap()))
+        .collect();
+        let back = fixture.sent(&format!("{request}{proof}\n"));
+        assert!(fixture.exchange.route_service().is_none(), "{target}");
+        assert!(
+            back.starts_with(&format!("GET {target} HTTP/1.1\r\n")),
+            "{back}"
+        );
+    }
+}
+
+/// Only over TLS could the router have said it on the first way.
+#[test]
+fn a_certificate_that_comes_back_is_believed_over_tls_alone() {
+    for (tls, told) in [(false, false), (true, true)] {
+        let mut fixture = Fixture::new(|settings| {
+            settings.route_services.secret = "shared".into();
+            settings.headers.client_cert = ForwardedClientCert::SanitizeSet;
+        });
+        let bound = PoolSettings {
+            route_service_url: "https://rs.ex.com/".into(),
+            ..PoolSettings::default()
+        };
+        fixture.route("bound.ex.com", &bound);
+        let request = "GET / HTTP/1.1\nHost: bound.ex.com\n";
+        let sent = fixture.sent(&format!("{request}\n"));
+        let proof: String = [
+            "X-Cf-Proxy-Signature",
+            "X-Cf-Proxy-Metadata",
+            "X-Cf-Forwarded-Url",
+        ]
+        .iter()
+        .map(|name| format!("{name}: {}\n", value(&sent, name).unwrap()))
+        .collect();
+        if tls {
+            let facts = Some(TlsFacts::default());
+            fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), facts);
+        }
+        let claim = "X-Forwarded-Client-Cert: mine\n";
+        let back = fixture.sent(&format!("{request}{proof}{claim}\n"));
+        assert_eq!(
+            value(&back, "X-Forwarded-Client-Cert").is_some(),
+            told,
+            "{back}"
+        );
+    }
 }
 
 #[test]

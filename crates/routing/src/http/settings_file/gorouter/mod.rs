@@ -293,7 +293,12 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     let (mut disabled, mut idle) = (true, 2_usize);
     form.value("disable_keep_alives", "", &mut disabled);
     form.value("max_idle_conns_per_host", "", &mut idle);
-    backends.idle = if disabled { 0 } else { idle };
+    // 0 means what Go's library does without it.
+    backends.idle = match (disabled, idle) {
+        (true, _) => 0,
+        (false, 0) => 2,
+        (false, idle) => idle,
+    };
     form.choice("balancing_algorithm", "", &ALGORITHMS, &mut http.algorithm);
     let preferences = [("none", false), ("locally-optimistic", true)];
     form.choice(

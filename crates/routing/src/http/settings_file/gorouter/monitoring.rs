@@ -152,7 +152,9 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
     );
     envelopes.to = EnvelopesTo::Datagrams { address };
     envelopes.instance = settings.index.to_string();
-    settings.http.envelopes = told.then_some(envelopes);
+    let mut first_protocol = true;
+    form.value("enable_envelope_v1_metrics", "", &mut first_protocol);
+    settings.http.envelopes = (told && first_protocol).then_some(envelopes);
     let log = &mut settings.http.access_log;
     if streams && syslog.network != SyslogNetwork::Unix && syslog.address.is_empty() {
         let expected = "expected logging.syslog_addr beside it: lines are streamed to syslog";

@@ -68,6 +68,5 @@ pub(super) fn not_served(form: &mut Form<'_>) {
             "idle connections are bounded for each host: max_idle_conns_per_host",
         ),
         ("per_request_metrics_reporting", METRICS),
-        ("enable_envelope_v1_metrics", METRICS),
     ]);
 }

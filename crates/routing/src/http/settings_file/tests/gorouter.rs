@@ -337,6 +337,20 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
 }
 
 #[test]
+fn no_bound_of_idle_connections_is_gos_own() {
+    let idle = |text: &str| gorouter(text).unwrap().settings.http.backends.idle;
+    assert_eq!(
+        idle("disable_keep_alives: false\nmax_idle_conns_per_host: 0\n"),
+        2
+    );
+    assert_eq!(
+        idle("disable_keep_alives: false\nmax_idle_conns_per_host: 7\n"),
+        7
+    );
+    assert_eq!(idle("max_idle_conns_per_host: 7\n"), 0);
+}
+
+#[test]
 fn envelopes_go_where_gorouter_sends_them() {
     let read = |text: &str| gorouter(text).unwrap().settings.http.envelopes;
     assert_eq!(read("logging: {level: info}\n"), None);
@@ -359,4 +373,6 @@ fn envelopes_go_where_gorouter_sends_them() {
     .unwrap();
     assert_eq!(told.to, address("127.0.0.1:9"));
     assert!(told.logs && told.client_events && !told.server_events);
+    let off = "logging: {loggregator_enabled: true}\nenable_envelope_v1_metrics: false\n";
+    assert_eq!(read(off), None);
 }
