@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, BodyError, Handler, Incoming, PeerCertificate, read_body};
+use net::{Body, BodyError, Handler, Incoming, PeerCertificate};
 use telemetry::{Logger, prometheus};
 use tokio::sync::mpsc;
 
@@ -90,17 +90,7 @@ impl Service {
             (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
             (&Method::GET, "policies") => self.policy(rest, &head),
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
-                let limit = self.limits.upload_bytes;
-                match read_body(body, limit, self.limits.body_within).await {
-                    Ok(body) => {
-                        let taken = match first {
-                            "reports" => self.intake.report(rest, body).await,
-                            _ => self.intake.inventory(rest, body).await,
-                        };
-                        taken_answer(taken)
-                    }
-                    Err(error) => text(body_status(&error), format!("{error}\n")),
-                }
+                taken_answer(self.intake.upload(first, rest, body, &self.limits).await)
             }
             (_, "rudder") => self.api(&head, rest, body).await,
             _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),

@@ -29,23 +29,29 @@ pub(crate) struct Half {
     since: Instant,
 }
 
+/// What a file's name tells of a half: the inventory's name, whether it is packed, and whether
+/// it signs.
+pub(super) fn half_of(name: &str) -> Result<(&str, bool, bool), NotTaken> {
+    let (stem, signs) = match name.strip_suffix(".sign") {
+        Some(stem) => (stem, true),
+        None => (name, false),
+    };
+    let (stem, packed) = match stem.strip_suffix(".gz") {
+        Some(stem) => (stem, true),
+        None => (stem, false),
+    };
+    if stem.ends_with(".ocs") {
+        return Ok((stem, packed, signs));
+    }
+    let why = format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
+    Err(NotTaken::new(StatusCode::BAD_REQUEST, why))
+}
+
 impl Intake {
     /// Takes half of an inventory by its file's name: the second half that comes is answered for
     /// both.
     pub(crate) async fn inventory(&self, name: &str, body: Bytes) -> Taken {
-        let (stem, signs) = match name.strip_suffix(".sign") {
-            Some(stem) => (stem, true),
-            None => (name, false),
-        };
-        let (stem, packed) = match stem.strip_suffix(".gz") {
-            Some(stem) => (stem, true),
-            None => (stem, false),
-        };
-        if !stem.ends_with(".ocs") {
-            let why =
-                format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
-            return Err(NotTaken::new(StatusCode::BAD_REQUEST, why));
-        }
+        let (stem, packed, signs) = half_of(name)?;
         let half = Half {
             body,
             packed,
