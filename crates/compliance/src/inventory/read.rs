@@ -9,7 +9,7 @@ use super::{InventoryError, Limits, NodeFacts, SoftwareUpdate};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::{ELEMENTS, Inventory, VALUE_BYTES};
 use crate::model::node::{LIST_ENTRIES, Node, NodeKind, ROOT};
-use crate::model::property::Property;
+use crate::model::property::{PROPERTIES, Property, check_property};
 use crate::reports::moment::Moment;
 
 const MEGABYTE: u64 = 1 << 20;
@@ -166,19 +166,7 @@ impl Gathered {
         let capabilities = record.all("AGENT_CAPABILITIES/AGENT_CAPABILITY");
         self.capabilities = capabilities.take(1_000).map(str::to_owned).collect();
         if let Some(json) = record.text("CUSTOM_PROPERTIES") {
-            let all: Map<String, Value> =
-                serde_json::from_str(json).map_err(|error| InventoryError::Field {
-                    field: "RUDDER/CUSTOM_PROPERTIES",
-                    found: format!("{}: {error}", shortened(json)),
-                    expected: "an object of JSON",
-                })?;
-            self.node.properties = all
-                .into_iter()
-                .map(|(name, value)| Property {
-                    provider: Some("inventory".into()),
-                    ..Property::new(name, value)
-                })
-                .collect();
+            self.node.properties = custom_properties(json);
         }
         Ok(())
     }
@@ -253,6 +241,31 @@ impl Gathered {
             updates: self.updates,
         })
     }
+}
+
+/// Properties that an inventory's hooks told: a list with an object of each, or one object. What
+/// cannot be a property is left out, as Rudder does: it is no reason to refuse a node.
+fn custom_properties(json: &str) -> Vec<Property> {
+    let parts = match serde_json::from_str(json) {
+        Ok(Value::Array(parts)) => parts,
+        Ok(one) => vec![one],
+        Err(_) => Vec::new(),
+    };
+    let mut all = Map::new();
+    for part in parts {
+        if let Value::Object(fields) = part {
+            // Of a name that two hooks tell the last counts.
+            all.extend(fields);
+        }
+    }
+    all.into_iter()
+        .filter(|(name, value)| check_property("node", "", name, value).is_ok())
+        .map(|(name, value)| Property {
+            provider: Some("inventory".into()),
+            ..Property::new(name, value)
+        })
+        .take(PROPERTIES)
+        .collect()
 }
 
 fn shortened(text: &str) -> String {

@@ -213,6 +213,47 @@ fn each_mandatory_field_is_missed() {
 }
 
 #[test]
+fn hooks_tell_properties_and_never_keep_a_node_out() {
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let told = |json: &str| {
+        let custom = format!("<CUSTOM_PROPERTIES>{json}</CUSTOM_PROPERTIES><HOSTNAME>");
+        let facts = read(xml.replacen("<HOSTNAME>", &custom, 1).as_bytes()).unwrap();
+        let all = facts.node.properties.into_iter();
+        all.map(|one| {
+            assert_eq!(one.provider.as_deref(), Some("inventory"));
+            format!("{}={}", one.name, one.value)
+        })
+        .collect::<Vec<_>>()
+    };
+    let long = "x".repeat(70_000);
+    for (json, properties) in [
+        (r#"[{"datacenter":"Paris"}]"#, &["datacenter=\"Paris\""][..]),
+        (r#"[{"a":1},{"b":{"c":[2]}}]"#, &["a=1", r#"b={"c":[2]}"#]),
+        // Two hooks of the same name; something that is no hook's.
+        (r#"[{"a":1},{"a":2},3,null]"#, &["a=2"]),
+        (r#"{"a":1}"#, &["a=1"]),
+        (r#"[{"my prop":1,"good":2,"":3}]"#, &["good=2"]),
+        (&format!(r#"[{{"long":"{long}","good":2}}]"#), &["good=2"]),
+        ("not json", &[]),
+        ("[{\"a\":1}", &[]),
+        ("7", &[]),
+    ] {
+        assert_eq!(told(json), properties, "{json:.60}");
+    }
+    let many: Vec<_> = (0..2_000).map(|at| format!(r#"{{"p{at}":1}}"#)).collect();
+    assert_eq!(told(&format!("[{}]", many.join(","))).len(), 1_000);
+
+    // A server of Rudder reads only lists.
+    let mut facts = hollow_facts(1, "a certificate");
+    facts.node.properties = vec![Property {
+        provider: Some("inventory".into()),
+        ..Property::new("a", 1.into())
+    }];
+    let written = write(&facts);
+    assert!(written.contains("<CUSTOM_PROPERTIES>[{"), "{written}");
+}
+
+#[test]
 fn hostile_xml_is_refused() {
     let wrap = |inner: &str| format!("<REQUEST><CONTENT>{inner}</CONTENT></REQUEST>");
     let deep = wrap(&"<A>".repeat(100));
