@@ -16,7 +16,7 @@ use super::generator::Task;
 use super::intake::{Intake, Taken};
 use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
-use super::rest::{answer, openapi, text};
+use super::rest::{answer, openapi, text, unescaped};
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
@@ -88,9 +88,10 @@ impl Service {
             (&Method::GET, "metrics") => self.metrics(),
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
             (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
-            (&Method::GET, "policies") => self.policy(rest, &head),
+            (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head),
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
-                taken_answer(self.intake.upload(first, rest, body, &self.limits).await)
+                let name = unescaped(rest, false);
+                taken_answer(self.intake.upload(first, &name, body, &self.limits).await)
             }
             (_, "rudder") => self.api(&head, rest, body).await,
             _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),

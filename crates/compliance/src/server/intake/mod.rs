@@ -1,10 +1,10 @@
 //! What nodes upload: unpacked, checked and read on whatever thread serves it, kept by the one
 //! writer, and only then counted.
 
+mod halves;
 mod inventories;
 mod room;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -28,7 +28,8 @@ use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::verify;
 use crate::reports::upload::unpack;
 
-pub(crate) use inventories::{Half, inventory_of};
+pub(crate) use halves::Halves;
+pub(crate) use inventories::inventory_of;
 pub(crate) use room::{NotRead, Room};
 
 /// Uploads that are worked on at once; a further one is to come again.
@@ -40,7 +41,7 @@ const CHECKING: usize = 16;
 const ASIDE_BYTES: usize = 64 << 10;
 /// Exceptions of one run that have rows; all reports stand in the run itself.
 const EXCEPTIONS: usize = 10_000;
-/// Bytes of an exception's message.
+/// Bytes of each text of an exception.
 const MESSAGE_BYTES: usize = 4 << 10;
 
 /// Why an upload is not taken, and what it is answered.
@@ -90,7 +91,7 @@ pub(crate) struct Intake {
     pub(crate) places: Semaphore,
     pub(crate) checking: Semaphore,
     pub(crate) room: Room,
-    pub(crate) halves: Mutex<HashMap<String, Half>>,
+    pub(crate) halves: Mutex<Halves>,
 }
 
 /// How many uploads there may be at once.
@@ -276,6 +277,10 @@ async fn check(body: Bytes, packing: Packing, node: Arc<NodeRecord>) -> Result<C
     checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
 }
 
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(MESSAGE_BYTES)].to_owned()
+}
+
 fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
     use ReportKind as K;
     let telling = log.reports.iter().filter(|report| {
@@ -285,12 +290,12 @@ fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
         )
     });
     let exceptions = telling.take(EXCEPTIONS).map(|report| Exception {
-        rule: report.rule_id.to_owned(),
-        directive: report.directive_id.to_owned(),
-        component: report.component.to_string(),
-        key: report.key_value.to_string(),
+        rule: cut(report.rule_id),
+        directive: cut(report.directive_id),
+        component: cut(&report.component),
+        key: cut(&report.key_value),
         kind: report.kind().name(),
-        message: report.msg[..report.msg.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
+        message: cut(report.msg.as_ref()),
     });
     RunRecord {
         node: log.info.node_id.as_str().into(),
@@ -302,5 +307,42 @@ fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
         exceptions: exceptions.collect(),
         message,
         signed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use commit::Ledger as _;
+
+    use super::*;
+    use crate::server::ledger::Ledger;
+
+    #[test]
+    fn what_a_run_weighs_is_what_its_exceptions_hold() {
+        let node = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
+        let line = "2026-03-01T12:00:00+00:00";
+        let run = "2026-03-01 12:00:00+00:00";
+        let long = "é".repeat(10_000);
+        let marker = |part: &str| {
+            format!("{line} R: @@Common@@control@@rudder@@run@@0@@{part}@@c@@{run}##{node}@#x\n")
+        };
+        let report = format!(
+            "{line} R: @@T@@result_error@@r@@d@@0@@{long}@@{long}@@{run}##{node}@#{long}\n"
+        );
+        let text = marker("start") + &report.repeat(100) + &marker("end");
+        let name = format!("{node}_{line}.log.gz");
+        let (info, _) = RunInfo::from_file_name(&name).unwrap();
+        let log = RunLog::parse(info, &text, &Limits::default()).unwrap();
+        let record = run_record(&log, Bytes::new(), true);
+        assert_eq!(record.exceptions.len(), 100);
+        let mut held = 0;
+        for one in &record.exceptions {
+            for text in [&one.component, &one.key, &one.message] {
+                assert_eq!(text.len(), MESSAGE_BYTES);
+                held += text.len();
+            }
+        }
+        let weight = Ledger::weight(&Request::Run(Box::new(record)));
+        assert!((held..2 * held).contains(&weight), "{weight} of {held}");
     }
 }
