@@ -50,10 +50,15 @@ pub(super) fn hostname_of_hooks(node: &mut Node) {
     let own = std::mem::replace(&mut node.hostname, told);
     let known = node.properties.iter().any(|one| one.name == OWN_HOSTNAME);
     if !known && node.properties.len() < PROPERTIES {
-        node.properties.push(Property {
+        let own = Property {
             provider: Some("inventory".into()),
             ..Property::new(OWN_HOSTNAME, own.into())
-        });
+        };
+        // They are in the order of their names.
+        let place = node
+            .properties
+            .partition_point(|one| *one.name < *OWN_HOSTNAME);
+        node.properties.insert(place, own);
     }
 }
 

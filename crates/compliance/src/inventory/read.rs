@@ -159,20 +159,20 @@ impl Gathered {
         }
         // An interface with several addresses is one for each: queries ask for an address.
         let told = element.remove(ADDRESS).unwrap_or_default();
-        for (place, address) in normal::addresses(&told).enumerate() {
+        let mut addresses = normal::addresses(&told).peekable();
+        if addresses.peek().is_none() {
+            let elements = self.inventory.elements.entry(*kind).or_default();
+            elements.push(element);
+            return Ok(());
+        }
+        for (place, address) in addresses.enumerate() {
             if place > 0 {
                 self.count()?;
             }
             let mut one = element.clone();
             one.insert(ADDRESS.to_owned(), address.to_owned());
-            self.inventory.elements.entry(*kind).or_default().push(one);
-        }
-        if told.is_empty() {
-            self.inventory
-                .elements
-                .entry(*kind)
-                .or_default()
-                .push(element);
+            let elements = self.inventory.elements.entry(*kind).or_default();
+            elements.push(one);
         }
         Ok(())
     }

@@ -174,6 +174,33 @@ async fn what_is_pending_is_told_and_does_not_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_rule_has_the_mode_of_its_directives() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let admin = Admin::of(folder.path(), &url(&server)).await;
+    let mut all = super::folder();
+    for (id, mode) in [("audited", "audit"), ("enforced", "enforce")] {
+        let mut directive = all["directives"]["d"].clone();
+        directive["id"] = json!(id);
+        directive["policyMode"] = json!(mode);
+        all["directives"][id] = directive;
+    }
+    for (directives, mode) in [
+        (json!(["d"]), "enforce"),
+        (json!(["audited"]), "audit"),
+        (json!(["d", "enforced"]), "enforce"),
+        (json!(["d", "audited"]), "mixed"),
+        (json!([]), "none"),
+    ] {
+        all["rules"]["r"]["directives"] = directives;
+        admin.apply(&all).await;
+        let shown = admin.get("rules/r/compliance").await;
+        assert_eq!(shown["rules"][0]["policyMode"], mode, "{shown}");
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_of_nobody_has_no_details() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path()).await;

@@ -60,6 +60,18 @@ impl View {
         .name()
     }
 
+    /// The mode of a rule's directives, `mixed` if they have several, `none` without any.
+    fn rule_mode(&self, id: &str) -> &'static str {
+        let rule = self.all.rules.get(id);
+        let directives = rule.into_iter().flat_map(|rule| &rule.directives);
+        let mut modes = directives.map(|one| self.policy_mode(None, Some(one)));
+        match modes.next() {
+            None => "none",
+            Some(first) if modes.all(|one| one == first) => first,
+            Some(_) => "mixed",
+        }
+    }
+
     fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
         let known = self.all.directives.get(id);
         known.map_or(id, |directive| directive.display_name.as_str())
@@ -189,7 +201,7 @@ impl View {
         by_directive.values().for_each(|one| level += one);
         let mut object = named(id, self.rule_name(id));
         object.insert("mode".into(), self.mode().into());
-        object.insert("policyMode".into(), self.policy_mode(None, None).into());
+        object.insert("policyMode".into(), self.rule_mode(id).into());
         let mut object = self.object(object, &level);
         if self.level >= super::DIRECTIVES {
             let directives = by_directive.iter().map(|(directive, level)| {
