@@ -1,8 +1,10 @@
 //! What the tools that make inventories tell in several ways, in the one of Rudder: groups ask for
 //! that. Source: Rudder's `FusionInventoryParser`.
 
+use serde_json::{Map, Value};
+
 use crate::model::node::Node;
-use crate::model::property::{PROPERTIES, Property};
+use crate::model::property::{PROPERTIES, Property, check_property};
 
 /// A property by which a machine tells another hostname than its own.
 const OTHER_HOSTNAME: &str = "rudder_override_hostname";
@@ -35,6 +37,31 @@ pub(super) fn architecture(told: &str, system: &str) -> String {
 /// Is it a name that another machine does not have as well?
 pub(super) fn is_hostname(name: &str) -> bool {
     !matches!(name, "" | "localhost" | "127.0.0.1" | "::1")
+}
+
+/// Properties that an inventory's hooks told: a list with an object of each, or one object. What
+/// cannot be a property is left out, as Rudder does: it is no reason to refuse a node.
+pub(super) fn custom_properties(json: &str) -> Vec<Property> {
+    let parts = match serde_json::from_str(json) {
+        Ok(Value::Array(parts)) => parts,
+        Ok(one) => vec![one],
+        Err(_) => Vec::new(),
+    };
+    let mut all = Map::new();
+    for part in parts {
+        if let Value::Object(fields) = part {
+            // Of a name that two hooks tell the last counts.
+            all.extend(fields);
+        }
+    }
+    all.into_iter()
+        .filter(|(name, value)| check_property("node", "", name, value).is_ok())
+        .map(|(name, value)| Property {
+            provider: Some("inventory".into()),
+            ..Property::new(name, value)
+        })
+        .take(PROPERTIES)
+        .collect()
 }
 
 /// Takes the hostname that hooks of the inventory tell, if they do.

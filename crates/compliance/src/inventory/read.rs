@@ -1,7 +1,6 @@
 //! From records to what the model holds.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::fields::{MAPPINGS, Unit};
 use super::normal;
@@ -10,7 +9,6 @@ use super::{InventoryError, Limits, NodeFacts, SoftwareUpdate};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::{ELEMENTS, Inventory, VALUE_BYTES};
 use crate::model::node::{LIST_ENTRIES, Node, NodeKind, ROOT};
-use crate::model::property::{PROPERTIES, Property, check_property};
 use crate::reports::moment::Moment;
 
 const MEGABYTE: u64 = 1 << 20;
@@ -189,7 +187,7 @@ impl Gathered {
         let capabilities = record.all("AGENT_CAPABILITIES/AGENT_CAPABILITY");
         self.capabilities = capabilities.take(1_000).map(str::to_owned).collect();
         if let Some(json) = record.text("CUSTOM_PROPERTIES") {
-            self.node.properties = custom_properties(json);
+            self.node.properties = normal::custom_properties(json);
         }
         Ok(())
     }
@@ -273,31 +271,6 @@ impl Gathered {
             updates: self.updates,
         })
     }
-}
-
-/// Properties that an inventory's hooks told: a list with an object of each, or one object. What
-/// cannot be a property is left out, as Rudder does: it is no reason to refuse a node.
-fn custom_properties(json: &str) -> Vec<Property> {
-    let parts = match serde_json::from_str(json) {
-        Ok(Value::Array(parts)) => parts,
-        Ok(one) => vec![one],
-        Err(_) => Vec::new(),
-    };
-    let mut all = Map::new();
-    for part in parts {
-        if let Value::Object(fields) = part {
-            // Of a name that two hooks tell the last counts.
-            all.extend(fields);
-        }
-    }
-    all.into_iter()
-        .filter(|(name, value)| check_property("node", "", name, value).is_ok())
-        .map(|(name, value)| Property {
-            provider: Some("inventory".into()),
-            ..Property::new(name, value)
-        })
-        .take(PROPERTIES)
-        .collect()
 }
 
 fn shortened(text: &str) -> String {
