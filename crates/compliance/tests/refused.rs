@@ -2,10 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use compliance::server;
 use http::Method;
 use serde_json::Value;
 
-use crate::peers::{Node, metric, pack, server, url};
+use crate::peers::{Node, config, logger, metric, pack, server, url};
 
 const A: &str = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
 const B: &str = "9b1d2c4e-77aa-4f7b-8c1c-0f9e8d7c6b5a";
@@ -117,6 +118,47 @@ async fn what_cannot_be_a_report_is_refused_and_the_rest_goes_on() {
     // A node whose clock is a minute ahead.
     assert_eq!(a.run(start + 60, &config_id, &[REPORT]).await, 201);
     assert_eq!(metric(&a, &reports("ok")).await, "2");
+    server.stop().await.unwrap();
+}
+
+/// What a PUT is answered.
+async fn put_told(node: &Node, path: &str, body: Vec<u8>) -> (u16, String) {
+    let answer = node.request(Method::PUT, path, &[], body).await.unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    (answer.status.as_u16(), text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_that_find_no_room_come_again_and_nameless_ones_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits.uploads_bytes = 300 << 10;
+    let server = server::start(config, logger()).await.unwrap();
+    let a = Node::new(A, &url(&server));
+    assert_eq!(a.enrol().await, 201);
+    let (config_id, _) = a.policy().await;
+    let start = now();
+    // More than there is room for, under names that may be taken.
+    let much = vec![0; 400 << 10];
+    for path in [&*a.path(start), "/inventories/x.ocs"] {
+        let (status, why) = put_told(&a, path, much.clone()).await;
+        assert_eq!(status, 503, "{path}: {why}");
+        assert!(why.contains("send it again"), "{why}");
+    }
+    // Nobody keeps as much of what is refused by its name.
+    let nobody = a.path(start).replace(A, B);
+    for (path, status) in [
+        ("/reports/x", 400),
+        (&*nobody, 404),
+        ("/inventories/x", 400),
+    ] {
+        let (answered, why) = put_told(&a, path, vec![0; 200 << 10]).await;
+        assert_eq!(answered, status, "{path}: {why}");
+    }
+    assert_eq!(metric(&a, &reports("error")).await, "1");
+    assert_eq!(metric(&a, &reports("invalid")).await, "2");
+    // There is room again.
+    assert_eq!(a.run(start, &config_id, &[REPORT]).await, 201);
     server.stop().await.unwrap();
 }
 

@@ -58,7 +58,9 @@ pub(super) const MAPPINGS: &[Mapping] = &[
         &[
             ("FILESYSTEM", "cn", Text),
             ("VOLUMN", "description", Text),
+            ("LETTER", "mountPoint", Text),
             ("TYPE", "mountPoint", Text),
+            ("VOLUMN", "mountPoint", Text),
             ("NUMFILES", "fileCount", Text),
             ("FREE", "fileSystemFreeSpace", Megabytes),
             ("TOTAL", "fileSystemTotalSpace", Megabytes),

@@ -7,6 +7,7 @@
 
 mod fields;
 pub mod hollow;
+mod normal;
 mod read;
 mod records;
 pub mod signature;

@@ -1,18 +1,19 @@
 //! From records to what the model holds.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::fields::{MAPPINGS, Unit};
+use super::normal;
 use super::records::{self, Record};
 use super::{InventoryError, Limits, NodeFacts, SoftwareUpdate};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::{ELEMENTS, Inventory, VALUE_BYTES};
 use crate::model::node::{LIST_ENTRIES, Node, NodeKind, ROOT};
-use crate::model::property::Property;
 use crate::reports::moment::Moment;
 
 const MEGABYTE: u64 = 1 << 20;
+/// Attribute of an interface's addresses.
+const ADDRESS: &str = "ipHostNumber";
 
 pub(super) fn read(xml: &[u8], limits: &Limits) -> Result<NodeFacts, InventoryError> {
     let mut gathered = Gathered::default();
@@ -25,6 +26,7 @@ pub(super) fn read(xml: &[u8], limits: &Limits) -> Result<NodeFacts, InventoryEr
 struct Gathered {
     node: Node,
     fqdn: String,
+    arch_name: String,
     agent_name: String,
     server: String,
     owner: String,
@@ -62,6 +64,7 @@ impl Gathered {
                 self.offset = text("TIMEZONE/OFFSET");
             }
             "HARDWARE" => {
+                self.arch_name = text("ARCHNAME");
                 self.node.ram = megabytes(record.text("MEMORY"));
                 self.node.swap = megabytes(record.text("SWAP"));
                 let system = text("VMSYSTEM");
@@ -75,8 +78,11 @@ impl Gathered {
             }
             "ACCESSLOG" => self.date = text("LOGDATE"),
             "LOCAL_USERS" => {
-                if let Some(login) = record.text("LOGIN")
+                // Windows has only names.
+                let login = record.text("LOGIN").or_else(|| record.text("NAME"));
+                if let Some(login) = login
                     && self.node.accounts.len() < LIST_ENTRIES
+                    && !self.node.accounts.iter().any(|known| known == login)
                 {
                     self.node.accounts.push(login.to_owned());
                 }
@@ -93,16 +99,15 @@ impl Gathered {
                 });
             }
             "BIOS" => {
-                for (field, attribute) in [
-                    ("SMANUFACTURER", "manufacturer"),
-                    ("SSN", "componentSerialNumber"),
-                ] {
-                    self.machine.push((attribute, text(field)));
-                }
+                let of_system = normal::of_firmware(record.text("SMANUFACTURER"));
+                let of_board = || normal::of_firmware(record.text("MMANUFACTURER"));
+                let manufacturer = of_system.or_else(of_board).unwrap_or_default();
+                self.machine.push(("manufacturer", manufacturer.to_owned()));
+                self.machine.push(("componentSerialNumber", text("SSN")));
             }
             "NETWORKS" => {
                 let found = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
-                for address in found {
+                for address in found.flat_map(normal::addresses) {
                     let known = self.node.ip_addresses.iter().any(|one| one == address);
                     if !known && self.node.ip_addresses.len() < LIST_ENTRIES {
                         self.node.ip_addresses.push(address.to_owned());
@@ -147,9 +152,25 @@ impl Gathered {
                 element.entry((*attribute).to_owned()).or_insert(value);
             }
         }
-        if !element.is_empty() {
+        if element.is_empty() {
+            return Ok(());
+        }
+        // An interface with several addresses is one for each: queries ask for an address.
+        let told = element.remove(ADDRESS).unwrap_or_default();
+        let mut addresses = normal::addresses(&told).peekable();
+        if addresses.peek().is_none() {
             let elements = self.inventory.elements.entry(*kind).or_default();
             elements.push(element);
+            return Ok(());
+        }
+        for (place, address) in addresses.enumerate() {
+            if place > 0 {
+                self.count()?;
+            }
+            let mut one = element.clone();
+            one.insert(ADDRESS.to_owned(), address.to_owned());
+            let elements = self.inventory.elements.entry(*kind).or_default();
+            elements.push(one);
         }
         Ok(())
     }
@@ -166,28 +187,25 @@ impl Gathered {
         let capabilities = record.all("AGENT_CAPABILITIES/AGENT_CAPABILITY");
         self.capabilities = capabilities.take(1_000).map(str::to_owned).collect();
         if let Some(json) = record.text("CUSTOM_PROPERTIES") {
-            let all: Map<String, Value> =
-                serde_json::from_str(json).map_err(|error| InventoryError::Field {
-                    field: "RUDDER/CUSTOM_PROPERTIES",
-                    found: format!("{}: {error}", shortened(json)),
-                    expected: "an object of JSON",
-                })?;
-            self.node.properties = all
-                .into_iter()
-                .map(|(name, value)| Property {
-                    provider: Some("inventory".into()),
-                    ..Property::new(name, value)
-                })
-                .collect();
+            self.node.properties = normal::custom_properties(json);
         }
         Ok(())
     }
 
     fn finish(mut self) -> Result<NodeFacts, InventoryError> {
         let node = &mut self.node;
-        if node.hostname.is_empty() {
+        if !normal::is_hostname(&node.hostname) {
             node.hostname = self.fqdn;
         }
+        if !normal::is_hostname(&node.hostname) {
+            node.hostname.clear();
+        }
+        normal::hostname_of_hooks(node);
+        let arch = match node.architecture_description.as_str() {
+            "" => &self.arch_name,
+            arch => arch,
+        };
+        node.architecture_description = normal::architecture(arch, &node.os.name);
         let system = [&node.os.full_name, &node.os.kernel, &node.os.name];
         let named = system.iter().any(|name| !name.is_empty());
         for (field, found) in [

@@ -47,6 +47,10 @@ fn an_inventory_of_rudder_is_read() {
     );
     assert_eq!(node.os.kernel_version, "10.0.26100");
     assert_eq!(node.ram, Some(2_047 << 20));
+    assert_eq!(node.architecture_description, "x86_64");
+    assert_eq!(node.accounts, ["Administrator", "vagrant"]);
+    let drives = &facts.inventory.elements[&ObjectType::FileSystem];
+    assert_eq!(drives[0]["mountPoint"], "C:");
     assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
     // 07:00:41 in Los Angeles.
     assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
@@ -210,6 +214,144 @@ fn each_mandatory_field_is_missed() {
             ..
         })
     ));
+}
+
+#[test]
+fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let cut = |from: &str, to: &str| {
+        let (begin, end) = (xml.find(from).unwrap(), xml.find(to).unwrap() + to.len());
+        xml.replace(&xml[begin..end], "")
+    };
+    let with = |records: &str| {
+        let text = cut("<OPERATINGSYSTEM>", "</OPERATINGSYSTEM>");
+        let text = text.replace("<HOSTNAME>web-1.example.org<", "<HOSTNAME>localhost<");
+        let text = text.replace("</CONTENT>", &format!("{records}</CONTENT>"));
+        read(text.as_bytes())
+    };
+    let system = |name: &str, arch: &str, fqdn: &str| {
+        format!(
+            "<OPERATINGSYSTEM><NAME>{name}</NAME><ARCH>{arch}</ARCH><FQDN>{fqdn}</FQDN>\
+             <KERNEL_VERSION>1</KERNEL_VERSION></OPERATINGSYSTEM>"
+        )
+    };
+    for (name, told, arch) in [
+        ("Debian", "amd64", "x86_64"),
+        ("Debian", "x86_64", "x86_64"),
+        ("Windows", "64-bit", "x86_64"),
+        ("Windows", "32-bit", "x86"),
+        ("Debian", "i686", "i686"),
+        ("Debian", "powerpc", "ppc"),
+        ("Debian", "AARCH64", "aarch64"),
+        ("AIX", "powerpc", "ppc64"),
+    ] {
+        let facts = with(&system(name, told, "web")).unwrap();
+        assert_eq!(facts.node.architecture_description, arch, "{name} {told}");
+    }
+    let facts = with(&format!(
+        "{}<HARDWARE><ARCHNAME>MSWin32-x64-multi-thread</ARCHNAME></HARDWARE>\
+         <LOCAL_USERS><NAME>ada</NAME></LOCAL_USERS>\
+         <LOCAL_USERS><LOGIN>bob</LOGIN><NAME>Bob</NAME></LOCAL_USERS>\
+         <LOCAL_USERS><LOGIN>ada</LOGIN></LOCAL_USERS>\
+         <DRIVES><TYPE>Local Disk</TYPE><LETTER>Q:</LETTER></DRIVES>\
+         <DRIVES><TYPE>/odd</TYPE><VOLUMN>a disk</VOLUMN></DRIVES>\
+         <DRIVES><VOLUMN>only</VOLUMN></DRIVES>\
+         <NETWORKS><DESCRIPTION>if9</DESCRIPTION><IPADDRESS>203.0.113.1,203.0.113.2</IPADDRESS>\
+         </NETWORKS><NETWORKS><DESCRIPTION>if8</DESCRIPTION><IPADDRESS6>2001:db8::1/64</IPADDRESS6>\
+         </NETWORKS><BIOS><SMANUFACTURER>Not Available</SMANUFACTURER>\
+         <MMANUFACTURER>Oracle</MMANUFACTURER></BIOS>",
+        system("Windows", "", "web")
+    ))
+    .unwrap();
+    let node = &facts.node;
+    assert_eq!(node.hostname, "web");
+    assert_eq!(node.architecture_description, "x86_64");
+    let accounts = |name: &str| node.accounts.iter().filter(|one| *one == name).count();
+    assert_eq!(
+        (accounts("ada"), accounts("bob"), accounts("Bob")),
+        (1, 1, 0)
+    );
+    let all = |kind, attribute: &str| -> Vec<String> {
+        let elements = facts.inventory.elements[&kind].iter();
+        elements
+            .filter_map(|one| one.get(attribute).cloned())
+            .collect()
+    };
+    let mounts = all(ObjectType::FileSystem, "mountPoint");
+    for mount in ["Q:", "/odd", "only"] {
+        assert!(mounts.contains(&mount.to_owned()), "{mount}: {mounts:?}");
+    }
+    let of_interfaces = all(ObjectType::NetworkInterface, "ipHostNumber");
+    for address in ["203.0.113.1", "203.0.113.2", "2001:db8::1"] {
+        let address = &address.to_owned();
+        assert!(
+            node.ip_addresses.contains(address),
+            "{:?}",
+            node.ip_addresses
+        );
+        assert!(of_interfaces.contains(address), "{of_interfaces:?}");
+    }
+    let names = all(ObjectType::NetworkInterface, "networkInterface");
+    assert_eq!(names.iter().filter(|name| *name == "if9").count(), 2);
+    assert_eq!(all(ObjectType::Machine, "manufacturer"), ["Oracle"]);
+    assert_eq!(read(write(&facts).as_bytes()).unwrap().node, facts.node);
+
+    // Every such machine is called so.
+    let nameless = with(&system("Debian", "x86_64", "127.0.0.1")).unwrap_err();
+    assert!(
+        matches!(nameless, InventoryError::Missing { .. }),
+        "{nameless}"
+    );
+    // A hook tells another name.
+    let hook = r#"[{"rudder_override_hostname":"told.example.org"}]"#;
+    let custom = format!("<CUSTOM_PROPERTIES>{hook}</CUSTOM_PROPERTIES><HOSTNAME>");
+    let facts = read(xml.replacen("<HOSTNAME>", &custom, 1).as_bytes()).unwrap();
+    assert_eq!(facts.node.hostname, "told.example.org");
+    let own = facts.node.properties.iter();
+    let mut own = own.filter(|one| one.name == "rudder_original_hostname");
+    assert_eq!(own.next().unwrap().value, "web-1.example.org");
+    assert_eq!(read(write(&facts).as_bytes()).unwrap().node, facts.node);
+}
+
+#[test]
+fn hooks_tell_properties_and_never_keep_a_node_out() {
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let told = |json: &str| {
+        let custom = format!("<CUSTOM_PROPERTIES>{json}</CUSTOM_PROPERTIES><HOSTNAME>");
+        let facts = read(xml.replacen("<HOSTNAME>", &custom, 1).as_bytes()).unwrap();
+        let all = facts.node.properties.into_iter();
+        all.map(|one| {
+            assert_eq!(one.provider.as_deref(), Some("inventory"));
+            format!("{}={}", one.name, one.value)
+        })
+        .collect::<Vec<_>>()
+    };
+    let long = "x".repeat(70_000);
+    for (json, properties) in [
+        (r#"[{"datacenter":"Paris"}]"#, &["datacenter=\"Paris\""][..]),
+        (r#"[{"a":1},{"b":{"c":[2]}}]"#, &["a=1", r#"b={"c":[2]}"#]),
+        // Two hooks of the same name; something that is no hook's.
+        (r#"[{"a":1},{"a":2},3,null]"#, &["a=2"]),
+        (r#"{"a":1}"#, &["a=1"]),
+        (r#"[{"my prop":1,"good":2,"":3}]"#, &["good=2"]),
+        (&format!(r#"[{{"long":"{long}","good":2}}]"#), &["good=2"]),
+        ("not json", &[]),
+        ("[{\"a\":1}", &[]),
+        ("7", &[]),
+    ] {
+        assert_eq!(told(json), properties, "{json:.60}");
+    }
+    let many: Vec<_> = (0..2_000).map(|at| format!(r#"{{"p{at}":1}}"#)).collect();
+    assert_eq!(told(&format!("[{}]", many.join(","))).len(), 1_000);
+
+    // A server of Rudder reads only lists.
+    let mut facts = hollow_facts(1, "a certificate");
+    facts.node.properties = vec![Property {
+        provider: Some("inventory".into()),
+        ..Property::new("a", 1.into())
+    }];
+    let written = write(&facts);
+    assert!(written.contains("<CUSTOM_PROPERTIES>[{"), "{written}");
 }
 
 #[test]

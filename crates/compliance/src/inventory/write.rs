@@ -152,7 +152,9 @@ fn rudder(out: &mut Xml, facts: &NodeFacts) {
         .map(|property| (property.name.clone(), property.value.clone()))
         .collect();
     if !custom.is_empty() {
-        out.field("CUSTOM_PROPERTIES", &Value::Object(custom).to_string());
+        // One object for each hook; these are told by one.
+        let hooks = Value::Array(vec![Value::Object(custom)]);
+        out.field("CUSTOM_PROPERTIES", &hooks.to_string());
     }
     out.field("HOSTNAME", &node.hostname);
     out.field("UUID", &node.id);

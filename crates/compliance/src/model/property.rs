@@ -91,7 +91,11 @@ pub fn is_name_char(letter: char) -> bool {
         && !['"', '$', '{', '}', '[', ']'].contains(&letter)
 }
 
-fn check_property(
+/// Checks name and size of a property of an object.
+///
+/// # Errors
+/// Names the object, the property and what is wrong.
+pub fn check_property(
     kind: &'static str,
     id: &str,
     name: &str,

@@ -80,6 +80,8 @@ impl Config {
 pub struct Limits {
     /// Bytes of an upload, packed.
     pub upload_bytes: usize,
+    /// Bytes of all uploads that are in memory at once, packed; a further one is to come again.
+    pub uploads_bytes: usize,
     /// Bytes of a call of the REST API: definitions may be large.
     pub call_bytes: usize,
     /// Longest wait for a body.
@@ -92,6 +94,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             upload_bytes: 16 << 20,
+            uploads_bytes: 512 << 20,
             call_bytes: 64 << 20,
             body_within: Duration::from_secs(30),
             connections: 32_768,

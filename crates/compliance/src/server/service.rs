@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, BodyError, Handler, Incoming, PeerCertificate, read_body};
+use net::{Body, BodyError, Handler, Incoming, PeerCertificate};
 use telemetry::{Logger, prometheus};
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ use super::generator::Task;
 use super::intake::{Intake, Taken};
 use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
-use super::rest::{answer, openapi, text};
+use super::rest::{answer, openapi, text, unescaped};
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
@@ -88,19 +88,10 @@ impl Service {
             (&Method::GET, "metrics") => self.metrics(),
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
             (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
-            (&Method::GET, "policies") => self.policy(rest, &head),
+            (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head),
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
-                let limit = self.limits.upload_bytes;
-                match read_body(body, limit, self.limits.body_within).await {
-                    Ok(body) => {
-                        let taken = match first {
-                            "reports" => self.intake.report(rest, body).await,
-                            _ => self.intake.inventory(rest, body).await,
-                        };
-                        taken_answer(taken)
-                    }
-                    Err(error) => text(body_status(&error), format!("{error}\n")),
-                }
+                let name = unescaped(rest, false);
+                taken_answer(self.intake.upload(first, &name, body, &self.limits).await)
             }
             (_, "rudder") => self.api(&head, rest, body).await,
             _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),

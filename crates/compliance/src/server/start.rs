@@ -109,6 +109,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         acceptance: config.acceptance,
         logger: logger.session("intake"),
         places: intake::places(),
+        checking: intake::checking(),
+        room: intake::Room::new(config.limits.uploads_bytes),
         halves: Default::default(),
     };
     let service = Arc::new(Service {

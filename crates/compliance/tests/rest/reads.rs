@@ -95,7 +95,33 @@ async fn shapes_are_those_of_rudder() {
                    "complianceDetails": full, "values": values}]});
     let components = &by_rule["rules"][0]["directives"][0]["components"];
     assert_eq!(*components, json!([of_rule]));
-    assert_eq!(by_rule["rules"][0]["nodes"], json!([shown]));
+    let node_of = |key: &str, inner: &Value| {
+        let mut node = json!({"id": A, "name": name, "compliance": 100.0,
+            "policyMode": "enforce", "complianceDetails": full});
+        node[key] = json!([inner]);
+        node
+    };
+    let node_of_rule = node_of("directives", &of_node);
+    assert_eq!(by_rule["rules"][0]["nodes"], json!([node_of_rule]));
+    let all = admin.get("rules/compliance?level=10").await;
+    assert_eq!(all, by_rule);
+    let all = admin.get("rules/compliance").await;
+    assert_eq!(all["rules"][0].get("nodes"), None);
+
+    // By directive: rules with the components and their nodes, and nodes with rules.
+    let by_directive = admin.get("directives/d/compliance").await;
+    let rule_with = |component: &Value| {
+        json!({"id": "r", "name": "R", "compliance": 100.0, "policyMode": "enforce",
+            "complianceDetails": full, "components": [component]})
+    };
+    let directive = &by_directive["directiveCompliance"];
+    assert_eq!(directive["rules"], json!([rule_with(&of_rule)]));
+    let node_of_directive = node_of("rules", &rule_with(&component));
+    assert_eq!(directive["nodes"], json!([node_of_directive]));
+    let only = admin.get("directives/d/compliance?level=1").await;
+    assert_eq!(only["directiveCompliance"].get("nodes"), None);
+    let only = admin.get("rules/r/compliance?level=1").await;
+    assert_eq!(only["rules"][0].get("nodes"), None);
     let only = admin.get("rules/r/compliance/byNode").await;
     assert_eq!(only["rules"][0].get("directives"), None);
     let only = admin.get("rules/r/compliance/byDirective?level=2").await;
@@ -116,6 +142,107 @@ async fn shapes_are_those_of_rudder() {
     let global = json!({"compliance": 100, "complianceDetails": full});
     let shown = admin.get("compliance?precision=0").await;
     assert_eq!(shown, json!({"globalCompliance": global}));
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_pending_is_told_and_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(folder.path()).await;
+    let before = node.policy().await.0;
+    let mut all = super::folder();
+    let mut second = all["directives"]["d"].clone();
+    second["id"] = json!("e");
+    all["directives"]["e"] = second;
+    all["rules"]["r"]["directives"] = json!(["d", "e"]);
+    admin.apply(&all).await;
+    node.policy_after(&before).await;
+    let details = json!({"applying": 50.0, "successRepaired": 50.0});
+    let of_node = admin.get(&format!("nodes/{A}/compliance")).await;
+    let of_rule = admin.get("rules/r/compliance").await;
+    let of_group = admin.get("groups/g/compliance").await;
+    for shown in [
+        &of_node["nodes"][0],
+        &of_node["nodes"][0]["rules"][0],
+        &of_rule["rules"][0],
+        &of_group["groupCompliance"][0],
+    ] {
+        assert_eq!(shown["compliance"], 100.0, "{shown}");
+        assert_eq!(shown["complianceDetails"], details, "{shown}");
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_has_the_mode_of_its_directives() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let admin = Admin::of(folder.path(), &url(&server)).await;
+    let mut all = super::folder();
+    for (id, mode) in [("audited", "audit"), ("enforced", "enforce")] {
+        let mut directive = all["directives"]["d"].clone();
+        directive["id"] = json!(id);
+        directive["policyMode"] = json!(mode);
+        all["directives"][id] = directive;
+    }
+    for (directives, mode) in [
+        (json!(["d"]), "enforce"),
+        (json!(["audited"]), "audit"),
+        (json!(["d", "enforced"]), "enforce"),
+        (json!(["d", "audited"]), "mixed"),
+        (json!([]), "none"),
+    ] {
+        all["rules"]["r"]["directives"] = directives;
+        admin.apply(&all).await;
+        let shown = admin.get("rules/r/compliance").await;
+        assert_eq!(shown["rules"][0]["policyMode"], mode, "{shown}");
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_of_nobody_has_no_details() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let admin = Admin::of(folder.path(), &url(&server)).await;
+    let none = json!({"globalCompliance": {"compliance": -1}});
+    assert_eq!(admin.get("compliance").await, none);
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_of_a_query_are_refused_rather_than_all_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(folder.path()).await;
+    for asked in ["query", "where", "composition", "select"] {
+        for path in ["nodes", "nodes/pending"] {
+            let path = format!("{path}?{asked}=%5B%5D");
+            let answer = admin.call(Method::GET, &path, None).await;
+            assert_eq!(answer.status, 400, "{}", answer.body);
+            assert_eq!(answer.body["fields"], json!([asked]));
+        }
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_in_a_path_may_have_a_plus() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(folder.path()).await;
+    let made = json!({"id": "a+b", "value": 1});
+    admin.data(Method::PUT, "parameters", Some(made)).await;
+    for path in ["parameters/a+b", "parameters/a%2Bb"] {
+        let found = admin.get(path).await;
+        assert_eq!(found["parameters"][0]["id"], "a+b", "{path}");
+    }
+    // As Apache takes it: `:`, `+` and `@` of a run's name may be escaped.
+    let (config_id, _) = node.policy().await;
+    let start = jiff::Timestamp::now().as_second() + 1;
+    let path = node.path(start).replace(':', "%3A").replace('+', "%2b");
+    let report = "A file@@result_repaired@@r@@d@@i1@@Text@@/tmp/x";
+    let message = node.signed(node.log(start, &config_id, &[report]).as_bytes());
+    assert_eq!(node.put(&path, message.clone()).await, 201);
+    assert_eq!(node.put(&node.path(start), message).await, 200);
     server.stop().await.unwrap();
 }
 

@@ -97,6 +97,14 @@ impl FleetLevel {
         self
     }
 
+    /// The share of compliant components in percent among those that are not pending, as Rudder's
+    /// API tells it of all but the fleet.
+    pub fn compliance(&self, precision: Precision) -> f64 {
+        let mut counted = *self;
+        counted.0[Status::Pending as usize] = 0;
+        counted.percents(precision).compliance()
+    }
+
     /// The share of compliant components in whole percent, rounded; none without components.
     pub fn global_percent(&self) -> Option<u32> {
         let counted = self.without_unreported();

@@ -112,8 +112,8 @@ mod tests {
 
     use super::{FleetLevel, Precision, Status};
     use Status::{
-        EnforceError as Error, EnforceRepaired as Repaired, EnforceSuccess as Success, Missing,
-        NoAnswer, Unexpected,
+        Disabled, EnforceError as Error, EnforceRepaired as Repaired, EnforceSuccess as Success,
+        Missing, NoAnswer, Pending, Unexpected,
     };
 
     fn level(counts: &[(Status, u64)]) -> FleetLevel {
@@ -122,6 +122,19 @@ mod tests {
             level.0[*status as usize] = *count;
         }
         level
+    }
+
+    #[test]
+    fn nothing_pending_counts_for_compliance() {
+        let precision = Precision::default();
+        let compliance = |counts: &[_]| level(counts).compliance(precision);
+        assert_eq!(compliance(&[(Success, 1), (Pending, 1)]), 100.0);
+        assert_eq!(compliance(&[(Success, 1), (Pending, 7), (Error, 1)]), 50.0);
+        assert_eq!(compliance(&[(Pending, 1)]), 0.0);
+        // What is disabled does, as in Rudder.
+        assert_eq!(compliance(&[(Success, 1), (Disabled, 1)]), 50.0);
+        let shown = level(&[(Success, 1), (Pending, 1)]).percents(precision);
+        assert_eq!(shown.shown().count(), 2);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Inventories, which come in two halves, and what follows of them: who is accepted.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
 use telemetry::Fields;
 
+use super::halves::Half;
 use super::{Intake, NotTaken, Taken};
 use crate::acceptance::Arrival;
 use crate::inventory::{self, InventorySignature, NodeFacts};
@@ -18,41 +19,40 @@ use crate::server::ledger::{Newcome, Refusal, Reply, Request};
 use crate::server::state::NodeRecord;
 use crate::server::{Acceptance, now, packed};
 
-/// Halves of inventories that wait for the other, their bytes, and how long they wait.
-const HALVES: (usize, usize, Duration) = (1_024, 64 << 20, Duration::from_secs(300));
-
-/// An inventory or a signature that waits for its other half.
-pub(crate) struct Half {
-    body: Bytes,
-    packed: bool,
-    signs: bool,
-    since: Instant,
+/// What a file's name tells of a half: the inventory's name, whether it is packed, and whether
+/// it signs.
+pub(super) fn half_of(name: &str) -> Result<(&str, bool, bool), NotTaken> {
+    let (stem, signs) = match name.strip_suffix(".sign") {
+        Some(stem) => (stem, true),
+        None => (name, false),
+    };
+    let (stem, packed) = match stem.strip_suffix(".gz") {
+        Some(stem) => (stem, true),
+        None => (stem, false),
+    };
+    if stem.ends_with(".ocs") {
+        return Ok((stem, packed, signs));
+    }
+    let why = format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
+    Err(NotTaken::new(StatusCode::BAD_REQUEST, why))
 }
 
 impl Intake {
     /// Takes half of an inventory by its file's name: the second half that comes is answered for
     /// both.
     pub(crate) async fn inventory(&self, name: &str, body: Bytes) -> Taken {
-        let (stem, signs) = match name.strip_suffix(".sign") {
-            Some(stem) => (stem, true),
-            None => (name, false),
-        };
-        let (stem, packed) = match stem.strip_suffix(".gz") {
-            Some(stem) => (stem, true),
-            None => (stem, false),
-        };
-        if !stem.ends_with(".ocs") {
-            let why =
-                format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
-            return Err(NotTaken::new(StatusCode::BAD_REQUEST, why));
-        }
+        let (stem, packed, signs) = half_of(name)?;
         let half = Half {
             body,
             packed,
             signs,
             since: Instant::now(),
         };
-        let Some((whole, signature)) = self.other_half(stem, half)? else {
+        let paired = {
+            let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+            halves.pair(stem, half)
+        };
+        let Some((whole, signature)) = paired else {
             let told = "it waits for its other half\n";
             return Ok((StatusCode::ACCEPTED, told.into()));
         };
@@ -69,28 +69,6 @@ impl Intake {
             }
         }
         taken
-    }
-
-    /// Both halves, the inventory first, if this is the second.
-    fn other_half(&self, stem: &str, half: Half) -> Result<Option<(Half, Half)>, NotTaken> {
-        let (most, most_bytes, within) = HALVES;
-        let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
-        halves.retain(|_, half| half.since.elapsed() < within);
-        if let Some(other) = halves.remove(stem)
-            && other.signs != half.signs
-        {
-            return Ok(Some(match half.signs {
-                true => (other, half),
-                false => (half, other),
-            }));
-        }
-        let bytes: usize = halves.values().map(|half| half.body.len()).sum();
-        if halves.len() >= most || bytes + half.body.len() > most_bytes {
-            let why = "too many inventories wait for their other halves; send it again";
-            return Err(NotTaken::new(StatusCode::SERVICE_UNAVAILABLE, why));
-        }
-        halves.insert(stem.to_owned(), half);
-        Ok(None)
     }
 
     async fn whole_inventory(&self, whole: Half, signature: Bytes) -> Taken {

@@ -1,14 +1,16 @@
 //! What nodes upload: unpacked, checked and read on whatever thread serves it, kept by the one
 //! writer, and only then counted.
 
+mod halves;
 mod inventories;
+mod room;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
+use net::{BodyError, Incoming};
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
@@ -17,6 +19,7 @@ use super::generator::Task;
 use super::ledger::{Commands, Refusal, Reply, Request};
 use super::metrics::Metrics;
 use super::packed;
+use super::service::body_status;
 use super::state::{Exception, NodeRecord, RefusedRecord, RunRecord, State};
 use super::{Acceptance, now};
 use crate::acceptance::Standing;
@@ -25,15 +28,21 @@ use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::verify;
 use crate::reports::upload::unpack;
 
-/// Uploads whose bodies are in memory at once; a further one is to come again.
+pub(crate) use halves::Halves;
+pub(crate) use inventories::inventory_of;
+pub(crate) use room::{NotRead, Room};
+
+/// Uploads that are worked on at once; a further one is to come again.
 const UPLOADS: usize = 256;
+/// Uploads that are unpacked and checked at once, each of up to 64 MB of which nobody knows yet who
+/// made them; further ones wait for these, which take some milliseconds of a core.
+const CHECKING: usize = 16;
 /// Bytes of a refused upload that are kept aside.
 const ASIDE_BYTES: usize = 64 << 10;
 /// Exceptions of one run that have rows; all reports stand in the run itself.
 const EXCEPTIONS: usize = 10_000;
-/// Bytes of an exception's message.
+/// Bytes of each text of an exception.
 const MESSAGE_BYTES: usize = 4 << 10;
-pub(crate) use inventories::{Half, inventory_of};
 
 /// Why an upload is not taken, and what it is answered.
 #[derive(Debug)]
@@ -62,6 +71,11 @@ impl From<Refusal> for NotTaken {
     }
 }
 
+fn busy() -> NotTaken {
+    let why = "too many uploads at once; send it again";
+    NotTaken::new(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
 /// What became of an upload.
 pub(crate) type Taken = Result<(StatusCode, String), NotTaken>;
 
@@ -75,12 +89,19 @@ pub(crate) struct Intake {
     pub(crate) acceptance: Acceptance,
     pub(crate) logger: Logger,
     pub(crate) places: Semaphore,
-    pub(crate) halves: Mutex<HashMap<String, Half>>,
+    pub(crate) checking: Semaphore,
+    pub(crate) room: Room,
+    pub(crate) halves: Mutex<Halves>,
 }
 
 /// How many uploads there may be at once.
 pub(crate) fn places() -> Semaphore {
     Semaphore::new(UPLOADS)
+}
+
+/// How many of these may be unpacked and checked at once.
+pub(crate) fn checking() -> Semaphore {
+    Semaphore::new(CHECKING)
 }
 
 /// A signed run that was checked.
@@ -91,6 +112,50 @@ struct Checked {
 }
 
 impl Intake {
+    /// Takes what a peer uploads to this folder under this name. What cannot be taken, whatever
+    /// it is, is not read further than it is kept aside.
+    pub(crate) async fn upload(
+        &self,
+        folder: &str,
+        name: &str,
+        body: Incoming,
+        limits: &super::Limits,
+    ) -> Taken {
+        let reports = folder == "reports";
+        let expected = match reports {
+            true => self.named(name).map(drop),
+            false => inventories::half_of(name).map(drop),
+        };
+        let most = match &expected {
+            Ok(()) => limits.upload_bytes,
+            Err(_) => ASIDE_BYTES,
+        };
+        let read = self.room.read(body, most, limits.body_within).await;
+        let held = match (read, expected) {
+            (Ok(held), _) => held,
+            (Err(NotRead::Body(BodyError::TooLong { .. })), Err(refused)) => {
+                if reports {
+                    self.refused_report(name, &refused, &Bytes::new()).await;
+                }
+                return Err(refused);
+            }
+            (Err(NotRead::Body(error)), _) => {
+                return Err(NotTaken::new(body_status(&error), error));
+            }
+            (Err(NotRead::NoRoom), _) => {
+                if reports {
+                    self.metrics.failed.add(1);
+                }
+                return Err(busy());
+            }
+        };
+        let body = held.body.clone();
+        match reports {
+            true => self.report(name, body).await,
+            false => self.inventory(name, body).await,
+        }
+    }
+
     /// Takes a run log by its file's name. What is answered with success is on the disk.
     pub(crate) async fn report(&self, name: &str, body: Bytes) -> Taken {
         let start = Instant::now();
@@ -100,9 +165,15 @@ impl Intake {
             .add(u64::try_from(body.len()).unwrap_or(u64::MAX));
         let taken = self.checked_report(name, &body).await;
         metrics.report_nanoseconds.add_duration(start.elapsed());
-        let Err(refused) = &taken else {
-            return taken;
-        };
+        if let Err(refused) = &taken {
+            self.refused_report(name, refused, &body).await;
+        }
+        taken
+    }
+
+    /// Counts a report that is refused and keeps it aside.
+    async fn refused_report(&self, name: &str, refused: &NotTaken, body: &Bytes) {
+        let metrics = &self.metrics;
         let counter = match refused.status {
             StatusCode::SERVICE_UNAVAILABLE => &metrics.failed,
             StatusCode::FORBIDDEN => &metrics.forged,
@@ -110,9 +181,8 @@ impl Intake {
         };
         counter.add(1);
         if refused.status != StatusCode::SERVICE_UNAVAILABLE {
-            self.set_aside(name, refused, &body).await;
+            self.set_aside(name, refused, body).await;
         }
-        taken
     }
 
     async fn set_aside(&self, name: &str, refused: &NotTaken, body: &Bytes) {
@@ -134,22 +204,29 @@ impl Intake {
 
     /// A place among the uploads that are in memory.
     fn place(&self) -> Result<SemaphorePermit<'_>, NotTaken> {
-        self.places.try_acquire().map_err(|_| {
-            let why = "too many uploads at once; send it again";
-            NotTaken::new(StatusCode::SERVICE_UNAVAILABLE, why)
-        })
+        self.places.try_acquire().map_err(|_| busy())
+    }
+
+    /// What a file's name tells, and the accepted node that it names.
+    fn named(&self, name: &str) -> Result<(RunInfo, Packing, Arc<NodeRecord>), NotTaken> {
+        let (info, packing) = RunInfo::from_file_name(name)
+            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let node = self.node(&info.node_id);
+        match node.filter(|node| node.known.standing == Standing::Accepted) {
+            Some(node) => Ok((info, packing, node)),
+            None => Err(Refusal::UnknownNode(info.node_id).into()),
+        }
     }
 
     async fn checked_report(&self, name: &str, body: &Bytes) -> Taken {
         let bad = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::BAD_REQUEST, error);
-        let (info, packing) = RunInfo::from_file_name(name).map_err(|error| bad(&error))?;
-        let node = self.node(&info.node_id);
-        let accepted = node.filter(|node| node.known.standing == Standing::Accepted);
-        let Some(node) = accepted else {
-            return Err(Refusal::UnknownNode(info.node_id).into());
-        };
+        let (info, packing, node) = self.named(name)?;
         let _place = self.place()?;
-        let checked = check(body.clone(), packing, node).await?;
+        let checked = {
+            // It is never closed.
+            let _turn = self.checking.acquire().await;
+            check(body.clone(), packing, node).await?
+        };
         let log = RunLog::parse(info, &checked.text, &Limits::default());
         let log = log.map_err(|error| bad(&error))?;
         self.keep_run(&log, checked.message, true).await
@@ -200,6 +277,10 @@ async fn check(body: Bytes, packing: Packing, node: Arc<NodeRecord>) -> Result<C
     checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
 }
 
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(MESSAGE_BYTES)].to_owned()
+}
+
 fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
     use ReportKind as K;
     let telling = log.reports.iter().filter(|report| {
@@ -209,12 +290,12 @@ fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
         )
     });
     let exceptions = telling.take(EXCEPTIONS).map(|report| Exception {
-        rule: report.rule_id.to_owned(),
-        directive: report.directive_id.to_owned(),
-        component: report.component.to_string(),
-        key: report.key_value.to_string(),
+        rule: cut(report.rule_id),
+        directive: cut(report.directive_id),
+        component: cut(&report.component),
+        key: cut(&report.key_value),
         kind: report.kind().name(),
-        message: report.msg[..report.msg.floor_char_boundary(MESSAGE_BYTES)].to_owned(),
+        message: cut(report.msg.as_ref()),
     });
     RunRecord {
         node: log.info.node_id.as_str().into(),
@@ -226,5 +307,42 @@ fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
         exceptions: exceptions.collect(),
         message,
         signed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use commit::Ledger as _;
+
+    use super::*;
+    use crate::server::ledger::Ledger;
+
+    #[test]
+    fn what_a_run_weighs_is_what_its_exceptions_hold() {
+        let node = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
+        let line = "2026-03-01T12:00:00+00:00";
+        let run = "2026-03-01 12:00:00+00:00";
+        let long = "é".repeat(10_000);
+        let marker = |part: &str| {
+            format!("{line} R: @@Common@@control@@rudder@@run@@0@@{part}@@c@@{run}##{node}@#x\n")
+        };
+        let report = format!(
+            "{line} R: @@T@@result_error@@r@@d@@0@@{long}@@{long}@@{run}##{node}@#{long}\n"
+        );
+        let text = marker("start") + &report.repeat(100) + &marker("end");
+        let name = format!("{node}_{line}.log.gz");
+        let (info, _) = RunInfo::from_file_name(&name).unwrap();
+        let log = RunLog::parse(info, &text, &Limits::default()).unwrap();
+        let record = run_record(&log, Bytes::new(), true);
+        assert_eq!(record.exceptions.len(), 100);
+        let mut held = 0;
+        for one in &record.exceptions {
+            for text in [&one.component, &one.key, &one.message] {
+                assert_eq!(text.len(), MESSAGE_BYTES);
+                held += text.len();
+            }
+        }
+        let weight = Ledger::weight(&Request::Run(Box::new(record)));
+        assert!((held..2 * held).contains(&weight), "{weight} of {held}");
     }
 }

@@ -16,7 +16,7 @@ use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 use tokio::sync::oneshot;
 
-use super::state::{State, Write};
+use super::state::{Exception, State, Write};
 use super::store::{Loaded, Store};
 use crate::acceptance::Nodes;
 use crate::reports::decision::UnixMillis;
@@ -176,7 +176,14 @@ impl commit::Ledger for Ledger {
         match request {
             Request::Run(record) => {
                 let exceptions = record.exceptions.iter();
-                let bytes: usize = exceptions.map(|one| 512 + one.message.len()).sum();
+                let texts = |one: &Exception| {
+                    one.message.len()
+                        + one.component.len()
+                        + one.key.len()
+                        + one.rule.len()
+                        + one.directive.len()
+                };
+                let bytes: usize = exceptions.map(|one| 512 + texts(one)).sum();
                 record.message.len() + bytes
             }
             Request::Inventory(newcome) => newcome.inventory.len(),

@@ -29,12 +29,13 @@ use net::{Body, Incoming, read_body};
 use super::service::{Service, body_status};
 use super::state::Access;
 use answers::Told;
-use query::{Query, unescaped};
+use query::Query;
 use route::{Call, Input, Route, Work};
 
 pub(super) use accounts::hash;
 pub(super) use answers::{ApiError, answer, text};
 pub(super) use openapi::document as openapi;
+pub(super) use query::unescaped;
 
 /// Rudder's version of the API that is spoken; clients of older ones are answered too.
 const VERSION: u32 = 24;
@@ -120,7 +121,8 @@ impl Service {
             let told = "expected /rudder/api/latest/…; /openapi.json lists all calls\n";
             return text(StatusCode::NOT_FOUND, told);
         };
-        let path: Vec<String> = path.into_iter().map(unescaped).collect();
+        let path = path.into_iter().map(|part| unescaped(part, false));
+        let path: Vec<String> = path.collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let query = Query::of(head.uri.query());
         let pretty = query.get("prettify") == Some("true");

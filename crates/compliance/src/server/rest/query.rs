@@ -10,7 +10,7 @@ impl Query {
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         Self(
             pairs
-                .map(|(key, value)| (unescaped(key), unescaped(value)))
+                .map(|(key, value)| (unescaped(key, true), unescaped(value, true)))
                 .collect(),
         )
     }
@@ -21,14 +21,15 @@ impl Query {
     }
 }
 
-/// A text of an address with its `%` and `+` undone; what is no UTF-8 is replaced.
-pub(super) fn unescaped(text: &str) -> String {
+/// A text of an address with its `%` undone; what is no UTF-8 is replaced. A `+` is a space behind
+/// `?`, and itself in a path.
+pub(in super::super) fn unescaped(text: &str, plus_is_space: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         rest = after;
         let byte = match (first, after) {
-            (b'+', _) => b' ',
+            (b'+', _) if plus_is_space => b' ',
             (b'%', [high, low, after @ ..]) => {
                 let digit = |byte: &u8| char::from(*byte).to_digit(16);
                 match (digit(high), digit(low)) {
@@ -44,4 +45,16 @@ pub(super) fn unescaped(text: &str) -> String {
         bytes.push(byte);
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Query, unescaped};
+
+    #[test]
+    fn a_plus_is_a_space_only_behind_the_question_mark() {
+        assert_eq!(unescaped("a+b%2Bc%20d%C3%A9%zz%", false), "a+b+c dé%zz%");
+        let query = Query::of(Some("a+b=c+d%2B"));
+        assert_eq!(query.get("a b"), Some("c d+"));
+    }
 }

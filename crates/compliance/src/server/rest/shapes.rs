@@ -20,13 +20,14 @@ pub(super) fn details(level: &FleetLevel, precision: Precision) -> Map<String, V
         .collect()
 }
 
-/// An object with its compliance and what that consists of.
+/// An object with its compliance, for which nothing pending counts, and what that consists of with
+/// what is pending.
 pub(super) fn with_level(
     mut object: Map<String, Value>,
     level: &FleetLevel,
     precision: Precision,
 ) -> Map<String, Value> {
-    let compliance = level.percents(precision).compliance();
+    let compliance = level.compliance(precision);
     object.insert("compliance".into(), compliance.into());
     let details = details(level, precision);
     object.insert("complianceDetails".into(), details.into());

@@ -31,7 +31,7 @@ impl Service {
         // Of all, what is deeper than directives is asked for; of one it is shown.
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.detailed(&view, self.shown(|_| true)).await?;
-        Ok(under("nodes", view.nodes(nodes)))
+        Ok(under("nodes", view.nodes(&nodes)))
     }
 
     pub(super) async fn one_node(&self, call: &Call<'_>, system: bool) -> Answer {
@@ -43,7 +43,7 @@ impl Service {
         let node = node.ok_or_else(|| ApiError::not_found("accepted node", call.id()))?;
         let nodes = vec![node];
         let nodes = self.detailed(&view, nodes).await?;
-        Ok(under("nodes", view.nodes(nodes)))
+        Ok(under("nodes", view.nodes(&nodes)))
     }
 
     pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
@@ -51,7 +51,14 @@ impl Service {
         let nodes = self.detailed(&view, self.shown(|_| true)).await?;
         let rules = view.all.rules.keys();
         let rules = rules
-            .map(|id| Value::Object(view.rule(id, &nodes)))
+            .map(|id| {
+                let mut rule = view.rule(id, &nodes);
+                // Above that level there may be all nodes of the fleet in each rule.
+                if view.level >= COMPONENTS {
+                    rule.insert("nodes".into(), view.nodes_of_rule(id, &nodes));
+                }
+                Value::Object(rule)
+            })
             .collect();
         Ok(under("rules", rules))
     }
@@ -68,8 +75,8 @@ impl Service {
         if part == Part::Nodes {
             rule.remove("directives");
         }
-        if part != Part::Others {
-            rule.insert("nodes".into(), view.nodes(nodes));
+        if part != Part::Others && view.level >= DIRECTIVES {
+            rule.insert("nodes".into(), view.nodes_of_rule(id, &nodes));
         }
         Ok(under("rules", vec![rule].into()))
     }
@@ -96,8 +103,8 @@ impl Service {
         if part == Part::Nodes {
             directive.remove("rules");
         }
-        if part != Part::Others {
-            directive.insert("nodes".into(), view.nodes(nodes));
+        if part != Part::Others && view.level >= DIRECTIVES {
+            directive.insert("nodes".into(), view.nodes_of_directive(id, &nodes));
         }
         Ok(under("directiveCompliance", directive.into()))
     }
@@ -140,7 +147,7 @@ impl Service {
             .filter(|id| held.contains(id.as_str()));
         let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
         group.insert("rules".into(), rules.into());
-        group.insert("nodes".into(), view.nodes(nodes));
+        group.insert("nodes".into(), view.nodes(&nodes));
         Ok(under("groupCompliance", vec![group].into()))
     }
 
@@ -258,8 +265,7 @@ fn node_shown(
 }
 
 impl View {
-    fn nodes(&self, nodes: Vec<NodeShown>) -> Value {
-        let nodes = nodes.into_iter();
-        nodes.map(|node| Value::Object(self.node(node))).collect()
+    fn nodes(&self, nodes: &[NodeShown]) -> Value {
+        nodes.iter().map(|node| self.node(node)).collect()
     }
 }

@@ -278,6 +278,10 @@ impl Service {
         let level = *self.compliance.lock().fleet.global();
         let percent = level.global_percent().map_or(-1, i64::from);
         let details = super::shapes::details(&level, view.precision);
-        Ok(json!({"globalCompliance": {"compliance": percent, "complianceDetails": details}}))
+        let mut global = json!({"compliance": percent});
+        if level.total() > 0 {
+            global["complianceDetails"] = details.into();
+        }
+        Ok(json!({"globalCompliance": global}))
     }
 }

@@ -62,6 +62,7 @@ pub(super) static RULE: Schema = Schema::Object(
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
         may("directives", &DIRECTIVE_LIST, ""),
+        may("components", &COMPONENT_LIST, "of a directive's rule"),
         may("nodes", &NODE_LIST, ""),
     ],
 );
@@ -75,7 +76,8 @@ pub(super) static NODE: Schema = Schema::Object(
         needed("complianceDetails", &DETAILS, ""),
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
-        may("rules", &RULE_LIST, ""),
+        may("rules", &RULE_LIST, "not of a rule's node"),
+        may("directives", &DIRECTIVE_LIST, "of a rule's node"),
         may("components", &COMPONENT_LIST, "of a block"),
         may("values", &VALUES, ""),
     ],
@@ -102,7 +104,7 @@ pub(super) static GLOBAL: Schema = Schema::Object(
             &Schema::Share,
             "-1 if nothing is reported yet",
         ),
-        needed("complianceDetails", &DETAILS, ""),
+        may("complianceDetails", &DETAILS, "if anything is expected"),
     ],
 );
 

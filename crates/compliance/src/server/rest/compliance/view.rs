@@ -60,6 +60,18 @@ impl View {
         .name()
     }
 
+    /// The mode of a rule's directives, `mixed` if they have several, `none` without any.
+    fn rule_mode(&self, id: &str) -> &'static str {
+        let rule = self.all.rules.get(id);
+        let directives = rule.into_iter().flat_map(|rule| &rule.directives);
+        let mut modes = directives.map(|one| self.policy_mode(None, Some(one)));
+        match modes.next() {
+            None => "none",
+            Some(first) if modes.all(|one| one == first) => first,
+            Some(_) => "mixed",
+        }
+    }
+
     fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
         let known = self.all.directives.get(id);
         known.map_or(id, |directive| directive.display_name.as_str())
@@ -75,8 +87,7 @@ impl View {
     }
 
     /// A node with its rules.
-    pub(super) fn node(&self, mut shown: NodeShown) -> Map<String, Value> {
-        let mut trees = std::mem::take(&mut shown.trees);
+    pub(super) fn node(&self, shown: &NodeShown) -> Map<String, Value> {
         let wanted = shown
             .directives
             .iter()
@@ -98,23 +109,9 @@ impl View {
                 object.insert("policyMode".into(), mode.into());
                 let mut object = self.object(object, &level);
                 if self.level >= super::DIRECTIVES {
-                    let directives = directives.iter().map(|one| {
-                        let id = &*one.directive;
-                        let mut object = named(id, self.directive_name(id));
-                        let mode = self.policy_mode(Some(&shown.node), Some(id));
-                        object.insert("policyMode".into(), mode.into());
-                        let mut object = self.object(object, &one.level.into());
-                        if self.level >= super::COMPONENTS {
-                            let key = (one.rule.to_string(), one.directive.to_string());
-                            let components = trees.remove(&key).into_iter().flatten();
-                            let components = components.map(|(_, one)| one);
-                            let components: Vec<_> = components.collect();
-                            object.insert("components".into(), components.into());
-                        }
-                        object
-                    });
-                    let directives: Vec<_> = directives.collect();
-                    object.insert("directives".into(), directives.into());
+                    let directives = directives.iter();
+                    let directives = directives.map(|one| self.directive_of(shown, one));
+                    object.insert("directives".into(), directives.collect());
                 }
                 object
             });
@@ -122,6 +119,75 @@ impl View {
             object.insert("rules".into(), rules.into());
         }
         object
+    }
+
+    /// What one directive comes to on a node.
+    fn directive_of(&self, shown: &NodeShown, one: &DirectiveShown) -> Map<String, Value> {
+        let id = &*one.directive;
+        let mut object = named(id, self.directive_name(id));
+        let mode = self.policy_mode(Some(&shown.node), Some(id));
+        object.insert("policyMode".into(), mode.into());
+        let mut object = self.object(object, &one.level.into());
+        if self.level >= super::COMPONENTS {
+            object.insert("components".into(), components_of(shown, one));
+        }
+        object
+    }
+
+    /// The nodes of a rule, each with the rule's directives.
+    pub(super) fn nodes_of_rule(&self, rule: &str, nodes: &[NodeShown]) -> Value {
+        let nodes = nodes.iter().filter_map(|shown| {
+            let of_rule = shown.directives.iter().filter(|one| *one.rule == *rule);
+            let of_rule: Vec<_> = of_rule.collect();
+            let mut object = self.node_of(shown, &of_rule, None)?;
+            if self.level >= super::COMPONENTS {
+                let directives = of_rule.iter().map(|one| self.directive_of(shown, one));
+                object.insert("directives".into(), directives.collect());
+            }
+            Some(object)
+        });
+        nodes.collect()
+    }
+
+    /// The nodes of a directive, each with the rules that bring it.
+    pub(super) fn nodes_of_directive(&self, directive: &str, nodes: &[NodeShown]) -> Value {
+        let nodes = nodes.iter().filter_map(|shown| {
+            let all = shown.directives.iter();
+            let brought: Vec<_> = all.filter(|one| *one.directive == *directive).collect();
+            let mut object = self.node_of(shown, &brought, Some(directive))?;
+            if self.level >= super::COMPONENTS {
+                let rules = brought.iter().map(|one| {
+                    let mut object = named(&one.rule, self.rule_name(&one.rule));
+                    let mode = self.policy_mode(Some(&shown.node), Some(directive));
+                    object.insert("policyMode".into(), mode.into());
+                    let mut object = self.object(object, &one.level.into());
+                    if self.level >= super::NODES {
+                        object.insert("components".into(), components_of(shown, one));
+                    }
+                    object
+                });
+                object.insert("rules".into(), rules.collect());
+            }
+            Some(object)
+        });
+        nodes.collect()
+    }
+
+    /// A node with what these directives come to; nothing, if there are none.
+    fn node_of(
+        &self,
+        shown: &NodeShown,
+        directives: &[&DirectiveShown],
+        mode_of: Option<&str>,
+    ) -> Option<Map<String, Value>> {
+        if directives.is_empty() {
+            return None;
+        }
+        let mut object = named(&shown.id, &shown.node.hostname);
+        let mode = self.policy_mode(Some(&shown.node), mode_of);
+        object.insert("policyMode".into(), mode.into());
+        let level = sum(directives.iter().map(|one| &one.level));
+        Some(self.object(object, &level))
     }
 
     /// A rule with its directives, over these nodes.
@@ -135,7 +201,7 @@ impl View {
         by_directive.values().for_each(|one| level += one);
         let mut object = named(id, self.rule_name(id));
         object.insert("mode".into(), self.mode().into());
-        object.insert("policyMode".into(), self.policy_mode(None, None).into());
+        object.insert("policyMode".into(), self.rule_mode(id).into());
         let mut object = self.object(object, &level);
         if self.level >= super::DIRECTIVES {
             let directives = by_directive.iter().map(|(directive, level)| {
@@ -170,10 +236,15 @@ impl View {
         object.insert("policyMode".into(), mode.into());
         let mut object = self.object(object, &level);
         if self.level >= 1 {
-            let rules = by_rule.iter().map(|(id, level)| {
-                let mut object = named(id, self.rule_name(id));
+            let rules = by_rule.iter().map(|(rule, level)| {
+                let mut object = named(rule, self.rule_name(rule));
                 object.insert("policyMode".into(), mode.into());
-                self.object(object, level)
+                let mut object = self.object(object, level);
+                if self.level >= super::COMPONENTS {
+                    let components = self.components((rule, id), nodes);
+                    object.insert("components".into(), components.into());
+                }
+                object
             });
             let rules: Vec<_> = rules.collect();
             object.insert("rules".into(), rules.into());
@@ -223,4 +294,11 @@ impl View {
         });
         components.collect()
     }
+}
+
+/// The components of a directive on a node.
+fn components_of(shown: &NodeShown, one: &DirectiveShown) -> Value {
+    let key = (one.rule.to_string(), one.directive.to_string());
+    let components = shown.trees.get(&key).into_iter().flatten();
+    components.map(|(_, one)| one.clone()).collect()
 }

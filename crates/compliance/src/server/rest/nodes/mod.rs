@@ -22,6 +22,8 @@ use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, NODE_STATUSES, NODES, ONE_DE
 
 /// Most nodes that one decision is about.
 const DECIDED: usize = 100_000;
+/// What Rudder takes behind `?` to find nodes by.
+const QUERY: [&str; 4] = ["query", "where", "composition", "select"];
 
 /// The calls of nodes.
 pub(super) const ROUTES: &[Route] = &[
@@ -30,14 +32,14 @@ pub(super) const ROUTES: &[Route] = &[
         "listAcceptedNodes",
         "Accepted nodes",
         ("nodes", &NODES),
-        Work::Now(|service, _| Ok(json!({"nodes": service.list(Standing::Accepted)}))),
+        Work::Now(|service, call| service.all(call, Standing::Accepted)),
     ),
     Route::get(
         "nodes/pending",
         "listPendingNodes",
         "Nodes that wait for a decision",
         ("nodes", &NODES),
-        Work::Now(|service, _| Ok(json!({"nodes": service.list(Standing::Pending)}))),
+        Work::Now(|service, call| service.all(call, Standing::Pending)),
     ),
     Route::get(
         "nodes/pending/{id}",
@@ -191,6 +193,18 @@ impl Service {
             let _ = self.tasks.send(Task::Administered(id.to_owned())).await;
         }
         self.one(id, Standing::Accepted)
+    }
+
+    /// All nodes. Who asks for those of a query is not answered all of them, which might then be
+    /// acted on.
+    fn all(&self, call: &Call<'_>, standing: Standing) -> Answer {
+        let asked = QUERY.iter().find(|name| call.query.get(name).is_some());
+        if let Some(name) = asked {
+            let message = "nodes are not found by a query here: make a group of it, whose nodeIds \
+                           are its nodes";
+            return Err(ApiError::field(*name, message));
+        }
+        Ok(json!({"nodes": self.list(standing)}))
     }
 
     fn list(&self, standing: Standing) -> Vec<Value> {
