@@ -5,6 +5,7 @@
 pub mod attributes;
 pub mod constraint;
 pub mod directive;
+pub mod expiration;
 pub mod group;
 pub mod ids;
 pub mod inventory;

@@ -7,7 +7,7 @@ use super::matching::Ids;
 use super::runlog::{ReportKind, RunLog};
 
 /// Milliseconds of a slot; slots begin at 0, 6, 12 and 18 o'clock UTC.
-const SLOT: i64 = 6 * 3_600_000;
+pub const SLOT: i64 = 6 * 3_600_000;
 
 /// Slots that three days touch.
 pub const SLOTS: usize = 13;
@@ -34,12 +34,17 @@ impl Changes {
         for report in &run.reports {
             if report.kind() == ReportKind::ResultRepaired {
                 if last.0 != report.rule_id {
-                    last = (report.rule_id, ids.number(report.rule_id));
+                    last = (report.rule_id, ids.reported(report.rule_id));
                 }
                 let at = report.start_datetime.unix_millis().min(now);
                 self.count(last.1, at, 1);
             }
         }
+    }
+
+    /// When the oldest of the slots up to now begins.
+    pub fn oldest(now: UnixMillis) -> UnixMillis {
+        (now.div_euclid(SLOT) - SLOTS as i64 + 1) * SLOT
     }
 
     /// Counts some repairs of a rule. What is older than its newest slot by three days is not
@@ -74,8 +79,9 @@ impl Changes {
 
     /// Forgets rules that changed nothing in the slots up to now.
     pub fn expire(&mut self, now: UnixMillis) {
-        let oldest = now.div_euclid(SLOT) - SLOTS as i64 + 1;
-        self.rules.retain(|_, counts| counts.newest >= oldest);
+        let oldest = Self::oldest(now);
+        self.rules
+            .retain(|_, counts| counts.newest * SLOT >= oldest);
     }
 
     /// Rules that are counted.

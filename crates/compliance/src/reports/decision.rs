@@ -17,8 +17,8 @@ pub struct ConfigTime {
 
 impl ConfigTime {
     /// Milliseconds from one run to when the next is overdue.
-    fn validity(self) -> i64 {
-        i64::from(self.interval) * 1000 + GRACE
+    pub const fn validity(self) -> i64 {
+        self.interval as i64 * 1000 + GRACE
     }
 
     /// When a run with it is overdue, if none came.

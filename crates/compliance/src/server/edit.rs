@@ -106,6 +106,7 @@ impl Generator {
         self.count(&outcome);
         self.save(outcome.updates);
         self.groups();
+        self.expirations();
     }
 
     /// The same definitions once more, as a whole. If it fails, single changes remain.
@@ -126,15 +127,12 @@ impl Generator {
 
     /// What is set for a node, as it is when its turn has come.
     pub(super) fn administered(&self, id: &str) -> Option<Change> {
-        let node = {
-            let state = self.view.read();
-            let record = state.nodes.get(id)?;
-            (record.known.standing == Standing::Accepted).then(|| Arc::clone(&record.node))?
-        };
+        let state = self.view.read();
+        let record = state.nodes.get(id)?;
+        let node = (record.known.standing == Standing::Accepted).then_some(&record.node)?;
         let enabled = node.state != NodeState::Ignored;
-        let mut all = self.compliance.lock();
-        all.fleet.set_node(id, enabled, 0, now());
-        drop(all);
-        Some(Change::SetNode(Box::new(Node::clone(&node))))
+        // With the state: a node that goes now is not made anew.
+        self.compliance.lock().fleet.set_node(id, enabled, now());
+        Some(Change::SetNode(Box::new(Node::clone(node))))
     }
 }

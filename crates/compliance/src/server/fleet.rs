@@ -17,7 +17,6 @@ use crate::reports::decision::UnixMillis;
 use crate::reports::expected::ExpectedReports;
 use crate::reports::fleet::{Fleet, RunOutcome};
 use crate::reports::history::Histories;
-use crate::reports::matching::Ids;
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
@@ -36,7 +35,6 @@ pub(crate) struct Standings {
     pub(crate) fleet: Fleet,
     /// Repairs by rule.
     pub(crate) changes: Changes,
-    rules: Ids,
     /// Compliance hour by hour, of the fleet and by rule.
     pub(crate) histories: Histories<Arc<str>>,
     /// The number of the last run of each node that was taken in.
@@ -59,7 +57,6 @@ impl Compliance {
         let mut all = Standings {
             fleet: Fleet::default(),
             changes: Changes::default(),
-            rules: Ids::default(),
             histories: Histories::new(HISTORY.0, HISTORY.1),
             last: HashMap::new(),
         };
@@ -67,30 +64,50 @@ impl Compliance {
             if record.known.standing == Standing::Accepted {
                 all.fleet.add(id);
                 let enabled = record.node.state != NodeState::Ignored;
-                all.fleet.set_node(id, enabled, 0, now);
+                all.fleet.set_node(id, enabled, now);
             }
         }
         let configured = store.configurations(|config| {
             let json = packed::unpack(&config.expected)?;
             let expected = ExpectedReports::from_json(str::from_utf8(&json)?, EXPECTED_BYTES)?;
             let (node, id, begin) = (&config.node, &config.config_id, config.begin);
-            all.fleet.configure(node, id, begin, &expected, now)?;
-            Ok(())
+            let restored = all.fleet.restore_config(node, id, begin, &expected, now);
+            Ok(restored?)
         });
         configured.await?;
         let taken = store.last_runs(|node, run| {
             let text = stored_text(&run)?;
             let log = stored_log(node, &text)?;
-            all.run(&log, run.number, now);
+            all.take_run(&log, run.number, now);
             Ok(())
         });
         taken.await?;
+        let repairs = store.repairs(Changes::oldest(now), |rule, at, repairs| {
+            let rule = all.fleet.ids_mut().reported(rule);
+            all.changes.count(rule, at, repairs);
+        });
+        repairs.await?;
         // Hours that are not over go on; the last of a thing comes first.
         for (thing, hour) in store.open_hours(now).await? {
             all.histories.resume(thing, hour);
         }
-        all.observe(now);
         Ok(Self(Mutex::new(all)))
+    }
+
+    /// Takes in a run that is durable under this number, if its node is still there: it may have
+    /// been deleted since.
+    pub(crate) fn run(
+        &self,
+        view: &commit::View<State>,
+        log: &RunLog<'_>,
+        number: i64,
+        now: UnixMillis,
+    ) {
+        // In this order, as those who look at both do.
+        let state = view.read();
+        if state.nodes.contains_key(&*log.info.node_id) {
+            self.lock().run(log, number, now);
+        }
     }
 
     /// For a short time: uploads wait for it.
@@ -101,15 +118,20 @@ impl Compliance {
 
 impl Standings {
     /// Takes in a run that is durable under this number. An older one than the last that was
-    /// taken in changes nothing, in whatever order they become known.
+    /// taken in changes no compliance, in whatever order they become known.
     pub(crate) fn run(
         &mut self,
         log: &RunLog<'_>,
         number: i64,
         now: UnixMillis,
     ) -> Option<RunOutcome> {
+        self.changes.count_run(log, self.fleet.ids_mut(), now);
+        self.take_run(log, number, now)
+    }
+
+    /// The same without its repairs.
+    fn take_run(&mut self, log: &RunLog<'_>, number: i64, now: UnixMillis) -> Option<RunOutcome> {
         let node = &*log.info.node_id;
-        self.changes.count_run(log, &mut self.rules, now);
         match self.last.get_mut(node) {
             Some(last) if *last >= number => return None,
             Some(last) => *last = number,
@@ -126,7 +148,7 @@ impl Standings {
 
     /// Repairs of a rule by slots of six hours.
     pub(crate) fn repairs(&self, rule: &str, now: UnixMillis) -> Vec<(UnixMillis, u32)> {
-        let number = self.rules.known(rule);
+        let number = self.fleet.ids().known(rule);
         let slots = number.map(|rule| self.changes.of_rule(rule, now).to_vec());
         slots.unwrap_or_default()
     }

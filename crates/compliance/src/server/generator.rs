@@ -19,6 +19,7 @@ use super::plan::{DefineError, Plan};
 use super::rest::ApiError;
 use super::state::{PolicyRecord, ServedPolicy, State};
 use crate::definitions::Definitions;
+use crate::model::expiration;
 use crate::model::node_set::NodeSet;
 use crate::model::target::Target;
 use crate::policy::generation::{Change, Engine, NodeUpdate, Outcome};
@@ -168,6 +169,14 @@ impl Generator {
         }
         self.save(outcome.updates);
         self.groups();
+        self.expirations();
+    }
+
+    /// Has compliance know how long what nodes last reported is kept.
+    pub(super) fn expirations(&self) {
+        let values = self.engine.values_of(expiration::PROPERTY);
+        let keep_last = |node: &str| values.get(node).map_or(0, expiration::keep_last);
+        self.compliance.lock().fleet.set_keep_last(keep_last, now());
     }
 
     pub(super) fn count(&self, outcome: &Outcome) {
@@ -244,11 +253,6 @@ impl Generator {
         let Some(served) = &record.served else {
             return;
         };
-        let number = {
-            let state = self.view.read();
-            state.nodes.get(&record.node).map(|node| node.number)
-        };
-        let Some(number) = number else { return };
         let logged = |error: &dyn std::fmt::Display| {
             let fields = Fields::new().and("node", &*record.node);
             self.logger.error("not-expected", error, fields);
@@ -258,15 +262,22 @@ impl Generator {
             Err(error) => return logged(&error),
         };
         let (id, begin) = (&served.config_id, record.begin);
-        let mut all = self.compliance.lock();
-        let configured = all
-            .fleet
-            .configure(&record.node, id, begin, &expected, now());
-        drop(all);
+        let configured = {
+            // Both at once: a node that goes now is not made anew.
+            let state = self.view.read();
+            let Some(node) = state.nodes.get(&record.node) else {
+                return;
+            };
+            let mut all = self.compliance.lock();
+            let configured = all
+                .fleet
+                .configure(&record.node, id, begin, &expected, now());
+            configured.map(|configured| configured.wants_run.then_some(node.number))
+        };
         match configured {
             Err(error) => logged(&error),
-            Ok(configured) if configured.wants_run => self.match_again(&record.node, number),
-            Ok(_) => {}
+            Ok(Some(number)) => self.match_again(&record.node, number),
+            Ok(None) => {}
         }
     }
 
@@ -280,7 +291,15 @@ impl Generator {
         };
         let text = stored_text(&run).unwrap_or_default();
         if let Ok(log) = stored_log(node, &text) {
-            self.compliance.lock().fleet.run(&log, now());
+            let state = self.view.read();
+            // Not of a node that went meanwhile, nor of another that came under its name.
+            if state
+                .nodes
+                .get(node)
+                .is_some_and(|node| node.number == number)
+            {
+                self.compliance.lock().fleet.run(&log, now());
+            }
         }
     }
 

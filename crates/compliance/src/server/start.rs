@@ -88,9 +88,12 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     };
     let (tasks, waiting) = mpsc::channel(generator::WAITING);
     let (generated, first) = oneshot::channel();
+    let compliance_then = Arc::clone(&compliance);
     let work = move || {
         // Policies are as defined before anybody can ask.
         generator.generate();
+        // Only now is known how long what nodes last reported is kept.
+        compliance_then.lock().observe(now());
         let _ = generated.send(());
         generator.run(waiting);
     };

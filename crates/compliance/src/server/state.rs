@@ -101,8 +101,8 @@ pub(crate) enum Write {
     Token(Arc<TokenRecord>),
     /// A token is gone.
     Revoke(Arc<str>),
-    /// A node has this policy.
-    Policy(Arc<PolicyRecord>, i64),
+    /// A node has this policy; with its number, and that of its last run that counts.
+    Policy(Arc<PolicyRecord>, i64, Option<i64>),
     /// A run came.
     Run(Box<RunRecord>, i64, i64),
     /// An upload was refused and is kept aside.
@@ -201,7 +201,7 @@ impl State {
                     drop(self.tokens.insert(Arc::clone(&record.id), record));
                 }
                 Write::Revoke(id) => drop(self.tokens.remove(&id)),
-                Write::Policy(record, _) => match &record.served {
+                Write::Policy(record, ..) => match &record.served {
                     Some(served) => {
                         let node = Arc::clone(&record.node);
                         self.policies.insert(node, served.clone());

@@ -269,6 +269,7 @@ impl Engine {
         self.pending.nodes.insert(ix);
         self.pending.dirty.insert(ix);
         self.pending.servers.insert(id.to_owned());
+        self.gone.insert(ix);
         self.remove_system(of_server(&entry.node));
     }
 

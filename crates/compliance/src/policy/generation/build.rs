@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::{Cause, Clock, Engine, NodeFailure, Problem};
 use crate::model::ids::{DenseId, DirectiveIx, GroupIx, NodeIx};
 use crate::model::mode::{self, Modes};
 use crate::model::node::{Node, NodeKind, NodeState};
+use crate::model::property::Property;
 use crate::model::schedule::AgentRun;
 use crate::policy::compile::{CompileError, CompileResult, compile};
 use crate::policy::conflicts::{self, Draft, Resolved};
@@ -83,6 +86,56 @@ pub(super) fn inherited_by(engine: &Engine, groups: &[GroupIx]) -> Properties {
             _ => None,
         });
     inherit(&layers, globals)
+}
+
+impl Engine {
+    /// Groups with properties, or that inherit.
+    pub(super) fn layers(&self) -> Vec<GroupIx> {
+        let matter = self
+            .groups
+            .iter()
+            .filter(|(_, entry)| !entry.group.properties.is_empty() || !entry.parents.is_empty());
+        matter.map(|(group, _)| group).collect()
+    }
+
+    /// The values that nodes have of a property, their own or inherited, by the nodes'
+    /// identities. Of whom groups give it different values has none.
+    pub fn values_of(&self, name: &str) -> HashMap<&str, Value> {
+        let named = |all: &[Property]| all.iter().any(|one| one.name == name);
+        let groups = self.groups.iter();
+        let inherited = self.parameters.contains_key(name)
+            || groups
+                .into_iter()
+                .any(|(_, entry)| named(&entry.group.properties));
+        let layers = if inherited { self.layers() } else { Vec::new() };
+        let mut by_groups: HashMap<Box<[GroupIx]>, Properties> = HashMap::new();
+        let mut values = HashMap::new();
+        for (ix, entry) in self.nodes.iter() {
+            let own: Vec<_> = entry
+                .node
+                .properties
+                .iter()
+                .filter(|one| one.name == name)
+                .cloned()
+                .collect();
+            if own.is_empty() && !inherited {
+                continue;
+            }
+            let groups = layers_of(self, &layers, ix);
+            let above = by_groups.entry(groups).or_insert_with_key(|groups| {
+                let mut all = inherited_by(self, groups);
+                all.retain(|inherited, _| inherited == name);
+                all
+            });
+            let value = lay_own(above, &own)
+                .remove(name)
+                .or_else(|| above.get(name).cloned());
+            if let Some(Inherited::Value(value)) = value {
+                values.insert(self.nodes.names.text(ix), value);
+            }
+        }
+        values
+    }
 }
 
 impl Shared<'_> {

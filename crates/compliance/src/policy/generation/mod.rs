@@ -181,6 +181,9 @@ pub struct Engine {
     config_ids: BTreeMap<NodeIx, (Digest, Arc<str>)>,
     failures: BTreeMap<NodeIx, NodeFailure>,
     held: BTreeSet<NodeIx>,
+    /// Nodes that were removed since their policies were given out: what was kept of these is
+    /// gone, whether or not the nodes have come back since.
+    gone: BTreeSet<NodeIx>,
     problems: Vec<Problem>,
     unstable: BTreeMap<NodeIx, BTreeSet<Problem>>,
     merged: build::Merged,
@@ -209,6 +212,7 @@ impl Engine {
             config_ids: BTreeMap::new(),
             failures: BTreeMap::new(),
             held: BTreeSet::new(),
+            gone: BTreeSet::new(),
             problems: Vec::new(),
             unstable: BTreeMap::new(),
             merged: build::Merged::new(),

@@ -39,7 +39,7 @@ impl Engine {
             let old = &self.published[ix.index()];
             let same = match (old, new) {
                 (None, None) => true,
-                (Some(old), Some(new)) => old.same_content(new),
+                (Some(old), Some(new)) => old.same_content(new) && !self.gone.contains(&ix),
                 _ => false,
             };
             if same {
@@ -58,6 +58,7 @@ impl Engine {
                 (Some(old), Some(new)) => old.digest != new.digest,
                 _ => true,
             };
+            self.gone.remove(&ix);
             let before = self.config_ids.remove(&ix);
             let policy = new.as_ref().map(|new| {
                 let config_id = match (old, before) {

@@ -263,11 +263,7 @@ impl Engine {
                 });
             }
         }
-        let matter = engine
-            .groups
-            .iter()
-            .filter(|(_, entry)| !entry.group.properties.is_empty() || !entry.parents.is_empty());
-        let layers: Vec<_> = matter.map(|(group, _)| group).collect();
+        let layers = engine.layers();
         let mut inherited = InheritedBy::new();
         for node in dirty.iter() {
             let groups = layers_of(engine, &layers, node);

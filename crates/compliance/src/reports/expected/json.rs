@@ -81,7 +81,9 @@ impl TryFrom<ValueJson> for ExpectedValue {
             ValueJson::Id { id, v } => return Ok(Self::Id { id, value: v }),
             ValueJson::Key(texts) => texts.into_iter(),
         };
-        let expanded = texts.next().unwrap_or_else(none);
+        // What is empty is reported as none, by Rudder's agents as by ours.
+        let expanded = texts.next().filter(|text| !text.is_empty());
+        let expanded = expanded.unwrap_or_else(none);
         let unexpanded = texts.next().unwrap_or_else(|| expanded.clone());
         if texts.next().is_some() {
             return Err("a value has at most two texts: expanded and unexpanded");

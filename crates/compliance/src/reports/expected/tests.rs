@@ -89,7 +89,7 @@ fn all_combinations_of_policy_modes() {
 proptest! {
     #[test]
     fn logics_and_values_come_back(
-        name in "[a-z:]{0,8}", expanded in "[a-zN$]{0,5}", unexpanded in "[a-zN$]{0,5}",
+        name in "[a-z:]{0,8}", expanded in "[a-zN$]{1,5}", unexpanded in "[a-zN$]{0,5}",
     ) {
         let logic = ReportingLogic::Focus(name);
         let json = serde_json::to_string(&logic).unwrap();

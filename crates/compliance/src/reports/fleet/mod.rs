@@ -14,7 +14,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub use node::DirectiveLevel;
+pub use node::{CONFIGS, DirectiveLevel, MOST_CONFIGS};
 pub use shown::Changed;
 
 use super::decision::{Basis, UnixMillis};
@@ -72,15 +72,27 @@ impl Fleet {
         self.number(node);
     }
 
-    /// Says whether compliance is computed for a node, and how many milliseconds its last one is
-    /// kept when reports stay away (0: not at all).
-    pub fn set_node(&mut self, node: &str, enabled: bool, keep_last: i64, now: UnixMillis) -> bool {
+    /// Says whether compliance is computed for a node.
+    pub fn set_node(&mut self, node: &str, enabled: bool, now: UnixMillis) -> bool {
         let number = self.number(node);
         if let Some(node) = self.nodes.get_mut(number as usize) {
             node.enabled = enabled;
-            node.keep_last = keep_last.max(0);
         }
         self.update(number, now)
+    }
+
+    /// Says of each node how many milliseconds its last compliance is kept when reports stay
+    /// away; 0 or less: not at all.
+    pub fn set_keep_last(&mut self, keep_last: impl Fn(&str) -> i64, now: UnixMillis) {
+        for (number, name) in (0_u32..).zip(self.names.clone()) {
+            let keep_last = keep_last(&name).max(0);
+            if let Some(node) = self.nodes.get_mut(number as usize)
+                && node.keep_last != keep_last
+            {
+                node.keep_last = keep_last;
+                self.update(number, now);
+            }
+        }
     }
 
     /// Forgets all of a node: its configurations, its run and its groups.
@@ -111,6 +123,40 @@ impl Fleet {
         expected: &ExpectedReports,
         now: UnixMillis,
     ) -> Result<Configured, CompileError> {
+        let (number, wants_run) = self.add_config(node, id, begin, expected)?;
+        if let Some(node) = self.nodes.get_mut(number as usize) {
+            node.forget_configs();
+        }
+        let changed = self.update(number, now);
+        Ok(Configured { changed, wants_run })
+    }
+
+    /// A node had this configuration when the process before this one ended. All of them are
+    /// held until the next: which run was the last is not known yet.
+    ///
+    /// # Errors
+    /// The expected reports are larger than what can be held.
+    pub fn restore_config(
+        &mut self,
+        node: &str,
+        id: &str,
+        begin: UnixMillis,
+        expected: &ExpectedReports,
+        now: UnixMillis,
+    ) -> Result<(), CompileError> {
+        let (number, _) = self.add_config(node, id, begin, expected)?;
+        self.update(number, now);
+        Ok(())
+    }
+
+    /// The node's number, and whether its last run should be given again.
+    fn add_config(
+        &mut self,
+        node: &str,
+        id: &str,
+        begin: UnixMillis,
+        expected: &ExpectedReports,
+    ) -> Result<(u32, bool), CompileError> {
         let expected = NodeExpected::compile(expected, &mut self.ids, &mut self.shapes)?;
         let number = self.number(node);
         let mut wants_run = false;
@@ -126,8 +172,12 @@ impl Fleet {
                 expected,
             });
         }
-        let changed = self.update(number, now);
-        Ok(Configured { changed, wants_run })
+        Ok((number, wants_run))
+    }
+
+    /// The same, to give further numbers.
+    pub fn ids_mut(&mut self) -> &mut Ids {
+        &mut self.ids
     }
 
     /// A run came in. The last one that comes counts, whenever it started; the same again does
@@ -282,7 +332,10 @@ fn numbered<'a>(run: &'a RunLog<'_>, ids: &mut Ids) -> Vec<Numbered<'a>> {
         };
         // Reports of a directive come one after another.
         if (last.0, last.1) != (report.rule_id, report.directive_id) {
-            let key = (ids.number(report.rule_id), ids.number(report.directive_id));
+            let key = (
+                ids.reported(report.rule_id),
+                ids.reported(report.directive_id),
+            );
             last = (report.rule_id, report.directive_id, key);
         }
         let received = Received {

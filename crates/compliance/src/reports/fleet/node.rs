@@ -8,8 +8,12 @@ use crate::reports::level::ComplianceLevel;
 use crate::reports::matching::{Matcher, NodeExpected, Received, Types};
 use crate::reports::status::Status;
 
-/// Configurations of a node that are held. A run with an older one counts as with an unknown one.
-const CONFIGS: usize = 4;
+/// Configurations of a node that are held however long ago they ended.
+pub const CONFIGS: usize = 4;
+/// Configurations of a node that are held at most, however fast they follow each other; beside
+/// them that of its last run, which may be older. A run with another counts as with an unknown
+/// one.
+pub const MOST_CONFIGS: usize = 16;
 
 /// The level of a directive that a rule brings to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,12 +115,34 @@ impl Node {
         if let Some(last) = self.configs.last_mut() {
             last.end.get_or_insert(config.begin);
         }
-        if self.configs.len() >= CONFIGS {
-            self.configs.remove(0);
-        }
         // Exactly: a fleet has many of these.
         self.configs.reserve_exact(1);
         self.configs.push(config);
+    }
+
+    /// Lets go of configurations that no run is awaited of. They go by their age: five changes
+    /// within one interval are an ordinary hour, and what an agent did before them still counts.
+    pub(super) fn forget_configs(&mut self) {
+        let Some(now) = self.configs.last().map(|current| current.begin) else {
+            return;
+        };
+        let run = self.run.as_ref().and_then(|run| run.config_id.as_deref());
+        let of_run = run.and_then(|run| self.configs.iter().rposition(|one| *one.id == *run));
+        let mut newer = self.configs.len();
+        let mut place = 0;
+        self.configs.retain(|config| {
+            // A run may start a validity after the end, and come a validity after its start.
+            let last = |end: UnixMillis| end.saturating_add(2 * config.time().validity());
+            let awaited = config.end.is_none_or(|end| last(end) >= now);
+            newer -= 1;
+            let held = newer < CONFIGS || awaited && newer < MOST_CONFIGS;
+            let held = held || of_run == Some(place);
+            place += 1;
+            held
+        });
+        if self.configs.capacity() > 2 * self.configs.len() {
+            self.configs.shrink_to_fit();
+        }
     }
 
     pub(super) fn config(&self, id: &str) -> Option<&Config> {
@@ -169,13 +195,22 @@ impl Node {
         let basis = Basis::decide(&self.facts(), now);
         if let Basis::NoReport { since } = basis {
             let until = since.saturating_add(self.keep_last);
-            if until >= now {
-                return (basis, Some(until), Arc::clone(&self.shown));
+            if until >= now && self.keep_last > 0 {
+                return (basis, Some(until), self.levels_at(since, matcher));
             }
         }
         // A run without a configuration's identifier is judged by its own time, not by the clock.
         let until = basis.until().filter(|until| *until >= now);
         (basis, until, self.levels(basis, matcher))
+    }
+
+    /// What was shown at a time, found again: it does not depend on who was there to see it.
+    fn levels_at(&self, then: UnixMillis, matcher: &mut Matcher) -> Arc<[DirectiveLevel]> {
+        match Basis::decide(&self.facts(), then) {
+            // A run without a configuration's identifier was late when it came.
+            Basis::NoReport { .. } => Arc::clone(&self.shown),
+            basis => self.levels(basis, matcher),
+        }
     }
 
     fn levels(&self, basis: Basis, matcher: &mut Matcher) -> Arc<[DirectiveLevel]> {

@@ -4,7 +4,7 @@ use serde_json::json;
 use super::{Basis, Changed, Configured, Fleet, RunOutcome, Status, UnixMillis};
 use crate::reports::expected::ExpectedReports;
 use crate::reports::level::FleetLevel;
-use crate::reports::matching::Types;
+use crate::reports::matching::{Ids, Types};
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
@@ -161,10 +161,35 @@ fn a_run_is_taken_again_when_its_configuration_becomes_known() {
 }
 
 #[test]
+fn what_a_schedule_runs_is_pending_in_runs_without_it() {
+    let text = expected(&[1, 2]).to_json().unwrap();
+    let text = text.replace(r#""did":"d2","#, r#""did":"d2","sid":"nightly","#);
+    assert!(text.contains("nightly"));
+    let expected = ExpectedReports::from_json(&text, 1 << 20).unwrap();
+    let mut fleet = Fleet::default();
+    fleet.configure("n", "c1", at(0), &expected, at(0)).unwrap();
+    let mut sent = vec![(1, "a", "result_success"), (1, "b", "result_success")];
+    let text = run_text("n", 1, Some("c1"), &sent);
+    run(&mut fleet, "n", &text, 1);
+    assert_eq!(
+        counts(fleet.global()),
+        [(Status::EnforceSuccess, 2), (Status::Pending, 2)]
+    );
+    // In a run with it what is missing is missing.
+    sent.push((2, "a", "result_success"));
+    let text = run_text("n", 6, Some("c1"), &sent);
+    run(&mut fleet, "n", &text, 6);
+    assert_eq!(
+        counts(fleet.global()),
+        [(Status::EnforceSuccess, 3), (Status::Missing, 1)]
+    );
+}
+
+#[test]
 fn the_last_compliance_is_kept_if_a_node_asks_for_it() {
     let mut fleet = Fleet::default();
     configure(&mut fleet, "n", "c1", 0, &[1]);
-    fleet.set_node("n", true, 60 * MINUTE, at(0));
+    fleet.set_keep_last(|_| 60 * MINUTE, at(0));
     let text = run_text("n", 1, Some("c1"), &[(1, "a", "result_success")]);
     run(&mut fleet, "n", &text, 1);
     let shown = counts(fleet.global());
@@ -174,8 +199,83 @@ fn the_last_compliance_is_kept_if_a_node_asks_for_it() {
     assert_eq!(counts(fleet.global()), shown);
     assert_eq!(fleet.expire(at(71) + 1), 1);
     assert_eq!(counts(fleet.global()), [(Status::NoAnswer, 2)]);
-    fleet.set_node("n", false, 0, at(80));
+    fleet.set_node("n", false, at(80));
     assert_eq!(counts(fleet.global()), []);
+}
+
+#[test]
+fn many_changes_between_two_runs_leave_what_stays_as_it_is() {
+    use Status::{EnforceSuccess as Success, Pending};
+    let mut fleet = Fleet::default();
+    configure(&mut fleet, "n", "c0", 0, &[1, 2]);
+    let sent = [(1, "a", "result_success"), (1, "b", "result_success")];
+    let text = run_text("n", 1, Some("c0"), &sent);
+    run(&mut fleet, "n", &text, 1);
+    // Far more than an agent's interval sees, each with another directive.
+    for change in 0..50 {
+        configure(
+            &mut fleet,
+            "n",
+            &format!("c{}", change + 1),
+            2,
+            &[1, 4 * change + 8],
+        );
+        assert_eq!(
+            counts(fleet.global()),
+            [(Success, 2), (Pending, 2)],
+            "{change}"
+        );
+    }
+    // An agent that was slow to fetch them: its configuration is some of them back.
+    let text = run_text("n", 3, Some("c41"), &sent);
+    run(&mut fleet, "n", &text, 3);
+    assert_eq!(counts(fleet.global()), [(Success, 2), (Pending, 2)]);
+    // What is held is bounded, whatever comes.
+    assert!(
+        fleet.nodes[0].configs.len() <= 17,
+        "{}",
+        fleet.nodes[0].configs.len()
+    );
+    // What ended long ago goes: a run with it would count the same without it.
+    for hour in 1..6 {
+        configure(&mut fleet, "n", &format!("h{hour}"), 60 * hour, &[1]);
+    }
+    assert!(
+        fleet.nodes[0].configs.len() <= 6,
+        "{}",
+        fleet.nodes[0].configs.len()
+    );
+    assert_eq!(counts(fleet.global()), [(Success, 2)]);
+}
+
+#[test]
+fn identifiers_that_nodes_make_up_leave_numbers_for_those_that_are_defined() {
+    let mut fleet = Fleet {
+        ids: Ids::new(40),
+        ..Fleet::default()
+    };
+    configure(&mut fleet, "n", "c1", 0, &[1]);
+    let sent: Vec<_> = (100..150)
+        .map(|number| (number, "a", "result_success"))
+        .collect();
+    let text = run_text("n", 1, Some("c1"), &sent);
+    let long = "d".repeat(300);
+    let text = text.replace("@@d100@@", &format!("@@{long}@@"));
+    run(&mut fleet, "n", &text, 1);
+    assert_eq!(
+        counts(fleet.global()),
+        [(Status::Missing, 2), (Status::Unexpected, 50)]
+    );
+    // Nobody can define what is longer than an identity may be.
+    assert_eq!(fleet.ids.known(&long), None);
+    configure(&mut fleet, "n", "c2", 2, &[1, 5, 6]);
+    for directive in ["d5", "d6"] {
+        assert_eq!(
+            counts(&fleet.directive(directive)),
+            [(Status::Pending, 2)],
+            "{directive}"
+        );
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -184,6 +284,7 @@ enum Event {
     Run(usize, usize, Vec<(u32, usize, usize)>),
     Wait(i64),
     Enable(usize, bool),
+    KeepLast(usize, i64),
     Remove(usize),
     Group(usize, Vec<usize>, Vec<usize>),
 }
@@ -207,6 +308,7 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(node, config, sent)| Event::Run(node, config, sent)),
         3 => (0_i64..9).prop_map(Event::Wait),
         1 => (0..3_usize, any::<bool>()).prop_map(|(node, enabled)| Event::Enable(node, enabled)),
+        1 => (0..3_usize, 0_i64..20).prop_map(|(node, minutes)| Event::KeepLast(node, minutes)),
         1 => (0..3_usize).prop_map(Event::Remove),
         1 => (0..2_usize, prop::collection::vec(0..3_usize, 0..3),
               prop::collection::vec(0..3_usize, 0..3))
@@ -218,6 +320,7 @@ fn event() -> impl Strategy<Value = Event> {
 #[derive(Debug, Clone, Default)]
 struct Known {
     enabled: Option<bool>,
+    keep_last: i64,
     configs: Vec<(usize, i64)>,
     run: Option<String>,
 }
@@ -306,8 +409,20 @@ proptest! {
                     }
                 }
                 Event::Enable(node, enabled) => {
-                    fleet.set_node(NODES[node], enabled, 0, at(now));
+                    fleet.set_node(NODES[node], enabled, at(now));
                     known[node].enabled = Some(enabled);
+                }
+                Event::KeepLast(node, minutes) => {
+                    // Of those that are there.
+                    known[node].keep_last = match fleet.numbers.contains_key(NODES[node]) {
+                        true => minutes,
+                        false => 0,
+                    };
+                    let of = |name: &str| {
+                        let at = NODES.iter().position(|node| *node == name).unwrap();
+                        known[at].keep_last * MINUTE
+                    };
+                    fleet.set_keep_last(of, at(now));
                 }
                 Event::Remove(node) => {
                     fleet.remove(NODES[node]);
@@ -341,9 +456,17 @@ proptest! {
                     run(&mut scratch, node, text, now);
                 }
                 if let Some(enabled) = known.enabled {
-                    scratch.set_node(node, enabled, 0, at(now));
+                    scratch.set_node(node, enabled, at(now));
                 }
-                scratch.update(scratch.numbers[*node], at(now));
+            }
+            // Said last, as by a server that has just started.
+            let of = |name: &str| {
+                let at = NODES.iter().position(|node| *node == name).unwrap();
+                known[at].keep_last * MINUTE
+            };
+            scratch.set_keep_last(of, at(now));
+            for node in NODES {
+                scratch.update(scratch.numbers[node], at(now));
             }
             prop_assert_eq!(shown(&fleet), shown(&scratch));
             let changed = fleet.take_changed();

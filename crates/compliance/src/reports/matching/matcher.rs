@@ -100,7 +100,7 @@ impl Matcher {
             }
         }
         self.by_component(Texts { expected, entry }, received);
-        let missing = expected.missing(entry);
+        let missing = expected.missing(entry, !received.is_empty());
         for (index, (value, used)) in (0_u32..).zip(shape.values.iter().zip(&self.used)) {
             if *used == 0 {
                 self.assigned.push(Assigned {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::shape::OwnTexts;
 use super::{Shape, ShapePool};
+use crate::model::ID_BYTES;
 use crate::model::mode::{ComplianceMode, PolicyMode};
 use crate::reports::expected::ExpectedReports;
 use crate::reports::status::Status;
@@ -31,6 +32,8 @@ pub struct Ids {
     numbers: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
     limit: usize,
+    /// How many of them were only reported.
+    strangers: usize,
 }
 
 impl Ids {
@@ -44,10 +47,11 @@ impl Ids {
             numbers: HashMap::new(),
             texts: vec![other],
             limit,
+            strangers: 0,
         }
     }
 
-    /// The number of an identifier.
+    /// The number of an identifier that is defined.
     pub fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -61,6 +65,20 @@ impl Ids {
             }
             _ => Self::OTHER,
         }
+    }
+
+    /// The number of an identifier that a node reports. Those that nobody defined get a tenth of
+    /// all numbers, and none if they are longer than an identity may be: one node that makes them
+    /// up leaves numbers for those that are defined later.
+    pub fn reported(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.known(text) {
+            return number;
+        }
+        if text.len() > ID_BYTES || self.strangers >= self.limit / 10 {
+            return Self::OTHER;
+        }
+        self.strangers += 1;
+        self.number(text)
     }
 
     /// The number of an identifier that has one.
@@ -128,6 +146,8 @@ pub struct DirectiveEntry {
     pub policy_mode: PolicyMode,
     /// Whose it is.
     pub types: Types,
+    /// Does it run by a schedule, so that most runs are without it?
+    pub scheduled: bool,
 }
 
 /// What is expected of one node with one configuration. Directives that gave way to others are
@@ -170,6 +190,7 @@ impl NodeExpected {
                     first_own,
                     policy_mode: expected.modes.policy_mode(directive.policy_mode, system),
                     types,
+                    scheduled: directive.schedule.is_some(),
                 });
             }
         }
@@ -197,8 +218,12 @@ impl NodeExpected {
         self.text.get(start..end(at)).unwrap_or_default()
     }
 
-    /// What no report means.
-    pub fn missing(&self, entry: &DirectiveEntry) -> Status {
+    /// What no report of a value means, in a run with some or no reports of its directive. What
+    /// runs by a schedule is in few runs; Rudder shows it as pending, or as it last was.
+    pub fn missing(&self, entry: &DirectiveEntry, some: bool) -> Status {
+        if entry.scheduled && !some {
+            return Status::Pending;
+        }
         match (self.compliance_mode, entry.policy_mode) {
             (ComplianceMode::FullCompliance, _) => Status::Missing,
             (ComplianceMode::ChangesOnly, PolicyMode::Enforce) => Status::EnforceSuccess,

@@ -71,6 +71,11 @@ fn constants_take_one_report_each() {
         level(&node, &[none, b, a]),
         [(Success, 1), (Repaired, 1), (Error, 1)]
     );
+    // A variable without a value is reported as none, however it was written.
+    for empty in [json!([""]), json!(["", "${x}"])] {
+        let node = compile(json!([{"vid": "File", "vs": [empty]}]), FULL);
+        assert_eq!(level(&node, &[none]), [(Error, 1)]);
+    }
     // Twice the same: neither can be trusted.
     let twice = [a, b, none, ("0", "File", "/a", Error)];
     assert_eq!(

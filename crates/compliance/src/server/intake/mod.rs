@@ -239,7 +239,7 @@ impl Intake {
         let reports = record.reports;
         match self.commands.run(Request::Run(Box::new(record))).await? {
             Reply::Kept(number) => {
-                self.compliance.lock().run(log, number, now());
+                self.compliance.run(&self.view, log, number, now());
                 let fields = Fields::new().and("run", file.trim_end_matches(".log"));
                 self.logger
                     .debug("run-kept", fields.and("reports", reports));

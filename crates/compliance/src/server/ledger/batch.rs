@@ -203,7 +203,8 @@ impl Ledger {
             // A node may have gone while its policy was made.
             if let Some(node) = batch.records.get(&batch.state.nodes, &*record.node) {
                 let number = node.number;
-                batch.writes.push(Write::Policy(record, number));
+                let run = self.last_runs.get(&number).copied();
+                batch.writes.push(Write::Policy(record, number, run));
             }
         }
     }

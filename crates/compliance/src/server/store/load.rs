@@ -9,7 +9,9 @@ use super::words::{ACCESSES, KEYS, STANDINGS, meant};
 use super::{Row, RowError, Store, StoredRun};
 use crate::acceptance::Known;
 use crate::model::node::Node;
+use crate::reports::changes::SLOT;
 use crate::reports::decision::UnixMillis;
+use crate::reports::runlog::ReportKind;
 use crate::reports::signature::NodeCertificate;
 use crate::server::packed;
 use crate::server::state::{NodeRecord, ServedPolicy, State, TokenRecord};
@@ -180,6 +182,31 @@ impl Store {
         let query = "SELECT number, id, inventory FROM nodes ORDER BY id";
         let read = |row: Row<'_>| take(&row.text(1)?, row.bytes(2)?);
         self.rows("nodes", query, read).await
+    }
+
+    /// Hands over how often rules repaired something in the slots since this time: a rule, a
+    /// time within the slot, and how often. A run that seems to be later than it came counts as
+    /// of then. Of a run with more reports than have rows only these are counted.
+    pub(crate) async fn repairs(
+        &self,
+        since: UnixMillis,
+        mut take: impl FnMut(&str, UnixMillis, u32),
+    ) -> Result<(), StoreError> {
+        let kind = self.literal(ReportKind::ResultRepaired.name());
+        let at = "CASE WHEN r.start < r.received THEN r.start ELSE r.received END";
+        // In this order SQLite looks up the runs of what was repaired, and no others.
+        let query = format!(
+            "SELECT min(e.run), e.rule, ({at}) / {SLOT} AS slot, count(*)
+             FROM exceptions e CROSS JOIN runs r
+             WHERE e.kind = {kind} AND r.number = e.run AND {at} >= {since}
+             GROUP BY e.rule, slot"
+        );
+        let read = |row: Row<'_>| {
+            let count = u32::try_from(row.number(3)?).unwrap_or(u32::MAX);
+            take(&row.text(1)?, row.number(2)?.saturating_mul(SLOT), count);
+            Ok(())
+        };
+        self.rows("exceptions", &query, read).await
     }
 
     /// Hands over the last run of each node that counts, with its node.

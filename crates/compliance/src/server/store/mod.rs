@@ -24,6 +24,8 @@ use commit::postgres::{Found, PostgresSettings};
 use commit::{Postgres, Sqlite, StoreError};
 
 use super::state::Write;
+use crate::reports::decision::ConfigTime;
+use crate::reports::fleet::{CONFIGS, MOST_CONFIGS};
 
 pub(crate) use load::Loaded;
 #[cfg(test)]
@@ -39,8 +41,16 @@ pub(crate) type RowError = Box<dyn std::error::Error>;
 const OWNER: &str = "compliance server";
 /// The database in the folder of the server's data; its log has `-wal` at the end.
 pub(crate) const FILE: &str = "compliance.sqlite";
-/// Configurations of a node that are kept: as many as compliance is computed with.
-const CONFIGURATIONS: u32 = 4;
+/// Configurations of a node that are kept however long ago they ended, and those that are kept at
+/// most: as many as compliance is computed with.
+const CONFIGURATIONS: (i64, i64) = (CONFIGS as i64, MOST_CONFIGS as i64);
+/// How long a configuration is kept after its end in any case, in milliseconds: as long as
+/// compliance may be computed with it when agents run once a day, which is the least often. That
+/// of a node's last run is kept as long as the run.
+const CONFIGURATIONS_KEPT: i64 = {
+    let (begin, interval) = (0, 86_400);
+    2 * ConfigTime { begin, interval }.validity()
+};
 /// Versions of the definitions that are kept.
 const VERSIONS: i64 = 100;
 /// Refused uploads that are kept; the oldest make room.

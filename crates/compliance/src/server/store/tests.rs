@@ -87,11 +87,17 @@ impl Drawing {
         });
         let record = PolicyRecord {
             node: format!("n{number}").into(),
-            begin: self.random.bits() as i64,
+            // Some are days apart, some lie wherever the clock was.
+            begin: match self.below(5) {
+                0 => self.random.bits() as i64,
+                _ => self.below(20) as i64 * 20_000_000,
+            },
             served,
             expected: vec![self.below(8) as u8; 60],
         };
-        Write::Policy(Arc::new(record), number)
+        // Any run will do, or one that is gone.
+        let run = (self.below(3) > 0).then(|| self.below(self.run.max(1) as usize) as i64);
+        Write::Policy(Arc::new(record), number, run)
     }
 
     fn run(&mut self) -> Write {
@@ -109,7 +115,11 @@ impl Drawing {
             node: "n".into(),
             start: self.run * 7,
             received: self.random.bits() as i64,
-            config_id: (self.below(3) > 0).then(|| self.name()),
+            config_id: match self.below(3) {
+                0 => None,
+                1 => Some(self.name()),
+                _ => Some(format!("c{}", self.below(4))),
+            },
             whole: self.below(4) > 0,
             reports: self.random.bits() as u32,
             message: self.bytes().into(),

@@ -146,6 +146,37 @@ fn user_rules(engine: &Engine, node: &str) -> serde_json::Value {
 }
 
 #[test]
+fn a_node_that_goes_and_comes_back_gets_its_policy_again() {
+    let mut engine = engine();
+    generate(&mut engine);
+    let before = engine.policy("web1").unwrap().config_id.clone();
+    engine
+        .apply(vec![Change::RemoveNode("web1".into())])
+        .unwrap();
+    engine.apply(vec![set(node("web1"))]).unwrap();
+    let outcome = generate(&mut engine);
+    // What was kept of it went with it, though it has the same content.
+    assert_eq!(updated(&outcome), ["web1"]);
+    let update = &outcome.updates[0];
+    assert_eq!(update.policy.as_ref().unwrap().config_id, before);
+    assert!(!update.new_config);
+    assert_eq!(updated(&generate(&mut engine)), [""; 0]);
+    // Also if it cannot be made when the node is there again.
+    let mut broken = directive("motd", "unique", &["/etc/motd"]);
+    broken.technique_name = "none".into();
+    let whole = directive("motd", "unique", &["/etc/motd"]);
+    engine
+        .apply(vec![Change::RemoveNode("web1".into())])
+        .unwrap();
+    engine
+        .apply(vec![set(node("web1")), Change::SetDirective(broken)])
+        .unwrap();
+    assert_eq!(updated(&generate(&mut engine)), [""; 0]);
+    engine.apply(vec![Change::SetDirective(whole)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), ["web1"]);
+}
+
+#[test]
 fn a_first_generation_makes_all_policies_and_a_second_none() {
     let mut engine = engine();
     let outcome = generate(&mut engine);

@@ -43,6 +43,8 @@ pub(super) struct PolicyRow<'a> {
     pub(super) record: &'a PolicyRecord,
     /// Hashes of the policy and of what is expected.
     pub(super) hashes: Option<(Digest, Digest)>,
+    /// The node's last run.
+    pub(super) run: Option<i64>,
 }
 
 fn json(what: &impl serde::Serialize) -> Result<Vec<u8>, StoreError> {
@@ -74,7 +76,7 @@ impl<'a> Rows<'a> {
     fn takes(&self, write: &Write) -> bool {
         match write {
             Write::Forget(..) => true,
-            Write::Policy(_, node) if self.policies.contains_key(node) => false,
+            Write::Policy(_, node, _) if self.policies.contains_key(node) => false,
             // What was revoked may come again, and the other way round.
             Write::Token(token) if self.ids.contains(&*token.id) => false,
             Write::Revoke(id) if self.ids.contains(&**id) => false,
@@ -113,11 +115,19 @@ impl<'a> Rows<'a> {
                 self.ids.insert(id);
                 self.revoked.push(id.as_bytes());
             }
-            Write::Policy(record, node) => {
+            Write::Policy(record, node, run) => {
                 let sum = |bytes: &[u8]| digest(&SHA256, bytes);
                 let served = record.served.as_ref();
                 let hashes = served.map(|served| (sum(&served.document), sum(&record.expected)));
-                self.policies.insert(*node, PolicyRow { record, hashes });
+                let run = *run;
+                self.policies.insert(
+                    *node,
+                    PolicyRow {
+                        record,
+                        hashes,
+                        run,
+                    },
+                );
             }
             Write::Run(record, number, node) => self.runs.push((*number, *node, record)),
             Write::Refused(record) => self.refused.push(record),

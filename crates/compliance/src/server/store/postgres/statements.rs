@@ -3,7 +3,7 @@
 use commit::postgres::Statement;
 
 use super::super::words::{ACCESSES, KEYS, STANDINGS, word};
-use super::super::{CONFIGURATIONS, REFUSED, VERSIONS};
+use super::super::{CONFIGURATIONS, CONFIGURATIONS_KEPT, REFUSED, VERSIONS};
 use super::rows::{NodeRow, PolicyRow, Rows};
 use crate::reports::history::HourAggregate;
 use crate::server::state::{Exception, NodeRecord, RefusedRecord, RunRecord, TokenRecord};
@@ -15,8 +15,9 @@ impl<'a> Rows<'a> {
         self.put_nodes(&mut all);
         self.put_definitions(&mut all);
         self.put_tokens(&mut all);
-        self.put_policies(&mut all);
+        // Before policies: the configuration of a run is kept.
         self.put_runs(&mut all);
+        self.put_policies(&mut all);
         self.put_refused(&mut all);
         self.put_hours(&mut all);
         if !self.forgotten.is_empty() {
@@ -191,12 +192,32 @@ impl<'a> Rows<'a> {
             expected.into(),
         ];
         all.push(Statement::new(text, columns));
-        let text = "DELETE FROM configurations c USING unnest($1::bigint[], $2::integer[])
-                AS made (node, kept)
-            WHERE c.node = made.node AND c.number <= (SELECT number FROM configurations
-                WHERE node = made.node ORDER BY number DESC OFFSET made.kept LIMIT 1)";
-        let kept = vec![i32::try_from(CONFIGURATIONS).unwrap_or(i32::MAX); nodes.len()];
-        all.push(Statement::new(text, vec![nodes.into(), kept.into()]));
+        // A configuration ended when the next one began.
+        let text = "DELETE FROM configurations c USING unnest($1::bigint[], $2::bigint[],
+                $3::bigint[], $4::bigint[], $5::bigint[]) AS made (node, kept, since, most, run)
+            WHERE c.node = made.node
+                AND c.number <= (SELECT number FROM configurations WHERE node = made.node
+                    ORDER BY number DESC OFFSET made.kept LIMIT 1)
+                AND (c.number < (SELECT max(number) FROM configurations
+                        WHERE node = made.node AND begin < made.since)
+                    OR c.number <= (SELECT number FROM configurations WHERE node = made.node
+                        ORDER BY number DESC OFFSET made.most LIMIT 1))
+                AND c.number IS DISTINCT FROM (SELECT max(k.number) FROM runs r
+                    JOIN configurations k ON k.node = made.node AND k.config_id = r.config_id
+                    WHERE r.number = made.run)";
+        let since = |row: &PolicyRow<'_>| row.record.begin.saturating_sub(CONFIGURATIONS_KEPT);
+        let since: Vec<i64> = self.policies.values().map(since).collect();
+        let runs: Vec<Option<i64>> = self.policies.values().map(|row| row.run).collect();
+        let (kept, most) = CONFIGURATIONS;
+        let (kept, most) = (vec![kept; nodes.len()], vec![most; nodes.len()]);
+        let columns = vec![
+            nodes.into(),
+            kept.into(),
+            since.into(),
+            most.into(),
+            runs.into(),
+        ];
+        all.push(Statement::new(text, columns));
     }
 
     fn put_runs<'s>(&'s self, all: &mut Vec<Statement<'s>>) {

@@ -10,7 +10,7 @@ use crate::server::state::{
 };
 use crate::server::store::hours::counts;
 use crate::server::store::words::{ACCESSES, KEYS, STANDINGS, word};
-use crate::server::store::{CONFIGURATIONS, REFUSED, VERSIONS};
+use crate::server::store::{CONFIGURATIONS, CONFIGURATIONS_KEPT, REFUSED, VERSIONS};
 
 pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<()> {
     match write {
@@ -58,7 +58,10 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
             .prepare_cached("DELETE FROM tokens WHERE id = ?1")?
             .execute([id])
             .map(drop),
-        Write::Policy(record, node) => policy(transaction, record, *node),
+        Write::Policy(record, node, run) => {
+            policy(transaction, record, *node)?;
+            forget_configurations(transaction, *node, record.begin, *run)
+        }
         Write::Run(record, number, node) => run(transaction, record, *number, *node),
         Write::Refused(record) => refused(transaction, record),
         Write::History(all) => hours(transaction, all),
@@ -161,13 +164,39 @@ fn policy(transaction: &Transaction<'_>, record: &PolicyRecord, node: i64) -> ru
             record.begin,
             policy,
             expected,
-        ])?;
+        ])
+        .map(drop)
+}
+
+/// Removes configurations that ended long before `begin`, and those beyond what may be there at
+/// most, but that of this run.
+fn forget_configurations(
+    transaction: &Transaction<'_>,
+    node: i64,
+    begin: i64,
+    run: Option<i64>,
+) -> rusqlite::Result<()> {
+    // A configuration ended when the next one began.
     transaction
         .prepare_cached(
-            "DELETE FROM configurations WHERE node = ?1 AND number NOT IN
-             (SELECT number FROM configurations WHERE node = ?1 ORDER BY number DESC LIMIT ?2)",
+            "DELETE FROM configurations WHERE node = ?1
+             AND number <= (SELECT number FROM configurations WHERE node = ?1
+                 ORDER BY number DESC LIMIT 1 OFFSET ?2)
+             AND (number < (SELECT max(number) FROM configurations
+                     WHERE node = ?1 AND begin < ?3)
+                 OR number <= (SELECT number FROM configurations WHERE node = ?1
+                     ORDER BY number DESC LIMIT 1 OFFSET ?4))
+             AND number IS NOT (SELECT max(c.number) FROM runs r
+                 JOIN configurations c ON c.node = ?1 AND c.config_id = r.config_id
+                 WHERE r.number = ?5)",
         )?
-        .execute(params![node, CONFIGURATIONS])
+        .execute(params![
+            node,
+            CONFIGURATIONS.0,
+            begin.saturating_sub(CONFIGURATIONS_KEPT),
+            CONFIGURATIONS.1,
+            run
+        ])
         .map(drop)
 }
 
