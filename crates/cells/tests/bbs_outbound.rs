@@ -21,6 +21,8 @@ use crate::fake_bbs::eventually;
 struct Peer {
     asked: Mutex<Vec<(String, String)>>,
     status: Mutex<StatusCode>,
+    /// How long it takes to answer.
+    takes: Mutex<Duration>,
 }
 
 impl Handler for Peer {
@@ -29,6 +31,10 @@ impl Handler for Peer {
         let trace = trace.map_or("", |trace| trace.to_str().unwrap()).to_owned();
         let path = request.uri().path().to_owned();
         self.asked.lock().unwrap().push((path, trace));
+        let takes = *self.takes.lock().unwrap();
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         let mut response = Response::new(net::empty());
         *response.status_mut() = *self.status.lock().unwrap();
         response
@@ -40,6 +46,7 @@ impl Peer {
         let peer = Arc::new(Self {
             asked: Mutex::default(),
             status: Mutex::new(StatusCode::ACCEPTED),
+            takes: Mutex::default(),
         });
         let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -179,8 +186,12 @@ impl World {
     }
 
     async fn desire_task(&self, callback: &str) {
+        self.desire_named_task("t", callback).await;
+    }
+
+    async fn desire_named_task(&self, guid: &str, callback: &str) {
         let request = DesireTaskRequest {
-            task_guid: "t".into(),
+            task_guid: guid.into(),
             domain: "d".into(),
             task_definition: Some(TaskDefinition {
                 root_fs: "preloaded:x".into(),
@@ -322,6 +333,27 @@ async fn a_result_that_nobody_took_is_sent_again() {
     while world.task_state().await.is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// As many at once as there are workers, though all of them go to one receiver: a pool within
+/// the pool would make results wait that nobody sees waiting.
+#[tokio::test]
+async fn a_slow_receiver_is_told_of_many_results_at_once() {
+    let world = World::start().await;
+    let (receiver, url, _ask) = Peer::start().await;
+    *receiver.takes.lock().unwrap() = Duration::from_secs(600);
+    for number in 0..100 {
+        let guid = format!("t-{number}");
+        world
+            .desire_named_task(&guid, &format!("{url}/done-{number}"))
+            .await;
+        let cancel = TaskGuidRequest { task_guid: guid };
+        world.act(path::CANCEL_TASK, &cancel).await;
+    }
+    eventually("all are under way", || {
+        (0..100).all(|number| receiver.count(&format!("/done-{number}")) > 0)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cells::bbs::locket;
 use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation};
 use cells::{auctioneer, bbs, rep};
@@ -39,7 +39,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
             }
             CellsCommand::Auctioneer(args) => {
                 let logger = logger("auctioneer", &args.log)?;
-                let config = auctioneer_config(&args);
+                let config = auctioneer_config(&args)?;
                 ended(
                     &logger,
                     auctioneer::run(config, logger.clone(), on_signal()?).await,
@@ -139,6 +139,10 @@ fn files(args: &TlsArgs) -> Option<Files> {
 }
 
 fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
+    ensure!(
+        !args.converge_repeat_interval.is_zero(),
+        "--converge-repeat-interval must be above 0"
+    );
     let folder = args.data.clone().unwrap_or_default();
     let mut config = bbs::Config::new(args.listen, folder);
     config.postgres = args
@@ -175,7 +179,16 @@ pub(crate) fn postgres(url: &str, args: &StoreAccess) -> Result<bbs::PostgresSet
     Ok(settings)
 }
 
-fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
+fn auctioneer_config(args: &AuctioneerArgs) -> Result<auctioneer::Config> {
+    for (name, weight) in [
+        ("starting-container-weight", args.starting_container_weight),
+        ("bin-pack-first-fit-weight", args.bin_pack_first_fit_weight),
+    ] {
+        ensure!(
+            weight.is_finite(),
+            "--{name} must be a number, found {weight}"
+        );
+    }
     let mut config = auctioneer::Config::new(args.listen, &*args.bbs);
     config.server_tls = files(&args.tls);
     config.client_tls = files(&args.tls);
@@ -184,7 +197,7 @@ fn auctioneer_config(args: &AuctioneerArgs) -> auctioneer::Config {
     config.placement.starting_max = args.starting_container_count_maximum;
     config.placement.first_fit_weight = args.bin_pack_first_fit_weight;
     config.standby = args.standby;
-    config
+    Ok(config)
 }
 
 fn rep_config(args: &RepArgs) -> Result<rep::Config> {

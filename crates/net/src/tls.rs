@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -37,6 +38,9 @@ pub enum TlsError {
     Setup(String),
 }
 
+/// Servers whose sessions a client keeps, as many as a BBS may have reps.
+const SESSIONS: usize = 4096;
+
 /// A server's settings: TLS 1.2 and 1.3, and a client certificate is required.
 ///
 /// # Errors
@@ -49,11 +53,14 @@ pub fn server(files: &Files) -> Result<Arc<ServerConfig>, TlsError> {
     )
     .build()
     .map_err(|error| TlsError::Setup(error.to_string()))?;
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError::Setup(error.to_string()))?
         .with_client_cert_verifier(clients)
         .with_single_cert(chain(&files.certificate)?, key(&files.key)?)
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    // Sessions that clients keep: of sessions in memory only the last hundred could be resumed.
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()
         .map_err(|error| TlsError::Setup(error.to_string()))?;
     Ok(Arc::new(config))
 }
@@ -64,12 +71,13 @@ pub fn server(files: &Files) -> Result<Arc<ServerConfig>, TlsError> {
 /// When a file cannot be read or certificate and key do not belong together.
 pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsError::Setup(error.to_string()))?
         .with_root_certificates(authority(&files.authority)?)
         .with_client_auth_cert(chain(&files.certificate)?, key(&files.key)?)
         .map_err(|error| TlsError::Setup(error.to_string()))?;
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(Arc::new(config))
 }
 

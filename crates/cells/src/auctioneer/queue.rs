@@ -53,7 +53,9 @@ impl Queue {
     fn add(&self, count: usize, add: impl FnOnce(&mut Batch)) -> Result<(), Full> {
         let mut batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = batch.lrps.len() + batch.tasks.len();
-        if waiting + count > self.most {
+        // A request that alone is more than may wait would never be taken otherwise; its body
+        // has a bound.
+        if waiting > 0 && waiting + count > self.most {
             return Err(Full {
                 waiting,
                 most: self.most,
@@ -160,5 +162,15 @@ mod tests {
         );
         assert_eq!(queue.drain().lrps.len(), 2);
         queue.add_tasks(vec![task("t"), task("u")]).unwrap();
+    }
+
+    /// Or nobody would ever place it.
+    #[test]
+    fn an_empty_queue_takes_a_request_of_any_size() {
+        let queue = Queue::new(3);
+        queue.add_lrps(vec![request("a", &[0, 1, 2, 3])]).unwrap();
+        let full = queue.add_tasks(vec![task("t")]).unwrap_err();
+        assert_eq!((full.waiting, full.most), (4, 3));
+        assert_eq!(queue.drain().lrps.len(), 4);
     }
 }

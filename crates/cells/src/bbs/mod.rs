@@ -145,13 +145,19 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let server_tls = config.server_tls.as_ref().map(tls::server).transpose()?;
     let client_tls = config.client_tls.as_ref().map(tls::client).transpose()?;
     let limits = &config.limits;
-    let client = Client::new(ClientOptions {
+    let options = ClientOptions {
         connect_within: limits.communication_timeout,
         answer_within: limits.communication_timeout,
         answer_bytes: 1 << 20,
         tls: client_tls,
         ..ClientOptions::default()
+    };
+    // Results mostly go to one receiver: to it as many at once as may be under way at all.
+    let receivers = Client::new(ClientOptions {
+        connections_per_host: limits.callback_workers.max(1),
+        ..options.clone()
     });
+    let client = Client::new(options);
     if let Some(auctioneer) = &config.auctioneer_url {
         client.check(auctioneer).map_err(Error::Auctioneer)?;
     }
@@ -198,6 +204,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
             .clone()
             .map(|url| url.trim_end_matches('/').to_owned()),
         client,
+        receivers,
         reps: Arc::clone(&reps),
         state: state.clone(),
         presences: Arc::clone(&presences),

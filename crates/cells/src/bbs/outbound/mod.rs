@@ -83,6 +83,8 @@ pub(crate) struct Outbound {
 pub(crate) struct Means {
     pub(crate) auctioneer: Option<String>,
     pub(crate) client: Client,
+    /// For those who get results of tasks.
+    pub(crate) receivers: Client,
     pub(crate) reps: Arc<Reps>,
     pub(crate) presences: Arc<Presences>,
     pub(crate) state: View<State>,
@@ -226,7 +228,7 @@ impl Outbound {
         )));
         let auctioneer = auction::Auctioneer {
             url: means.auctioneer,
-            client: means.client.clone(),
+            client: means.client,
             state: means.state.clone(),
             metrics: Arc::clone(&means.metrics),
             logger: means.logger.clone(),
@@ -238,7 +240,7 @@ impl Outbound {
             Arc::clone(self),
         )));
         let callbacks = callback::Callbacks {
-            client: means.client,
+            client: means.receivers,
             state: means.state.clone(),
             commands: means.commands.clone(),
             metrics: means.metrics,

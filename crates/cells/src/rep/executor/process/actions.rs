@@ -137,6 +137,8 @@ impl<'a> Run<'a> {
                     .collect();
                 if errors.is_empty() {
                     Ok(())
+                } else if errors.iter().all(|error| error == CANCELLED) {
+                    Err(CANCELLED.into())
                 } else {
                     Err(errors.join("; "))
                 }
@@ -229,6 +231,12 @@ impl<'a> Run<'a> {
             .chain(tag)
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
+        // What was asked to stop begins nothing: the step before may only have been tried.
+        tokio::select! {
+            biased;
+            () = stop.asked() => return Err(CANCELLED.into()),
+            () = std::future::ready(()) => {}
+        }
         let spawned = self.executor.spawner.spawn(program).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {

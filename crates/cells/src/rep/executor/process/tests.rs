@@ -267,15 +267,7 @@ async fn actions_are_joined_as_their_names_say() {
         ["TEST: Exited with status 3", "TEST: Exited with status 4"]
     );
 
-    let tried = TryAction {
-        action: Some(Box::new(sh("exit 1"))),
-        ..TryAction::default()
-    };
-    let action = Action {
-        try_action: Some(Box::new(tried)),
-        ..Action::default()
-    };
-    assert_eq!(bench.reason(action).await, None);
+    assert_eq!(bench.reason(tried(sh("exit 1"))).await, None);
 
     let told = EmitProgressAction {
         action: Some(Box::new(sh("exit 5"))),
@@ -374,6 +366,41 @@ async fn stopped(bench: &Bench, script: &str) -> End {
 async fn a_stop_asks_first() {
     let script = "trap 'exit 3' TERM; touch ready; while :; do sleep 0.01; done";
     assert_eq!(stopped(&Bench::new(), script).await.exit_status, Some(3));
+}
+
+fn tried(action: Action) -> Action {
+    let tried = TryAction {
+        action: Some(Box::new(action)),
+        ..TryAction::default()
+    };
+    Action {
+        try_action: Some(Box::new(tried)),
+        ..Action::default()
+    }
+}
+
+/// A step that is only tried succeeds also when it ended because of the stop.
+#[tokio::test]
+async fn what_was_asked_to_stop_begins_nothing() {
+    let bench = Bench::new();
+    let (ask, stop) = net::shutdown();
+    let steps = vec![tried(sh("touch ready; sleep 600")), sh("touch second")];
+    let job = Arc::new(lrp(serial(steps)));
+    let folder = bench.executor.folder.path.join("g-1");
+    bench.executor.create(Arc::clone(&job)).await.unwrap();
+    let stopper = async {
+        while !folder.join("ready").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        ask.send(true).unwrap();
+    };
+    tokio::join!(bench.executor.run(job, || (), stop), stopper);
+    assert!(!folder.join("second").exists(), "after a stop");
+
+    let steps = vec![tried(sh("sleep 600")), sh("touch third")];
+    let end = bench.run(task(limited(serial(steps), 50))).await;
+    assert!(end.completion.failed);
+    assert!(!folder.join("third").exists(), "after the limit");
 }
 
 #[tokio::test]
