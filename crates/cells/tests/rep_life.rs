@@ -598,12 +598,20 @@ async fn a_task_whose_cancellation_got_lost_is_ended_by_the_bulk_pass() {
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused_at_the_start() {
     type Edit = fn(&mut Config);
-    let cases: [(Edit, &str); 5] = [
+    let cases: [(Edit, &str); 6] = [
         (|c| c.capacity.containers = -1, "containers is -1"),
         (|c| c.capacity.memory.0 = -5, "memory in MiB is -5"),
         (
             |c| c.capacity.disk.0 = i32::MIN,
             "disk in MiB is -2147483648",
+        ),
+        // Locket knows whole seconds: it would live for one.
+        (
+            |c| {
+                c.presence_ttl = Duration::from_millis(1900);
+                c.heartbeat = Duration::from_millis(1200);
+            },
+            "the life of a presence, in whole seconds is 1s",
         ),
         (
             |c| c.bbs = "127.0.0.1:8889".into(),

@@ -57,11 +57,13 @@ fn read<T: DeserializeOwned>(
     keys: &[&str],
     valid: impl Fn(&T) -> bool,
 ) -> serde_json::Result<(Vec<T>, usize)> {
-    let entries: Option<Vec<Map<String, Value>>> = serde_json::from_slice(body)?;
+    let entries: Option<Vec<Option<Map<String, Value>>>> = serde_json::from_slice(body)?;
     let entries = entries.unwrap_or_default();
     let count = entries.len();
     let mut kept = Vec::with_capacity(count);
     for entry in entries {
+        // As in Go, null is an entry without a guid, which is left out.
+        let entry = entry.unwrap_or_default();
         let entry: T = serde_json::from_value(Value::Object(canonical(entry, keys)))?;
         if valid(&entry) {
             kept.push(entry);
@@ -102,6 +104,14 @@ mod tests {
     fn a_value_of_the_wrong_kind_refuses_the_whole_body() {
         assert!(tasks(br#"[{"TaskGuid":7}]"#).is_err());
         assert!(lrps(br#"[{"indices":"0"}]"#).is_err());
-        assert!(lrps(b"[null]").is_err());
+        assert!(lrps(b"[7]").is_err());
+    }
+
+    #[test]
+    fn null_is_an_entry_without_a_guid() {
+        let body = br#"[null, {"TaskGuid":"t","rootfs":"a:b"}]"#;
+        let (tasks, left_out) = tasks(body).unwrap();
+        assert_eq!((tasks.len(), left_out), (1, 1));
+        assert_eq!(lrps(b"[null]").unwrap().1, 1);
     }
 }

@@ -56,5 +56,7 @@ pub(super) async fn forget_expired(
         {
             logger.error("failed-to-forget-expired", &error.message, Fields::new());
         }
+        // A store that took its time is no standstill of this process.
+        last = Instant::now();
     }
 }

@@ -1,5 +1,7 @@
 //! Settings that cells cannot start with.
 
+use std::time::Duration;
+
 use net::tls::TlsError;
 
 use super::config::Config;
@@ -86,10 +88,12 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
     )?;
     // One that is renewed later than that is lost between.
     let renewed = heartbeat.mul_f64(1.0 + config.heartbeat_jitter.clamp(0.0, 1.0));
-    if config.presence_ttl <= renewed {
+    // Locket knows whole seconds.
+    let lives = Duration::from_secs(config.presence_ttl.as_secs().max(1));
+    if lives <= renewed {
         return Err(Error::Setting {
-            setting: "the life of a presence",
-            found: format!("{:?}", config.presence_ttl),
+            setting: "the life of a presence, in whole seconds",
+            found: format!("{lives:?}"),
             expected: "longer than the longest time between two heartbeats",
         });
     }

@@ -246,6 +246,23 @@ fn a_lost_cell_brings_up_what_was_on_it_alone() {
     assert_eq!(slot.ordinary.unwrap().state, "UNCLAIMED");
 }
 
+/// A domain may go stale while a pass is under way, and be fresh again before the next.
+#[test]
+fn what_waits_for_a_domain_that_went_stale_within_a_pass_is_not_forgotten() {
+    let mut world = running();
+    world.step(Step::Domain(10), 0, 0, 0);
+    // An index that nobody desires.
+    world.step(Step::Start, 0, 1, 0);
+    let cells = world.cells();
+    let begin = world.now;
+    world.now += 11 * SECOND;
+    assert_eq!(world.core.long_pass(&cells, begin, world.now), []);
+    world.step(Step::Domain(60), 0, 0, 0);
+    // It compares itself with a full pass.
+    let found = world.core.pass(&cells, world.now);
+    assert_eq!(found, [Key::Index("p".into(), 1)]);
+}
+
 #[test]
 fn without_any_cell_nothing_is_lost_unless_told_so() {
     let mut world = running();

@@ -151,7 +151,10 @@ impl Tracker {
         by: Circumstances<'_>,
     ) -> Vec<Action> {
         let (verdict, domain) = judge.judge(state, key, by);
-        let due = if verdict.actions.is_empty() {
+        // A domain that was fresh when this pass began: nobody tells when it is so again.
+        let waits_for = domain.as_ref().filter(|_| verdict.once_fresh);
+        let turned = waits_for.is_some_and(|domain| self.fresh.contains(domain));
+        let due = if verdict.actions.is_empty() && !turned {
             verdict.due
         } else {
             Some(by.now)

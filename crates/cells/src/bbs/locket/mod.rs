@@ -10,7 +10,7 @@ pub use alone::{Config, run, start};
 pub(super) use grpc::serve;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use diego::locket::{
@@ -33,6 +33,9 @@ const UNKNOWN_METHOD: Refusal = Refusal {
     code: 12,
     text: "unknown method",
 };
+
+/// Longest wait of a holder for the disk.
+const STORED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What answers Locket's calls.
 #[derive(Clone)]
@@ -66,10 +69,15 @@ impl Locket {
         if let Some(kept) = self.presences.lock(request, Instant::now())? {
             let (key, id) = (kept.resource.key.clone(), kept.id);
             let held = Command::Presences(vec![Change::Held(kept)]);
-            match self.commands.run(held).await {
-                Ok(_) => self.presences.stored(&key, id),
-                // It is held all the same; its next renewal tries again.
-                Err(error) => {
+            // It is held all the same, and others renew over the same connections.
+            match tokio::time::timeout(STORED_WITHIN, self.commands.run(held)).await {
+                Ok(Ok(_)) => self.presences.stored(&key, id),
+                Err(_) => {
+                    let fields = Fields::new().and("key", key);
+                    self.logger.info("presence-not-stored-yet", fields);
+                }
+                // Its next renewal tries again.
+                Ok(Err(error)) => {
                     let fields = Fields::new().and("key", key);
                     let message = &error.message;
                     self.logger

@@ -1,6 +1,7 @@
 //! Calls of cells that are being emptied.
 
 use diego::models::Error;
+use diego::models::error::Type;
 use diego::models::{
     ActualLrpInstanceKey, ActualLrpKey, EvacuateClaimedActualLrpRequest,
     EvacuateCrashedActualLrpRequest, EvacuateRunningActualLrpRequest,
@@ -18,6 +19,12 @@ fn failed(error: Error, keep_container: bool) -> Response<Body> {
         error: Some(error),
         keep_container,
     })
+}
+
+/// Whether a cell keeps what it has claimed when this came of moving it away: what could not be
+/// done may still have to be, and the cell asks again.
+fn keeps_claimed(error: &Error) -> bool {
+    error.r#type() != Type::ResourceNotFound
 }
 
 /// A bad request about an instance that still runs must not end it.
@@ -97,6 +104,7 @@ impl Service {
         what: Evacuation,
     ) -> Response<Body> {
         let runs = matches!(what, Evacuation::Running(_));
+        let claimed = matches!(what, Evacuation::Claimed);
         let evacuate = Evacuate {
             key: key.unwrap_or_default(),
             instance: instance.unwrap_or_default(),
@@ -111,7 +119,26 @@ impl Service {
                 error: None,
                 keep_container: matches!(reply, Reply::Keep(true)),
             }),
-            Err(error) => failed(error, runs),
+            Err(error) => {
+                let keeps = runs || claimed && keeps_claimed(&error);
+                failed(error, keeps)
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_moved_away_is_kept_unless_it_is_gone() {
+        let of = |kind: Type| Error {
+            r#type: kind.into(),
+            message: String::new(),
+        };
+        assert!(keeps_claimed(&of(Type::UnknownError)));
+        assert!(keeps_claimed(&of(Type::ResourceConflict)));
+        assert!(!keeps_claimed(&of(Type::ResourceNotFound)));
     }
 }

@@ -206,8 +206,29 @@ impl Core {
 
     /// The pass: what is to be done, which a full pass must find as well.
     pub(crate) fn pass(&mut self, cells: &Cells, now: i64) -> Vec<Key> {
+        let found = self.long_pass(cells, now, now);
+        let by = Circumstances {
+            cells,
+            ages: &AGES,
+            now,
+        };
+        assert_eq!(
+            found,
+            full(&self.state, by),
+            "an incremental pass and a full one"
+        );
+        found.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// A pass that finds its records at one time and judges them at another, as one over many does.
+    pub(crate) fn long_pass(
+        &mut self,
+        cells: &Cells,
+        begin: i64,
+        now: i64,
+    ) -> Vec<(Key, Vec<Action>)> {
         let touched = std::mem::take(&mut self.touched);
-        let keys = self.tracker.candidates(&self.state, touched, cells, now);
+        let keys = self.tracker.candidates(&self.state, touched, cells, begin);
         let by = Circumstances {
             cells,
             ages: &AGES,
@@ -221,12 +242,7 @@ impl Core {
                 found.push((key, actions));
             }
         }
-        assert_eq!(
-            found,
-            full(&self.state, by),
-            "an incremental pass and a full one"
-        );
-        found.into_iter().map(|(key, _)| key).collect()
+        found
     }
 
     /// What there is to do about records on cells that were lost since the start: what a pass does
