@@ -469,6 +469,47 @@ async fn group_events_can_be_followed_and_too_many_instances_are_refused() {
 }
 
 #[tokio::test]
+async fn clients_without_metric_tags_are_served_where_that_is_asked_for() {
+    for served in [false, true] {
+        let world = world(|config| config.old_clients = served).await;
+        for (metrics, log, source) in [("m", "l", "m"), ("", "l", "l"), ("", "", "p")] {
+            let request = models::DesireLrpRequest {
+                desired_lrp: Some(models::DesiredLrp {
+                    process_guid: "p".into(),
+                    metrics_guid: metrics.into(),
+                    log_guid: log.into(),
+                    domain: "d".into(),
+                    root_fs: "preloaded:x".into(),
+                    action: desire_task("x", 0).task_definition.unwrap().action,
+                    ..Default::default()
+                }),
+            };
+            type Done = models::DesiredLrpLifecycleResponse;
+            let done = world.client.call::<Done>(path::DESIRE_LRP, &request).await;
+            assert_eq!(done.is_ok(), served, "{done:?}");
+            if !served {
+                continue;
+            }
+            let of = models::DesiredLrpByProcessGuidRequest {
+                process_guid: "p".into(),
+            };
+            let found: models::DesiredLrpResponse = world
+                .client
+                .call(path::DESIRED_LRP_BY_PROCESS_GUID_R2, &of)
+                .await
+                .unwrap();
+            let tags = found.desired_lrp.unwrap().metric_tags;
+            assert_eq!(tags["source_id"].r#static, source);
+            let remove = models::RemoveDesiredLrpRequest {
+                process_guid: "p".into(),
+            };
+            let removed = world.client.call::<Done>(path::REMOVE_DESIRED_LRP, &remove);
+            removed.await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_address_of_an_auctioneer_that_is_none_is_refused_at_the_start() {
     for bad in ["auctioneer:9016", "ftp://a:9016", "https://a:9016", ""] {
         let folder = tempfile::tempdir().unwrap();

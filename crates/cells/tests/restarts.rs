@@ -315,6 +315,16 @@ async fn a_rep_whose_presence_another_one_took_ends_what_it_runs() {
 
 #[tokio::test]
 async fn a_cell_that_is_lost_before_the_first_pass_is_replaced_and_one_not_yet_back_is_not() {
+    one_of_two_goes(false).await;
+}
+
+#[tokio::test]
+async fn a_cell_that_says_goodbye_is_replaced_at_once() {
+    one_of_two_goes(true).await;
+}
+
+/// Two cells with an instance each, of which neither renews its presence; one goes.
+async fn one_of_two_goes(says_so: bool) {
     let system = System::start_with(|config| {
         config.limits.converge_interval = Duration::from_secs(3600);
         config.limits.cells_within = Duration::from_millis(10);
@@ -352,11 +362,19 @@ async fn a_cell_that_is_lost_before_the_first_pass_is_replaced_and_one_not_yet_b
             type_code: TypeCode::Presence.into(),
             ..Resource::default()
         }),
-        ttl_in_seconds: 1,
+        ttl_in_seconds: if says_so { 3600 } else { 1 },
     };
     system
         .locket::<LockResponse>(path::LOCKET_LOCK, &lock)
         .await;
+    if says_so {
+        let release = ReleaseRequest {
+            resource: lock.resource,
+        };
+        system
+            .locket::<ReleaseResponse>(path::LOCKET_RELEASE, &release)
+            .await;
+    }
     let replaced = async {
         while !system.running().await.contains_key("cell-0") {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -155,6 +155,7 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
     config.client_tls = files(&args.tls);
     config.locket_listen = args.locket_listen;
     config.empty_cells_are_lost = args.empty_cells_are_lost;
+    config.old_clients = args.old_clients;
     config.standby = args.standby;
     config.limits.converge_interval = args.converge_repeat_interval;
     Ok(config)

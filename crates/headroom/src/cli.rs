@@ -294,6 +294,9 @@ pub(crate) struct BbsArgs {
     /// When no cell at all is present, take all for lost, as Diego does
     #[arg(long)]
     pub(crate) empty_cells_are_lost: bool,
+    /// Take LRPs of clients that know no metric tags; the tag source_id is made of their metrics_guid
+    #[arg(long)]
+    pub(crate) old_clients: bool,
     /// Serve Locket's calls over gRPC at this address as well
     #[arg(long, value_name = "ADDR")]
     pub(crate) locket_listen: Option<SocketAddr>,

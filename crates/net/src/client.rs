@@ -18,6 +18,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::body::{BodyError, read_body};
 
+/// Hosts of which connections are kept.
+const HOSTS_MOST: usize = 1024;
+
 /// Bounds and trust of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -255,6 +258,11 @@ impl Client {
             .unwrap_or(if secure { 443 } else { 80 });
         let name = format!("{}:{port}", authority.host());
         let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        // Addresses may come from others, each once: those that nobody uses go, and with them
+        // the connections that are kept for them.
+        if hosts.len() >= HOSTS_MOST && !hosts.contains_key(&name) {
+            hosts.retain(|_, host| Arc::strong_count(host) > 1);
+        }
         let host = hosts.entry(name).or_insert_with_key(|name| {
             Arc::new(Host {
                 name: name.clone(),
@@ -389,5 +397,27 @@ impl Host {
         if !connection.is_closed() && idle.len() < at_most {
             idle.push(connection);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    #[test]
+    fn hosts_that_nobody_uses_are_forgotten_when_there_are_many() {
+        let client = Client::new(ClientOptions::default());
+        let uri = |number: usize| format!("http://host-{number}:80/").parse::<Uri>().unwrap();
+        // One that is in use, and many that were.
+        let used = client.host(&uri(0)).unwrap();
+        for number in 1..3 * HOSTS_MOST {
+            client.host(&uri(number)).unwrap();
+            let kept = client.0.hosts.lock().unwrap().len();
+            assert!(kept <= HOSTS_MOST, "{kept} after {number}");
+        }
+        let again = client.host(&uri(0)).unwrap();
+        assert!(Arc::ptr_eq(&used.0, &again.0));
     }
 }

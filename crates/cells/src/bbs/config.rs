@@ -29,6 +29,9 @@ pub struct Config {
     /// When no cell at all is present, all are lost, as Diego has it. Otherwise nothing is
     /// known then, and what runs is left alone.
     pub empty_cells_are_lost: bool,
+    /// Take LRPs of clients that know no metric tags, as Diego did until 2018: their source is
+    /// made of what names their metrics, their log, or themselves.
+    pub old_clients: bool,
     /// While another BBS uses the database, wait until it does not, without listening.
     pub standby: bool,
     /// Bounds.
@@ -47,6 +50,7 @@ impl Config {
             client_tls: None,
             auctioneer_url: None,
             empty_cells_are_lost: false,
+            old_clients: false,
             standby: false,
             limits: Limits::default(),
         }

@@ -237,9 +237,10 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     if remote {
         loops.spawn(net::boxed(ledger::look_after(commands.clone())));
     }
-    let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
+    let locket = Locket::new(Arc::clone(&presences), commands.clone(), touches, &logger);
     let service = Arc::new(Service::new(
         limits,
+        config.old_clients,
         state,
         commands.clone(),
         presences,

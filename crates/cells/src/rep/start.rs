@@ -249,7 +249,9 @@ async fn start_with<E: Executor>(
             handler,
             shutdown.clone(),
         ));
-        tasks.spawn(net::boxed(presence.keep(hold, shutdown.clone())));
+        // Whoever gets the presence next may take it that nothing of this cell runs any more.
+        let (empty, presence_over) = net::shutdown();
+        tasks.spawn(net::boxed(presence.keep(hold, presence_over)));
         tasks.spawn(net::boxed(bulk::repeat(
             Arc::clone(&cell),
             agent,
@@ -263,11 +265,12 @@ async fn start_with<E: Executor>(
             pace,
             shutdown.clone(),
         )));
-        tasks.spawn(net::boxed(cell.follow(
-            held,
-            close_within,
-            shutdown.clone(),
-        )));
+        let following = cell.follow(held, close_within, shutdown.clone());
+        tasks.spawn(net::boxed(async move {
+            following.await;
+            // Nobody listens when the presence has ended already.
+            let _ = empty.send(true);
+        }));
     }
     running.tasks.spawn(async move {
         while drains.join_next().await.is_some() {}

@@ -201,6 +201,40 @@ async fn a_rule_has_the_mode_of_its_directives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_gave_way_is_shown_with_the_rule_that_won_and_counts_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(folder.path()).await;
+    let before = node.policy().await.0;
+    // One instance of the technique, which a rule of a better priority brings as well.
+    let mut all = super::folder();
+    all["techniques"]["file/1.0"]["multiInstance"] = json!(false);
+    all["directives"]["d"]["priority"] = json!(5);
+    let mut better = all["directives"]["d"].clone();
+    better["id"] = json!("better");
+    better["priority"] = json!(0);
+    all["directives"]["better"] = better;
+    all["rules"]["won"] = json!({"id": "won", "displayName": "Won", "directives": ["better"],
+        "targets": ["group:g"]});
+    admin.apply(&all).await;
+    node.policy_after(&before).await;
+    let skipped = json!({
+        "id": "d", "name": "D", "compliance": 0.0, "complianceDetails": {}, "policyMode": "enforce",
+        "components": [],
+        "skippedDetails": {"overridingRuleId": "won", "overridingRuleName": "Won"},
+    });
+    let shown = admin.get(&format!("nodes/{A}/compliance")).await;
+    let rules = shown["nodes"][0]["rules"].as_array().unwrap();
+    let of = |id: &str| rules.iter().find(|rule| rule["id"] == id).unwrap().clone();
+    assert_eq!(of("r")["directives"], json!([skipped]), "{shown}");
+    assert_eq!(of("r")["complianceDetails"], json!({}));
+    assert_eq!(of("won")["directives"][0]["id"], "better");
+    assert_eq!(of("won")["directives"][0].get("skippedDetails"), None);
+    let shown = admin.get("rules/r/compliance").await;
+    assert_eq!(shown["rules"][0]["directives"], json!([skipped]), "{shown}");
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_of_nobody_has_no_details() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path()).await;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::plan::{Reference, Segment, Template};
+use crate::plan::{Program, Reference, Segment, System, Template};
 
 impl Template {
     /// A template without references.
@@ -90,6 +90,48 @@ impl Template {
             Segment::Text(_) | Segment::Variable(_) => None,
             Segment::Reference(reference) => Some(reference),
         })
+    }
+}
+
+impl Reference {
+    /// The system that it names; `None` if what it stands for is the copy's or the run's own.
+    pub fn system(&self) -> Option<&str> {
+        match self {
+            Self::Port(system)
+            | Self::Addr(system)
+            | Self::Further(_, system, _)
+            | Self::Copy { system, .. }
+            | Self::All { system, .. } => Some(system),
+            Self::OwnPort
+            | Self::OwnAddr
+            | Self::Work
+            | Self::OwnDisk
+            | Self::Index
+            | Self::OwnFurther(..)
+            | Self::Kept(_) => None,
+        }
+    }
+}
+
+impl System {
+    /// Other systems whose addresses or ports it is told, in order, each once.
+    pub fn told_of(&self) -> Vec<String> {
+        let program = match &self.program {
+            Program::OwnBinary => None,
+            Program::Path(path) => Some(path),
+        };
+        let templates = program
+            .into_iter()
+            .chain(&self.args)
+            .chain(self.env.values());
+        let named = templates.flat_map(Template::references);
+        let mut told = Vec::new();
+        for name in named.filter_map(Reference::system) {
+            if name != self.name && !told.iter().any(|known| known == name) {
+                told.push(name.to_owned());
+            }
+        }
+        told
     }
 }
 

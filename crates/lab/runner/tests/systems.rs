@@ -153,6 +153,34 @@ hold = "1s"
         "{error}"
     );
     assert!(error.contains("all logs are in"), "{error}");
+    assert!(!error.contains("after ="), "it is told of nobody: {error}");
+}
+
+#[test]
+fn a_system_that_ends_early_and_waits_for_nobody_is_told_what_would_have_it_wait() {
+    let error = refused(
+        r#"
+[[system]]
+name = "store"
+run = "sleep 600"
+[[system]]
+name = "other"
+run = "sleep 600"
+[[system]]
+name = "shop"
+run = "sh -c 'exit 3' {store.addr} {other.port} {store.port} {shop[0].addr} {port}"
+ready = "tcp"
+after = ["other"]
+[[step]]
+name = "never"
+hold = "1s"
+"#,
+    );
+    assert!(
+        error.contains("it is told where store is and does not wait for it")
+            && error.contains(r#"after = ["other", "store"]"#),
+        "{error}"
+    );
 }
 
 #[test]

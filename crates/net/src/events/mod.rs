@@ -62,10 +62,16 @@ struct Subscriber<E: Event> {
     wake: Notify,
 }
 
+/// Events of others that a queue may hold for each that its subscriber may have waiting: what
+/// comes together is kept together.
+const HELD_PER_EVENT: usize = 64;
+
 struct Queue<E> {
     batches: VecDeque<Arc<[E]>>,
     /// Events in `batches` that concern the subscriber.
     events: usize,
+    /// All events in `batches`, which are kept whole.
+    held: usize,
     closed: bool,
 }
 
@@ -105,6 +111,7 @@ impl<E: Event> Topic<E> {
             queue: Mutex::new(Queue {
                 batches: VecDeque::new(),
                 events: 0,
+                held: 0,
                 closed: list.closed,
             }),
             wake: Notify::new(),
@@ -167,9 +174,10 @@ impl<E: Event> Subscriber<E> {
         }
         // One large change may bring more events than a queue holds: it is full only when
         // that many were waiting before.
-        let keeps_up = queue.events < most;
+        let keeps_up = queue.events < most && queue.held < most.saturating_mul(HELD_PER_EVENT);
         if keeps_up {
             queue.events += count;
+            queue.held += events.len();
             queue.batches.push_back(Arc::clone(events));
         } else {
             queue.closed = true;
@@ -204,6 +212,7 @@ impl<E: Event> Subscription<E> {
                     return None;
                 }
                 queue.events = 0;
+                queue.held = 0;
                 std::mem::take(&mut queue.batches)
             };
             if !batches.is_empty() {

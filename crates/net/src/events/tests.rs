@@ -85,6 +85,25 @@ async fn a_slow_subscriber_is_cut_off_and_it_alone() {
 }
 
 #[tokio::test]
+async fn what_concerns_others_and_is_kept_for_a_slow_subscriber_has_a_bound() {
+    let topic = Arc::new(Topic::new(2));
+    let mut slow = topic.subscribe(1);
+    let foreign: Vec<u32> = (0..100).map(|number| 2 * number).collect();
+    let mut batch = vec![1];
+    batch.extend(foreign);
+    let batch = Number::batch(&batch);
+    // Of what concerns it one event waits, which is fine.
+    assert_eq!(topic.publish(&batch, |_| true).too_slow, 0);
+    assert!(slow.next().await.is_some());
+    assert_eq!(topic.publish(&batch, |_| true).too_slow, 0);
+    let others = Number::batch(&[vec![1], vec![2; 200]].concat());
+    assert!(slow.next().await.is_some());
+    assert_eq!(topic.publish(&others, |_| true).too_slow, 0);
+    assert_eq!(topic.publish(&others, |_| true).too_slow, 1);
+    slow.closed().await;
+}
+
+#[tokio::test]
 async fn a_topic_that_was_cut_off_takes_new_subscribers() {
     let topic = Arc::new(Topic::new(2));
     let mut before = topic.subscribe(());

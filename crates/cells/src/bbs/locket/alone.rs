@@ -87,7 +87,14 @@ async fn start_unboxed(
     let (commands, ended) = write(store, Arc::clone(&presences), &limits, &logger).await?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
-    let locket = Locket::new(Arc::clone(&presences), commands.clone(), &logger);
+    // Nobody converges here.
+    let touches = Arc::new(Touches::all());
+    let locket = Locket::new(
+        Arc::clone(&presences),
+        commands.clone(),
+        Arc::clone(&touches),
+        &logger,
+    );
     let server_limits = net::Limits {
         connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()
@@ -96,7 +103,6 @@ async fn start_unboxed(
     let server = super::serve(listener, config.tls.as_ref(), server_limits, locket, stop)?;
     logger.info("started", Fields::new().and("address", address.to_string()));
     let serving = tokio::spawn(net::boxed(async move {
-        let touches = Arc::new(Touches::all());
         let sweeping = forget_expired(presences, commands.clone(), touches, logger.clone());
         tokio::select! {
             // It ends with the shutdown as well, once its calls are answered.

@@ -15,15 +15,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use diego::locket::{
     FetchAllRequest, FetchAllResponse, FetchRequest, FetchResponse, LockRequest, LockResponse,
-    ReleaseRequest, ReleaseResponse,
+    ReleaseRequest, ReleaseResponse, TypeCode,
 };
 use diego::path;
 use prost::Message;
 use telemetry::{Fields, Logger};
 
 use super::apply::Command;
+use super::convergence::Touches;
 use super::ledger::Commands;
-use super::presence::{Change, Presences, Refusal};
+use super::presence::{Change, Kept, Presences, Refusal};
 
 const UNREADABLE: Refusal = Refusal {
     code: 3,
@@ -42,14 +43,21 @@ const STORED_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Locket {
     presences: Arc<Presences>,
     commands: Commands,
+    touches: Arc<Touches>,
     logger: Logger,
 }
 
 impl Locket {
-    pub(super) fn new(presences: Arc<Presences>, commands: Commands, logger: &Logger) -> Self {
+    pub(super) fn new(
+        presences: Arc<Presences>,
+        commands: Commands,
+        touches: Arc<Touches>,
+        logger: &Logger,
+    ) -> Self {
         Self {
             presences,
             commands,
+            touches,
             logger: logger.session("locket"),
         }
     }
@@ -90,13 +98,18 @@ impl Locket {
 
     async fn release(&self, request: ReleaseRequest) -> Result<Bytes, Refusal> {
         let gone = self.presences.release(request.resource, Instant::now())?;
-        if let Some(gone) = gone
-            && let Err(error) = self.commands.run(Command::Presences(vec![gone])).await
-        {
-            // After a restart it would be taken for there for its time to live.
-            let message = &error.message;
-            self.logger
-                .error("failed-to-store-release", message, Fields::new());
+        if let Some(Kept { id, resource, .. }) = gone {
+            let change = Change::Gone(resource.key.clone(), id);
+            if let Err(error) = self.commands.run(Command::Presences(vec![change])).await {
+                // After a restart it would be taken for there for its time to live.
+                let message = &error.message;
+                self.logger
+                    .error("failed-to-store-release", message, Fields::new());
+            }
+            // A cell that says goodbye is as lost as one that fell silent.
+            if resource.type_code == i32::from(TypeCode::Presence) {
+                self.touches.ring([resource.key]);
+            }
         }
         Ok(encoded(&ReleaseResponse {}))
     }

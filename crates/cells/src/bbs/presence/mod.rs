@@ -216,7 +216,7 @@ impl Presences {
         &self,
         resource: Option<Resource>,
         now: Instant,
-    ) -> Result<Option<Change>, Refusal> {
+    ) -> Result<Option<Kept>, Refusal> {
         let resource = resource.ok_or(NO_RESOURCE)?;
         let mut table = self.lock_table();
         match table.entries.get(&resource.key) {
@@ -225,7 +225,11 @@ impl Presences {
             }
             _ => {
                 let gone = table.entries.remove(&resource.key);
-                Ok(gone.map(|entry| Change::Gone(resource.key, entry.id)))
+                Ok(gone.map(|entry| Kept {
+                    id: entry.id,
+                    resource: entry.resource,
+                    ttl: entry.ttl,
+                }))
             }
         }
     }

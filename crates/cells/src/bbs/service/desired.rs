@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use diego::error::{Type, error};
 use diego::models::{
     CellPresence, CellsResponse, DesireLrpRequest, DesiredLrPsRequest, DesiredLrp,
-    DesiredLrpByProcessGuidRequest, DomainsResponse, RemoveDesiredLrpRequest,
+    DesiredLrpByProcessGuidRequest, DomainsResponse, MetricTagValue, RemoveDesiredLrpRequest,
     UpdateDesiredLrpRequest, UpsertDomainRequest,
 };
 use http::Response;
@@ -51,7 +51,12 @@ impl Service {
     }
 
     pub(super) async fn desire_lrp(&self, body: Incoming, trace: &str) -> Answered {
-        let request: DesireLrpRequest = self.read(body).await?;
+        let complete = |request: &mut DesireLrpRequest| {
+            if let Some(lrp) = request.desired_lrp.as_mut().filter(|_| self.old_clients) {
+                name_source(lrp);
+            }
+        };
+        let request: DesireLrpRequest = self.read_with(body, complete).await?;
         let lrp = request.desired_lrp.unwrap_or_default();
         let guid = lrp.process_guid.clone();
         let command = Command::DesireLrp(Box::new(lrp), trace.into());
@@ -195,4 +200,19 @@ fn answered(lrp: DesiredLrp, second_form: bool) -> DesiredLrp {
     } else {
         lrp
     }
+}
+
+/// Gives an LRP without metric tags the one that none may be without. With a `metrics_guid` it has
+/// to be that.
+fn name_source(lrp: &mut DesiredLrp) {
+    if !lrp.metric_tags.is_empty() {
+        return;
+    }
+    let names = [&lrp.metrics_guid, &lrp.log_guid, &lrp.process_guid];
+    let name = names.into_iter().find(|name| !name.is_empty());
+    let tag = MetricTagValue {
+        r#static: name.cloned().unwrap_or_default(),
+        ..MetricTagValue::default()
+    };
+    lrp.metric_tags.insert("source_id".into(), tag);
 }

@@ -38,6 +38,8 @@ use logs::Logs;
 /// What answers requests.
 pub(crate) struct Service {
     limits: Limits,
+    /// Are LRPs without metric tags taken?
+    old_clients: bool,
     state: View<State>,
     commands: Commands,
     presences: Arc<Presences>,
@@ -221,6 +223,7 @@ impl Service {
     #[allow(clippy::too_many_arguments, reason = "all of it is used by some call")]
     pub(crate) fn new(
         limits: &Limits,
+        old_clients: bool,
         state: View<State>,
         commands: Commands,
         presences: Arc<Presences>,
@@ -234,6 +237,7 @@ impl Service {
     ) -> Self {
         Self {
             limits: limits.clone(),
+            old_clients,
             state,
             commands,
             presences,
@@ -259,10 +263,22 @@ impl Service {
 
     /// The request in a body, checked.
     async fn read<M: Message + Default + Validate>(&self, body: Incoming) -> Result<M, Unread> {
+        self.read_with(body, |_| ()).await
+    }
+
+    /// The request in a body, completed and then checked.
+    async fn read_with<M: Message + Default + Validate>(
+        &self,
+        body: Incoming,
+        complete: impl FnOnce(&mut M),
+    ) -> Result<M, Unread> {
         let bytes = self.bytes(body).await?;
         let checked = M::decode(bytes)
             .map_err(|_| error(Type::InvalidRequest))
-            .and_then(|request| request.validate().map(|()| request));
+            .and_then(|mut request: M| {
+                complete(&mut request);
+                request.validate().map(|()| request)
+            });
         checked.map_err(|error| {
             Metrics::count(&self.metrics.refused);
             Unread::Invalid(error)

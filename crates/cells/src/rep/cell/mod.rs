@@ -331,7 +331,7 @@ impl<E: Executor> Cell<E> {
     ) {
         loop {
             tokio::select! {
-                // The error of a presence that is not kept any more comes with a shutdown.
+                // The presence is kept for as long as this goes on.
                 Ok(_) = held.wait_for(|held| *held == Hold::Taken) => {}
                 () = shutdown.asked() => break,
             }

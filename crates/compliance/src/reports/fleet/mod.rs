@@ -111,7 +111,7 @@ impl Fleet {
     }
 
     /// A node has a new configuration since `begin`; the one before it ends. A configuration
-    /// that a node has already changes nothing.
+    /// that a node has already changes nothing but what gave way in it.
     ///
     /// # Errors
     /// The expected reports are larger than what can be held.
@@ -160,17 +160,22 @@ impl Fleet {
         let expected = NodeExpected::compile(expected, &mut self.ids, &mut self.shapes)?;
         let number = self.number(node);
         let mut wants_run = false;
-        if let Some(node) = self.nodes.get_mut(number as usize)
-            && node.configs.last().is_none_or(|config| *config.id != *id)
-        {
-            let run_id = node.run.as_ref().and_then(|run| run.config_id.as_deref());
-            wants_run = run_id == Some(id) && node.config(id).is_none();
-            node.configure(Config {
-                id: id.into(),
-                begin,
-                end: None,
-                expected,
-            });
+        let Some(node) = self.nodes.get_mut(number as usize) else {
+            return Ok((number, wants_run));
+        };
+        match node.configs.last_mut() {
+            // What gave way may change without a new configuration: agents never had it.
+            Some(last) if *last.id == *id => last.expected.skipped = expected.skipped,
+            _ => {
+                let run_id = node.run.as_ref().and_then(|run| run.config_id.as_deref());
+                wants_run = run_id == Some(id) && node.config(id).is_none();
+                node.configure(Config {
+                    id: id.into(),
+                    begin,
+                    end: None,
+                    expected,
+                });
+            }
         }
         Ok((number, wants_run))
     }

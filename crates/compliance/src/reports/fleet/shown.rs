@@ -7,7 +7,7 @@ use super::node::Node;
 use super::{DirectiveLevel, Fleet};
 use crate::reports::decision::Basis;
 use crate::reports::level::FleetLevel;
-use crate::reports::matching::{Ids, Types};
+use crate::reports::matching::{Ids, Skipped, Types};
 
 /// What shows something else than when somebody asked last, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,6 +71,14 @@ impl Fleet {
         let number = self.numbers.get(node)?;
         let node = self.nodes.get(*number as usize)?;
         Some((node.basis, &node.shown))
+    }
+
+    /// Directives that gave way to others in a node's current configuration.
+    pub fn skipped(&self, node: &str) -> &[Skipped] {
+        let number = self.numbers.get(node);
+        let node = number.and_then(|number| self.nodes.get(*number as usize));
+        let current = node.and_then(|node| node.configs.last());
+        current.map_or(&[], |config| &config.expected.skipped)
     }
 
     /// The level of a node's directives of these types.

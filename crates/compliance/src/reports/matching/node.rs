@@ -150,12 +150,24 @@ pub struct DirectiveEntry {
     pub scheduled: bool,
 }
 
-/// What is expected of one node with one configuration. Directives that gave way to others are
-/// not in it: nothing of them is counted.
+/// A directive that gave way to another: nothing of it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    /// The rule's number in [`Ids`].
+    pub rule: u32,
+    /// The directive's number in [`Ids`].
+    pub directive: u32,
+    /// The number of the rule that brought what took its place.
+    pub by_rule: u32,
+}
+
+/// What is expected of one node with one configuration.
 #[derive(Debug, Clone)]
 pub struct NodeExpected {
     /// Sorted by rule and directive.
     entries: Box<[DirectiveEntry]>,
+    /// Directives that gave way to others.
+    pub skipped: Box<[Skipped]>,
     text: Box<str>,
     ends: Box<[u32]>,
     /// Which reports the agent sends.
@@ -196,8 +208,14 @@ impl NodeExpected {
         }
         entries.sort_by_key(|entry| (entry.rule, entry.directive));
         entries.dedup_by_key(|entry| (entry.rule, entry.directive));
+        let skipped = expected.overrides.iter().map(|one| Skipped {
+            rule: ids.number(&one.policy.rule),
+            directive: ids.number(&one.policy.directive),
+            by_rule: ids.number(&one.overridden_by.rule),
+        });
         Ok(Self {
             entries: entries.into(),
+            skipped: skipped.collect(),
             text: own.text.into(),
             ends: own.ends.into(),
             compliance_mode: expected.modes.compliance,

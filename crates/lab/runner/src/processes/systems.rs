@@ -50,7 +50,9 @@ pub enum StartError {
     #[error(transparent)]
     Reaper(#[from] ReaperError),
     /// A system ended before it was ready.
-    #[error("{name} {ended} before it was ready; its command was `{command_line}`{output}")]
+    #[error(
+        "{name} {ended} before it was ready; its command was `{command_line}`{waiting}{output}"
+    )]
     EndedEarly {
         /// Name of the copy.
         name: String,
@@ -58,6 +60,8 @@ pub enum StartError {
         ended: String,
         /// Its command line.
         command_line: String,
+        /// Systems that it is told of and does not wait for, as a sentence; or nothing.
+        waiting: String,
         /// The last lines of its output.
         output: String,
     },
@@ -413,6 +417,7 @@ async fn wait_for(system: System, running: Running, port: u16) -> Result<String,
         name: running.name.clone(),
         ended: ended.to_string(),
         command_line: child.command_line.clone(),
+        waiting: not_waited_for(&system),
         output: last_lines(&child.logs),
     };
     let Some(ready) = &system.ready else {
@@ -439,4 +444,23 @@ async fn wait_for(system: System, running: Running, port: u16) -> Result<String,
             }
         }
     }
+}
+
+/// The systems that one is told of and does not wait for, and what would have it wait.
+fn not_waited_for(system: &System) -> String {
+    let mut told = system.told_of();
+    told.retain(|name| !system.after.contains(name));
+    if told.is_empty() {
+        return String::new();
+    }
+    let quoted = |names: &[String]| {
+        let quoted: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        quoted.join(", ")
+    };
+    format!(
+        "; it is told where {} is and does not wait for it: if it needs it from the start, give it \
+         `after = [{}]`",
+        told.join(" and "),
+        quoted(&[&system.after[..], &told[..]].concat())
+    )
 }

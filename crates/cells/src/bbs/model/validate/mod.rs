@@ -99,7 +99,27 @@ fn is_root_fs(root_fs: &str) -> bool {
         .is_some_and(|byte| byte.is_ascii_alphabetic());
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
     let controls = root_fs.bytes().any(|byte| byte < b' ' || byte == 0x7f);
-    starts && scheme.bytes().all(legal) && !controls && (!rest.starts_with('/') || escapes(rest))
+    let authority = rest.strip_prefix("//");
+    let authority = authority.and_then(|rest| rest.split(['/', '?', '#']).next());
+    starts
+        && scheme.bytes().all(legal)
+        && !controls
+        && (!rest.starts_with('/') || escapes(rest))
+        && authority.is_none_or(is_authority)
+}
+
+/// Is it a host that a URL may have, with a port of digits or none?
+fn is_authority(text: &str) -> bool {
+    let host = text.rsplit_once('@').map_or(text, |(_, host)| host);
+    let legal = |byte: u8| {
+        byte >= 0x80 || byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"%".contains(&byte)
+    };
+    let name_ends = host.rfind(']').map_or(0, |at| at + 1);
+    let port = host[name_ends..].rsplit_once(':');
+    let digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let whole =
+        name_ends == 0 || host[name_ends..].is_empty() || host[name_ends..].starts_with(':');
+    host.bytes().all(legal) && whole && port.is_none_or(|(_, port)| digits(port))
 }
 
 /// Is every `%` of a path followed by two hexadecimal digits?

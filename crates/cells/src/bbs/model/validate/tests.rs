@@ -9,6 +9,10 @@ fn root_file_systems_need_a_scheme() {
         "docker:",
         "docker:///org/img#tag",
         "preloaded+layer:x?layer=y",
+        "docker://registry:5000/x",
+        "docker://registry:/x",
+        "docker://user:pass@[::1]:5000/x",
+        "docker://[::1]",
     ] {
         assert!(is_root_fs(good), "{good}");
     }
@@ -20,6 +24,9 @@ fn root_file_systems_need_a_scheme() {
         "a b:x",
         "docker:\u{1}",
         "docker:///%zz",
+        "docker://registry:abc/x",
+        "docker://re gistry/x",
+        "docker://[::1]x/y",
     ] {
         assert!(!is_root_fs(bad), "{bad}");
     }

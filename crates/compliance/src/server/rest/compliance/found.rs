@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::answers::under;
 use super::super::shapes::{named, with_level};
 use super::tree::{Trees, sources, trees};
-use super::view::{DirectiveShown, NodeShown, View};
+use super::view::{DirectiveShown, NodeShown, SkippedShown, View};
 use super::*;
 use crate::model::target::Target;
 use crate::reports::fleet::Fleet;
@@ -69,7 +69,7 @@ impl Service {
         if !view.all.rules.contains_key(id) {
             return Err(ApiError::not_found("rule", id));
         }
-        let nodes = self.shown_of(|one| *one.rule == *id);
+        let nodes = self.shown_of(|rule, _| *rule == *id);
         let nodes = self.detailed(&view, nodes).await?;
         let mut rule = view.rule(id, &nodes);
         if part == Part::Nodes {
@@ -97,7 +97,7 @@ impl Service {
         if !view.all.directives.contains_key(id) {
             return Err(ApiError::not_found("directive", id));
         }
-        let nodes = self.shown_of(|one| *one.directive == *id);
+        let nodes = self.shown_of(|_, directive| *directive == *id);
         let nodes = self.detailed(&view, nodes).await?;
         let mut directive = view.directive(id, &nodes);
         if part == Part::Nodes {
@@ -134,6 +134,7 @@ impl Service {
         let rules: HashSet<&str> = rules.map(|rule| rule.id.as_str()).collect();
         for node in &mut nodes {
             node.directives.retain(|one| rules.contains(&*one.rule));
+            node.skipped.retain(|one| rules.contains(&*one.rule));
         }
         let nodes = self.detailed(&view, nodes).await?;
         let held: HashSet<&str> = nodes
@@ -183,13 +184,15 @@ impl Service {
         node_shown(&all.fleet, &mut HashMap::new(), id, record)
     }
 
-    /// Nodes that have such directives, with these alone.
-    fn shown_of(&self, wanted: impl Fn(&DirectiveShown) -> bool) -> Vec<NodeShown> {
+    /// Nodes that have such directives, by rule and directive, with these alone.
+    fn shown_of(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<NodeShown> {
         let mut nodes = self.shown(|_| true);
         for node in &mut nodes {
-            node.directives.retain(&wanted);
+            node.directives
+                .retain(|one| wanted(&one.rule, &one.directive));
+            node.skipped.retain(|one| wanted(&one.rule, &one.directive));
         }
-        nodes.retain(|node| !node.directives.is_empty());
+        nodes.retain(|node| !node.directives.is_empty() || !node.skipped.is_empty());
         nodes
     }
 
@@ -254,12 +257,19 @@ fn node_shown(
         types: level.types,
         level: level.level,
     });
+    let directives = directives.collect();
+    let skipped = fleet.skipped(id).iter().map(|one| SkippedShown {
+        rule: text(one.rule),
+        directive: text(one.directive),
+        by_rule: text(one.by_rule),
+    });
     Some(NodeShown {
         id: Arc::clone(id),
         number: record.number,
         node: Arc::clone(&record.node),
         basis,
-        directives: directives.collect(),
+        directives,
+        skipped: skipped.collect(),
         trees: Trees::default(),
     })
 }

@@ -37,6 +37,13 @@ pub(super) static COMPONENT: Schema = Schema::Object(
     ],
 );
 pub(super) static COMPONENT_LIST: Schema = Schema::List(&COMPONENT, usize::MAX);
+static SKIPPED: Schema = Schema::Object(
+    "SkippedDetails",
+    &[
+        needed("overridingRuleId", &Schema::Identity, ""),
+        needed("overridingRuleName", &TEXT, ""),
+    ],
+);
 pub(super) static DIRECTIVE: Schema = Schema::Object(
     "DirectiveCompliance",
     &[
@@ -46,6 +53,7 @@ pub(super) static DIRECTIVE: Schema = Schema::Object(
         needed("complianceDetails", &DETAILS, ""),
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
+        may("skippedDetails", &SKIPPED, "if it gave way to another"),
         may("components", &COMPONENT_LIST, ""),
         may("rules", &RULE_LIST, ""),
         may("nodes", &NODE_LIST, ""),

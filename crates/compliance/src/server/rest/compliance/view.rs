@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::shapes::{named, sum, with_level};
 use super::tree::{Component, Trees};
@@ -22,6 +22,14 @@ pub(super) struct DirectiveShown {
     pub(super) level: ComplianceLevel,
 }
 
+/// A directive that gave way to another on a node.
+pub(super) struct SkippedShown {
+    pub(super) rule: Arc<str>,
+    pub(super) directive: Arc<str>,
+    /// The rule that brought what took its place.
+    pub(super) by_rule: Arc<str>,
+}
+
 /// What a node shows.
 pub(super) struct NodeShown {
     pub(super) id: Arc<str>,
@@ -29,6 +37,7 @@ pub(super) struct NodeShown {
     pub(super) node: Arc<Node>,
     pub(super) basis: Basis,
     pub(super) directives: Vec<DirectiveShown>,
+    pub(super) skipped: Vec<SkippedShown>,
     /// Components, if they are shown.
     pub(super) trees: Trees,
 }
@@ -96,6 +105,9 @@ impl View {
         for one in wanted {
             by_rule.entry(&one.rule).or_default().push(one);
         }
+        for one in self.skipped(shown) {
+            by_rule.entry(&one.rule).or_default();
+        }
         let level = sum(by_rule.values().flatten().map(|one| &one.level));
         let mut object = named(&shown.id, &shown.node.hostname);
         object.insert("mode".into(), self.mode().into());
@@ -111,12 +123,44 @@ impl View {
                 if self.level >= super::DIRECTIVES {
                     let directives = directives.iter();
                     let directives = directives.map(|one| self.directive_of(shown, one));
-                    object.insert("directives".into(), directives.collect());
+                    let skipped = self.skipped(shown).filter(|one| *one.rule == **rule);
+                    let skipped = skipped.map(|one| self.skipped_directive(Some(shown), one));
+                    object.insert("directives".into(), directives.chain(skipped).collect());
                 }
                 object
             });
             let rules: Vec<_> = rules.collect();
             object.insert("rules".into(), rules.into());
+        }
+        object
+    }
+
+    /// What gave way on a node, of what is looked at: the system's own directives never do.
+    fn skipped<'s>(&self, shown: &'s NodeShown) -> impl Iterator<Item = &'s SkippedShown> {
+        let users = self.types == Types::USER;
+        shown.skipped.iter().filter(move |_| users)
+    }
+
+    /// A directive that gave way to another, on a node or over several: it has no components, and
+    /// counts for nothing.
+    fn skipped_directive(
+        &self,
+        shown: Option<&NodeShown>,
+        one: &SkippedShown,
+    ) -> Map<String, Value> {
+        let id = &*one.directive;
+        let mut object = named(id, self.directive_name(id));
+        let mode = self.policy_mode(shown.map(|shown| &*shown.node), Some(id));
+        object.insert("policyMode".into(), mode.into());
+        object.insert("compliance".into(), 0.0.into());
+        object.insert("complianceDetails".into(), Map::new().into());
+        let by = json!({
+            "overridingRuleId": one.by_rule,
+            "overridingRuleName": self.rule_name(&one.by_rule),
+        });
+        object.insert("skippedDetails".into(), by);
+        if self.level >= super::COMPONENTS {
+            object.insert("components".into(), Value::Array(Vec::new()));
         }
         object
     }
@@ -215,7 +259,18 @@ impl View {
                 }
                 object
             });
-            let directives: Vec<_> = directives.collect();
+            let mut directives: Vec<_> = directives.collect();
+            // What gave way on every node: elsewhere it has its level.
+            let skipped = nodes.iter().flat_map(|node| self.skipped(node));
+            let skipped = skipped.filter(|one| *one.rule == *id);
+            let skipped = skipped.map(|one| (&*one.directive, one));
+            let mut skipped: BTreeMap<&str, &SkippedShown> = skipped.collect();
+            skipped.retain(|directive, _| !by_directive.contains_key(directive));
+            directives.extend(
+                skipped
+                    .values()
+                    .map(|one| self.skipped_directive(None, one)),
+            );
             object.insert("directives".into(), directives.into());
         }
         object
