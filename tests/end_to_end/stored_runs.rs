@@ -1,6 +1,8 @@
 //! `headroom runs`: what there is, what it said, a page of it, and removing it.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::Value;
@@ -27,6 +29,12 @@ impl Lab {
         command.arg("runs").args(words);
         command.arg("--in").arg(self.path("runs"));
         command.env("BROWSER", "false");
+        Finished::of(command.output().expect("headroom starts"))
+    }
+
+    fn runs_without_folder(&self, words: &[&str]) -> Finished {
+        let mut command = self.command();
+        command.arg("runs").args(words);
         Finished::of(command.output().expect("headroom starts"))
     }
 
@@ -158,4 +166,132 @@ fn make_old(folder: &Path) {
             }
         }
     }
+}
+
+/// A server that answers each request with the next of these, and hands out what it got.
+fn receiver(answers: &'static [&'static str]) -> (String, std::thread::JoinHandle<Vec<Asked>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let serving = std::thread::spawn(move || {
+        let mut asked = Vec::new();
+        for answer in answers {
+            let (stream, _) = listener.accept().expect("a connection");
+            let mut stream = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                assert!(stream.read_line(&mut head).expect("a head") > 0, "{head}");
+            }
+            let head = head.to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).expect("a length");
+            let length = length.lines().next().expect("a line").parse();
+            let mut body = vec![0; length.expect("a number")];
+            stream.read_exact(&mut body).expect("a body");
+            asked.push(Asked { head, body });
+            let answer = format!("HTTP/1.1 {answer}");
+            let answered = stream.get_mut().write_all(answer.as_bytes());
+            answered.expect("an answer");
+        }
+        asked
+    });
+    (format!("http://{address}/api/v1/write"), serving)
+}
+
+/// A request, its head in small letters.
+struct Asked {
+    head: String,
+    body: Vec<u8>,
+}
+
+#[test]
+fn numbers_of_a_run_go_to_databases_of_others() {
+    let lab = Lab::new();
+    let file = lab.write("short.toml", FILE);
+    lab.run(&file, &[]).expect_code(0);
+
+    // What is not taken for a reason that passes is sent once more, the same.
+    const BUSY: &str = "503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    const TAKEN: &str = "204 No Content\r\nConnection: close\r\n\r\n";
+    let (url, serving) = receiver(&[BUSY, TAKEN]);
+    let sent = lab.runs(&["export", "--remote-write", &url]).expect_code(0);
+    let asked = serving.join().expect("a server");
+    assert!(
+        sent.stdout.contains(" samples of 1 series to "),
+        "{}",
+        sent.stdout
+    );
+    assert_eq!(asked[0].body, asked[1].body);
+    for field in [
+        "content-type: application/x-protobuf\r\n",
+        "content-encoding: snappy\r\n",
+        "x-prometheus-remote-write-version: 0.1.0\r\n",
+    ] {
+        assert!(asked[0].head.contains(field), "{}", asked[0].head);
+    }
+    assert!(
+        asked[0]
+            .body
+            .windows(13)
+            .any(|part| part == b"headroom_step")
+    );
+
+    // A collector that leaves some out says so: 2 points, as they are too old.
+    const PARTLY: &str =
+        "200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n\x0a\x0b\x08\x02\x12\x07too old";
+    let (url, serving) = receiver(&[PARTLY]);
+    let refused = lab.runs(&["export", "--otlp", &url]).expect_code(4).stderr;
+    assert!(
+        refused.contains("left some out: 2 points: too old"),
+        "{refused}"
+    );
+    let asked = serving.join().expect("a server");
+    let named = asked[0]
+        .body
+        .windows(13)
+        .filter(|part| part == b"headroom_step");
+    assert_eq!(named.count(), 1);
+
+    // What will not be taken later is not sent again, and whoever may write says so in a header.
+    const REFUSED: &str =
+        "400 Bad Request\r\nContent-Length: 12\r\nConnection: close\r\n\r\nout of order";
+    let (url, serving) = receiver(&[REFUSED]);
+    let mut command = lab.command();
+    command.args(["runs", "export", "--remote-write", &url, "--in"]);
+    command.arg(lab.path("runs"));
+    command.env("HEADROOM_EXPORT_AUTHORIZATION", "Bearer secret\n");
+    let refused = Finished::of(command.output().expect("headroom starts"));
+    let refused = refused.expect_code(4).stderr;
+    assert!(
+        refused.contains("400 Bad Request out of order"),
+        "{refused}"
+    );
+    let asked = serving.join().expect("a server");
+    assert!(
+        asked[0].head.contains("authorization: bearer secret\r\n"),
+        "{}",
+        asked[0].head
+    );
+
+    // A secret goes to no other machine as it is, and nothing goes nowhere.
+    let secret = lab.write("secret", "Bearer secret");
+    let secret = secret.display().to_string();
+    let far = [
+        "export",
+        "--otlp",
+        "http://192.0.2.1/",
+        "--authorization",
+        &secret,
+    ];
+    let refused = lab.runs(&far).expect_code(4).stderr;
+    assert!(
+        refused.contains("over plain HTTP to another machine"),
+        "{refused}"
+    );
+    let refused = lab.runs(&["export"]).expect_code(4).stderr;
+    assert!(refused.contains("--remote-write"), "{refused}");
+
+    let dashboard = lab
+        .runs_without_folder(&["dashboard"])
+        .expect_code(0)
+        .json();
+    assert_eq!(dashboard["uid"], "headroom-runs");
 }

@@ -81,6 +81,27 @@ pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
+/// A client's settings: it verifies the server's name, by the authorities of a file in PEM, or of the
+/// web without one, and shows nothing.
+///
+/// # Errors
+/// When the file cannot be read or holds no authority.
+pub fn anonymous(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+    let roots = match authorities {
+        Some(path) => authority(path)?,
+        None => RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        },
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Setup(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
 fn file(what: &'static str, path: &Path, cause: impl ToString) -> TlsError {
     TlsError::File {
         what,

@@ -1,6 +1,8 @@
 //! `headroom runs`: the stored runs of a folder.
 
+mod export;
 mod prune;
+mod push;
 mod which;
 
 use std::fs;
@@ -9,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use lab_report::perfetto_file;
+use lab_report::metrics;
 use lab_report::runs::{ListedRun, html, terminal};
 use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
 use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
@@ -23,6 +25,9 @@ pub(crate) const AFTER_HELP: &str = "\
   headroom runs open web-20260102-030405     its report, in the browser
   headroom runs page                         a page of all, with every number over the runs
   headroom runs export --perfetto run.json   the latest, for ui.perfetto.dev
+  headroom runs export --remote-write http://127.0.0.1:9090/api/v1/write
+                                             its numbers, for Prometheus
+  headroom runs dashboard > dashboard.json   for Grafana, over these numbers
   headroom runs prune --keep 20              what would go; --yes removes it
 
 A run is named by its folder, by a path to that, or by the beginning of its name.";
@@ -43,8 +48,10 @@ enum RunsCommand {
     Show(RunArgs),
     /// Open the report of a run in the browser
     Open(RunArgs),
-    /// Write a run as a trace that ui.perfetto.dev opens
-    Export(ExportArgs),
+    /// Give a run to another program: Perfetto, Prometheus, a collector of OpenTelemetry
+    Export(export::ExportArgs),
+    /// Print a dashboard for Grafana that shows exported numbers
+    Dashboard,
     /// Write index.html: a small chart of every number over the runs of its experiment, and links
     Page(InArgs),
     /// Remove old runs
@@ -79,25 +86,17 @@ struct RunArgs {
     within: InArgs,
 }
 
-#[derive(Debug, Args)]
-struct ExportArgs {
-    #[command(flatten)]
-    run: RunArgs,
-    /// The file to write: trace events in JSON
-    #[arg(long, value_name = "FILE")]
-    perfetto: PathBuf,
-    /// Most entities of each lifecycle, those whose life took longest
-    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
-    entities: usize,
-}
-
 pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
     match &args.command {
         None => list(&args.list),
         Some(RunsCommand::List(args)) => list(args),
         Some(RunsCommand::Show(args)) => show(args),
         Some(RunsCommand::Open(args)) => open(args),
-        Some(RunsCommand::Export(args)) => export(args),
+        Some(RunsCommand::Export(args)) => export::export(args),
+        Some(RunsCommand::Dashboard) => {
+            print(&(serde_json::to_string_pretty(&metrics::dashboard())? + "\n"))?;
+            Ok(Outcome::Pass)
+        }
         Some(RunsCommand::Page(args)) => page(&args.folder),
         Some(RunsCommand::Prune(args)) => prune::prune(args),
     }
@@ -181,19 +180,6 @@ fn open(args: &RunArgs) -> Result<Outcome> {
             "headroom: no browser could be started (BROWSER, xdg-open, open); open that file in one",
         );
     }
-    Ok(Outcome::Pass)
-}
-
-fn export(args: &ExportArgs) -> Result<Outcome> {
-    let run = which::path(args.run.run.as_deref(), &args.run.within.folder)?;
-    let run = RunFolder::open(&run)?;
-    for left_out in perfetto_file(&run, args.entities, &args.perfetto)? {
-        tell(format_args!(
-            "headroom: {} entities of {}, those whose life was shortest, are not in it; --entities takes more",
-            left_out.entities, left_out.lifecycle
-        ));
-    }
-    print(&format!("{}\n", args.perfetto.display()))?;
     Ok(Outcome::Pass)
 }
 

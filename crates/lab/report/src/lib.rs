@@ -5,12 +5,15 @@ mod error;
 pub mod load;
 mod log_lines;
 mod markup;
+pub mod metrics;
 mod moment;
 mod page;
 mod page_data;
 mod page_loads;
 mod page_probes;
 mod perfetto;
+#[cfg(test)]
+mod planted_run;
 pub mod runs;
 mod series;
 pub mod sweep;

@@ -321,8 +321,28 @@ fn event() -> impl Strategy<Value = Event> {
 struct Known {
     enabled: Option<bool>,
     keep_last: i64,
-    configs: Vec<(usize, i64)>,
-    run: Option<String>,
+    /// In order: which configurations are still held when a run comes follows from what came
+    /// before it.
+    told: Vec<Told>,
+}
+
+/// What was told of a node, and when.
+#[derive(Debug, Clone)]
+enum Told {
+    Config(usize, i64),
+    Run(String, i64),
+}
+
+/// Gives a node a configuration, and its last run once more where that is wanted.
+fn configure_as_told(fleet: &mut Fleet, node: &str, before: &[Told], config: usize, minute: i64) {
+    let configured = configure(fleet, node, CONFIGS[config], minute, NUMBERS[config]);
+    let last = before.iter().rev().find_map(|told| match told {
+        Told::Run(text, _) => Some(text),
+        Told::Config(..) => None,
+    });
+    if configured.wants_run {
+        run(fleet, node, last.unwrap(), minute);
+    }
 }
 
 /// Everything that a fleet shows.
@@ -387,15 +407,9 @@ proptest! {
                     fleet.expire(at(now));
                 }
                 Event::Configure(node, config) => {
-                    let configured =
-                        configure(&mut fleet, NODES[node], CONFIGS[config], now, NUMBERS[config]);
                     let known = &mut known[node];
-                    if known.configs.last().is_none_or(|(last, _)| *last != config) {
-                        known.configs.push((config, now));
-                    }
-                    if configured.wants_run {
-                        run(&mut fleet, NODES[node], known.run.as_ref().unwrap(), now);
-                    }
+                    configure_as_told(&mut fleet, NODES[node], &known.told, config, now);
+                    known.told.push(Told::Config(config, now));
                 }
                 Event::Run(node, config, sent) => {
                     let sent: Vec<_> = sent
@@ -405,7 +419,7 @@ proptest! {
                     let id = CONFIGS.get(config).copied().unwrap_or("c9");
                     let text = run_text(NODES[node], now, Some(id), &sent);
                     if matches!(run(&mut fleet, NODES[node], &text, now), RunOutcome::Counted { .. }) {
-                        known[node].run = Some(text);
+                        known[node].told.push(Told::Run(text, now));
                     }
                 }
                 Event::Enable(node, enabled) => {
@@ -449,11 +463,16 @@ proptest! {
             }
             for (node, known) in NODES.iter().zip(&known) {
                 scratch.add(node);
-                for (config, begin) in &known.configs {
-                    configure(&mut scratch, node, CONFIGS[*config], *begin, NUMBERS[*config]);
-                }
-                if let Some(text) = &known.run {
-                    run(&mut scratch, node, text, now);
+                for (place, told) in known.told.iter().enumerate() {
+                    match told {
+                        Told::Config(config, begin) => {
+                            let before = &known.told[..place];
+                            configure_as_told(&mut scratch, node, before, *config, *begin);
+                        }
+                        Told::Run(text, came) => {
+                            run(&mut scratch, node, text, *came);
+                        }
+                    }
                 }
                 if let Some(enabled) = known.enabled {
                     scratch.set_node(node, enabled, at(now));
