@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
@@ -294,4 +295,65 @@ fn numbers_of_a_run_go_to_databases_of_others() {
         .expect_code(0)
         .json();
     assert_eq!(dashboard["uid"], "headroom-runs");
+}
+
+/// A server that takes whatever it gets, over TLS; ends with the test.
+struct Secure(Child, String);
+
+impl Secure {
+    fn start(lab: &Lab) -> Self {
+        let out = lab.path("tls").display().to_string();
+        let certs = lab
+            .command()
+            .args(["cells", "certs", "--out", &out])
+            .output();
+        Finished::of(certs.expect("headroom starts")).expect_code(0);
+        let mut command = lab.command();
+        command.args(["router", "static", "--listen", "127.0.0.1:0"]);
+        command.arg("--tls-cert").arg(lab.path("tls/cert.pem"));
+        command.arg("--tls-key").arg(lab.path("tls/key.pem"));
+        let mut server = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("headroom starts");
+        let mut line = String::new();
+        let output = server.stdout.as_mut().expect("its output");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let started: Value = serde_json::from_str(&line).expect("JSON");
+        let address = started["data"]["address"].as_str().expect("an address");
+        let url = format!("https://{address}/");
+        Self(server, url)
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn numbers_go_over_tls_only_to_whom_an_authority_vouches_for() {
+    let lab = Lab::new();
+    let file = lab.write("short.toml", FILE);
+    lab.run(&file, &[]).expect_code(0);
+    let server = Secure::start(&lab);
+    let authority = lab.path("tls/ca.pem").display().to_string();
+    let to = [
+        "export",
+        "--remote-write",
+        &server.1,
+        "--cacert",
+        &authority,
+    ];
+    let sent = lab.runs(&to).expect_code(0).stdout;
+    assert!(sent.contains(" samples of 1 series to https://"), "{sent}");
+    // The web's authorities do not know it.
+    let refused = lab.runs(&to[..3]).expect_code(4).stderr;
+    assert!(refused.contains("did not take it, 5 times"), "{refused}");
+    let nothing = lab.path("tls/none.pem").display().to_string();
+    let to = ["export", "--otlp", &server.1, "--cacert", &nothing];
+    let refused = lab.runs(&to).expect_code(4).stderr;
+    assert!(refused.contains("none.pem"), "{refused}");
 }
