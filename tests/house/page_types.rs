@@ -13,7 +13,9 @@ type Fields = BTreeMap<String, bool>;
 /// whether the page must know every field.
 const TYPES: &[(&str, &str, &str, bool)] = &[
     ("Run", "PageData", "lab/report/src/page_data.rs", false),
-    ("Step", "Step", "lab/report/src/page_data.rs", true),
+    ("Step", "Step", "lab/report/src/page_events.rs", true),
+    ("Fault", "Fault", "lab/report/src/page_events.rs", true),
+    ("Note", "Note", "lab/report/src/page_events.rs", true),
     ("Process", "Process", "lab/report/src/page_data.rs", true),
     (
         "OneProcess",

@@ -7,7 +7,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,7 +17,9 @@ import { launch, open, openLive } from './browser.mjs';
 const headroom = process.argv[2] ?? '../target/release/headroom';
 const folder = mkdtempSync(join(tmpdir(), 'headroom-live-'));
 cpSync(fileURLToPath(new URL('../../tests/end_to_end/page', import.meta.url)), folder, { recursive: true });
-const run = spawn(headroom, ['run', join(folder, 'watched.toml'), '--out', join(folder, 'runs'), '--page'], {
+const file = join(folder, 'watched.toml');
+writeFileSync(file, readFileSync(file, 'utf8').replace('seed = 1', 'seed = 1\npage = ["mark", "stop"]'));
+const run = spawn(headroom, ['run', file, '--out', join(folder, 'runs'), '--page'], {
   stdio: ['ignore', 'ignore', 'pipe'],
 });
 const ended = new Promise((done) => run.once('exit', done));
@@ -65,6 +67,19 @@ try {
   assert.equal(await page.locator('.live p').innerText(), still);
   await page.getByRole('button', { name: 'Go on' }).click();
 
+  // A note is a line on every chart; a run is not ended by a slip of the hand.
+  const lines = page.locator('.note');
+  assert.equal(await lines.count(), 0);
+  await page.getByLabel('Note at this moment').fill('colder <b>now</b>');
+  await page.getByRole('button', { name: 'Mark' }).click();
+  const notes = page.getByLabel('Notes', { exact: true });
+  await notes.getByText('colder <b>now</b>').waitFor();
+  assert.ok((await lines.count()) > 3);
+  await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.getByRole('button', { name: 'End the run?' }).waitFor();
+  await chart.focus();
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor();
+
   writeFileSync(join(folder, 'go'), '');
   await page.waitForFunction(() => /The run is over/.test(document.querySelector('.live')?.innerText ?? ''));
   assert.equal(await page.title(), 'watched · pass · Headroom');
@@ -75,6 +90,7 @@ try {
   const [id] = readdirSync(join(folder, 'runs'));
   const report = await open(browser, join(folder, 'runs', id, 'report.html'));
   assert.deepEqual(await sections(page), await sections(report.page));
+  assert.equal(await notes.innerText(), await report.page.getByLabel('Notes', { exact: true }).innerText());
   assert.equal(await page.locator('.verdict').innerText(), await report.page.locator('.verdict').innerText());
   assert.equal(await page.locator('footer').innerText(), await report.page.locator('footer').innerText());
   console.log('ok    a run is watched, and ends as its report');

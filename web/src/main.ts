@@ -4,7 +4,7 @@ import App from './ui/App.svelte';
 import Broken from './ui/Broken.svelte';
 import Watched from './ui/Watched.svelte';
 import { inflate } from './data/decode';
-import { newer } from './data/newer';
+import { newer, send } from './data/newer';
 import { outcome, read } from './data/run';
 import { LiveRun } from './state/live.svelte';
 
@@ -18,7 +18,13 @@ try {
   const blob = await inflate(embedded('columns'));
   document.title = `${run.name} · ${outcome(run)} · Headroom`;
   if (run.underway) {
-    const live = new LiveRun(run, blob, (tag) => newer(tag, location.search));
+    const { search } = location;
+    const live = new LiveRun(
+      run,
+      blob,
+      (tag) => newer(tag, search),
+      (act, body) => send(act, body, search),
+    );
     mount(Watched, { target, props: { live } });
   } else {
     mount(App, { target, props: { run, blob } });

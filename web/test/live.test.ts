@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { newer, type Newer } from '../src/data/newer';
+import { newer, send, type Newer } from '../src/data/newer';
 import type { Run } from '../src/data/run';
 import { TimeAxis } from '../src/state/axis.svelte';
 import { LifeView } from '../src/state/life.svelte';
@@ -8,10 +8,14 @@ import { livesOf } from './lives';
 
 const page = Object.assign(new EventTarget(), { hidden: false }) as unknown as Document;
 const at = (now_s: number | null): Newer => ({
-  run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold' } } as Run,
+  run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold', may: [] } } as Run,
   blob: new Uint8Array([now_s ?? 255]),
   tag: `"${now_s}"`,
 });
+
+const nobody = async (): Promise<void> => {
+  throw new Error('nobody is there');
+};
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
@@ -22,7 +26,7 @@ afterEach(() => {
 it('shows what is newer, asks by the tag of what it has, and asks no more after the end', async () => {
   const answers = [at(1), null, at(2), at(null)];
   const ask = vi.fn(async (_tag: string | null) => answers.shift()!);
-  const live = new LiveRun(at(0).run, at(0).blob, ask);
+  const live = new LiveRun(at(0).run, at(0).blob, ask, nobody);
   live.start(page);
   await vi.advanceTimersByTimeAsync(0);
   expect(live.run.underway?.now_s).toBe(1);
@@ -36,7 +40,7 @@ it('shows what is newer, asks by the tag of what it has, and asks no more after 
 it('says when nobody answers, keeps what it shows, and goes on when it is answered again', async () => {
   const ask = vi.fn(async (): Promise<Newer | null> => at(3));
   ask.mockRejectedValueOnce(new Error('gone'));
-  const live = new LiveRun(at(0).run, at(0).blob, ask);
+  const live = new LiveRun(at(0).run, at(0).blob, ask, nobody);
   const stop = live.start(page);
   await vi.advanceTimersByTimeAsync(0);
   expect([live.error, live.run.underway?.now_s]).toEqual(['gone', 0]);
@@ -47,7 +51,7 @@ it('says when nobody answers, keeps what it shows, and goes on when it is answer
 
 it('stands still while the reader wants it, and then shows the newest, also the end', async () => {
   const answers = [at(1), at(2), at(null)];
-  const live = new LiveRun(at(0).run, at(0).blob, async () => answers.shift()!);
+  const live = new LiveRun(at(0).run, at(0).blob, async () => answers.shift()!, nobody);
   live.toggle();
   live.start(page);
   await vi.advanceTimersByTimeAsync(60_000);
@@ -67,6 +71,26 @@ it('asks the server that the page came from, with the token and the tag', async 
   await expect(newer(null, '')).rejects.toThrow('data of version 2, not 1');
 });
 
+it('has done what the reader asks for, and says why when it is not', async () => {
+  const answers = [new Response(null, { status: 204 }), new Response('not now\n', { status: 409 })];
+  const fetched = vi.fn(async (_url: string, _options: RequestInit) => answers.shift()!);
+  vi.stubGlobal('fetch', fetched);
+  const live = new LiveRun(
+    at(0).run,
+    at(0).blob,
+    async () => null,
+    (act, body) => send(act, body, '?token=x'),
+  );
+  expect(await live.act('mark', { note: 'colder' })).toBe(true);
+  expect(live.refused).toBe(null);
+  expect(await live.act('stop', {})).toBe(false);
+  expect(live.refused).toBe('not now');
+  expect(fetched.mock.calls.map(([url, { method, body }]) => [url, method, body])).toEqual([
+    ['/mark?token=x', 'POST', '{"note":"colder"}'],
+    ['/stop?token=x', 'POST', '{}'],
+  ]);
+});
+
 it('keeps how a lifecycle is shown when more of it is known', () => {
   const axis = new TimeAxis([0, 2]);
   const before = new LifeView(livesOf([[0, 1], [1, 2]]), axis);
@@ -74,7 +98,7 @@ it('keeps how a lifecycle is shown when more of it is known', () => {
   before.setAlign('start');
   before.select(1);
   axis.zoom(0.5, 1.5);
-  axis.become([0, 9], [{ start_s: 3, end_s: null }], []);
+  axis.become([0, 9], [{ start_s: 3, end_s: null }], [], []);
   // One that is known later began before the others.
   const lives = { ...livesOf([[-1, 3], [0, 1], [1, 2]]), ids: ['id-9', 'id-0', 'id-1'] };
   const after = new LifeView(lives, axis).continues(before);

@@ -24,8 +24,12 @@ struct Watched {
 }
 
 fn start() -> Watched {
+    start_with(EXPERIMENT)
+}
+
+fn start_with(experiment: &str) -> Watched {
     let lab = Lab::new();
-    let file = lab.write("watched.toml", EXPERIMENT);
+    let file = lab.write("watched.toml", experiment);
     lab.write("worker.sh", WORKER);
     lab.write("until-told.sh", UNTIL_TOLD);
     let command = lab.run_command(&file, &["--page"]);
@@ -66,10 +70,36 @@ struct Answer {
 
 impl Watched {
     fn get(&self, target: &str, host: &str, more: &str) -> Answer {
+        self.ask(&format!(
+            "GET {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n"
+        ))
+    }
+
+    /// Asks for something to be done.
+    fn post(&self, act: &str, kind: &str, body: &str) -> Answer {
+        let Self { address, query, .. } = self;
+        self.ask(&format!(
+            "POST /{act}{query} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             content-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    /// Waits for its end: where it was, and its exit code.
+    fn end_by_itself(mut self) -> (Lab, Option<i32>) {
+        let status = self.child.wait().expect("its end");
+        (self.lab, status.code())
+    }
+
+    /// Has it come to its end.
+    fn end(self) -> (Lab, Option<i32>) {
+        fs::write(self.lab.path("go"), "").expect("a file");
+        self.end_by_itself()
+    }
+
+    fn ask(&self, request: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).expect("the page's server");
-        let head =
-            format!("GET {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{more}\r\n");
-        stream.write_all(head.as_bytes()).expect("a head");
+        stream.write_all(request.as_bytes()).expect("a request");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
@@ -218,6 +248,82 @@ fn a_load_is_seen_to_grow_and_ends_with_what_its_report_holds() {
     assert!(held(&report) == newest, "the page's end is not the report");
     assert!(sizes(&newest)[1] >= seen[2]);
     assert!(TcpStream::connect(&watched.address).is_err());
+}
+
+#[test]
+fn who_watches_a_run_notes_and_ends_it_if_the_file_says_so() {
+    const JSON: &str = "application/json";
+    let watched = start();
+    for act in ["mark", "stop"] {
+        let why = format!("page = [\"{act}\"]");
+        // Before the run has a folder it is another reason.
+        wait_until("a refusal that names the line", || {
+            let refused = watched.post(act, JSON, r#"{"note": "now"}"#);
+            assert_eq!(refused.status, 409, "{act}");
+            refused.body.contains(&why)
+        });
+    }
+    drop(watched.end());
+
+    let may = EXPERIMENT.replacen("seed = 1", "seed = 1\npage = [\"mark\", \"stop\"]", 1);
+    let watched = start_with(&may);
+    let mut tag = "\"0\"".to_owned();
+    let mut newest = Value::Null;
+    let mut look = |what: &str, seen: &dyn Fn(&Value) -> bool| {
+        wait_until(what, || {
+            if let Some((data, newer)) = watched.newer(&tag) {
+                (newest, tag) = (data["run"].clone(), newer);
+            }
+            seen(&newest)
+        });
+        newest.clone()
+    };
+    let run = look("a step", &|run| {
+        run["steps"].as_array().is_some_and(|all| !all.is_empty())
+    });
+    assert_eq!(run["underway"]["may"], serde_json::json!(["mark", "stop"]));
+    // A form of another page, and what is no note.
+    assert_eq!(
+        watched
+            .post("mark", "text/plain", r#"{"note": "x"}"#)
+            .status,
+        415
+    );
+    for wrong in [
+        "",
+        "{}",
+        r#"{"note": ""}"#,
+        r#"{"note": "a\nb"}"#,
+        r#"{"note": 7}"#,
+    ] {
+        assert_eq!(watched.post("mark", JSON, wrong).status, 409, "{wrong}");
+    }
+    assert_eq!(watched.post("mark", JSON, &"x".repeat(5_000)).status, 400);
+    assert_eq!(
+        watched
+            .post("mark", JSON, r#"{"note": "colder <now>"}"#)
+            .status,
+        204
+    );
+    let run = look("the note", &|run| {
+        run["notes"].as_array().is_some_and(|all| !all.is_empty())
+    });
+    assert_eq!(run["notes"].as_array().expect("notes").len(), 1, "{run:#}");
+    assert_eq!(run["notes"][0]["text"], "colder <now>");
+    assert_eq!(watched.post("stop", JSON, "{}").status, 204);
+    let (lab, code) = watched.end_by_itself();
+    assert_eq!(code, Some(4));
+    let folder = lab.run_folder();
+    let report = fs::read_to_string(folder.join("report.html")).expect("a report");
+    let report = held(&report);
+    assert_eq!(report["run"]["notes"], run["notes"]);
+    let reason = report["run"]["verdict"]["reason"].as_str();
+    assert!(
+        reason.is_some_and(|why| why.contains("interrupted by its page")),
+        "{reason:?}"
+    );
+    let left = crate::lab::processes_of_run(&folder);
+    assert_eq!(left, Vec::<String>::new());
 }
 
 #[test]

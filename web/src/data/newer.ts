@@ -28,3 +28,14 @@ export async function newer(tag: string | null, search: string): Promise<Newer |
   const { run, columns } = (await answer.json()) as { run: unknown; columns: string };
   return { run: read(run), blob: await inflate(columns), tag: answer.headers.get('etag') };
 }
+
+/** Has something done to the run; throws what the server says if it was not. */
+export async function send(act: string, body: object, search: string): Promise<void> {
+  const answer = await fetch(`/${act}${search}`, {
+    method: 'POST',
+    signal: AbortSignal.timeout(WITHIN_MS),
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `it answered with ${answer.status}`);
+}

@@ -329,6 +329,12 @@ export interface Fault {
   effects: FaultEffect[];
 }
 
+/** What somebody noted who watched the run. */
+export interface Note {
+  t_s: number;
+  text: string;
+}
+
 /** What a fault did to a load, a probe or a number of entities, in words. */
 export interface FaultEffect {
   of: string;
@@ -383,9 +389,10 @@ export interface Run {
     notes?: string[];
   } | null;
   /** Of a run that goes on. */
-  underway: { now_s: number; doing: string } | null;
+  underway: { now_s: number; doing: string; may: ('mark' | 'stop')[] } | null;
   steps: Step[];
   faults: Fault[];
+  notes: Note[];
   findings: Finding[];
   counts: { what: string; states: NamedLine[] }[];
   processes: Process[];

@@ -1,5 +1,7 @@
 /** The one time axis of the page, and the one cursor on it. */
 
+import type { Note } from '../data/run';
+
 export type Span = readonly [number, number];
 
 /** A stretch that every chart on the axis shades: something was broken then. */
@@ -43,14 +45,18 @@ export class TimeAxis {
   /** What findings are about, each on its own chart. */
   marks = $state.raw<readonly Mark[]>([]);
 
-  constructor(full: Span, bands: readonly Band[] = [], marks: readonly Mark[] = []) {
-    this.become(full, bands, marks);
+  /** A line on every chart at which somebody noted something. */
+  notes = $state.raw<readonly Note[]>([]);
+
+  constructor(full: Span, bands: readonly Band[] = [], marks: readonly Mark[] = [], notes: readonly Note[] = []) {
+    this.become(full, bands, marks, notes);
   }
 
   /** A run that goes on has become longer; what is zoomed to stays. */
-  become(full: Span, bands: readonly Band[], marks: readonly Mark[]): void {
+  become(full: Span, bands: readonly Band[], marks: readonly Mark[], notes: readonly Note[]): void {
     this.full = full;
     this.marks = marks;
+    this.notes = notes;
     this.bands = bands.toSorted((a, b) => a.start_s - b.start_s);
   }
 

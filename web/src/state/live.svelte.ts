@@ -17,18 +17,27 @@ export class LiveRun {
   error = $state<string | null>(null);
   /** The reader wants the picture to stand still. */
   paused = $state(false);
+  /** Why the last thing that was to be done was not. */
+  refused = $state<string | null>(null);
 
   private readonly ask: (tag: string | null) => Promise<Newer | null>;
+  private readonly send: (act: string, body: object) => Promise<void>;
   private polling: Polling | null = null;
   private tag: string | null = null;
   /** What came while the picture stood still. */
   private waiting: Newer | null = null;
   private drawing_ms = 0;
 
-  constructor(run: Run, blob: Uint8Array, ask: (tag: string | null) => Promise<Newer | null>) {
+  constructor(
+    run: Run,
+    blob: Uint8Array,
+    ask: (tag: string | null) => Promise<Newer | null>,
+    send: (act: string, body: object) => Promise<void>,
+  ) {
     this.run = run;
     this.blob = blob;
     this.ask = ask;
+    this.send = send;
   }
 
   get over(): boolean {
@@ -47,6 +56,17 @@ export class LiveRun {
     const { waiting } = this;
     this.waiting = null;
     if (!this.paused && waiting) void this.show(waiting);
+  }
+
+  /** Has something done to the run; tells whether it was. */
+  async act(act: 'mark' | 'stop', body: object): Promise<boolean> {
+    try {
+      await this.send(act, body);
+      this.refused = null;
+    } catch (error) {
+      this.refused = error instanceof Error ? error.message : String(error);
+    }
+    return this.refused === null;
   }
 
   private async next(): Promise<boolean> {

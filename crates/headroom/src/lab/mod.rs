@@ -19,7 +19,7 @@ use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
 use crate::output::{print, tell};
-use crate::page::{LivePage, Look};
+use crate::page::{Acts, LivePage, Look};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
 
@@ -66,7 +66,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
         false => Underway::default(),
     };
     let live = match args.page {
-        true => Some(LivePage::start(args.page_port, look(underway.clone()))?),
+        true => {
+            let look = look(underway.clone());
+            Some(LivePage::start(args.page_port, look, underway.clone())?)
+        }
         false => None,
     };
     if let Some(live) = &live {
@@ -98,6 +101,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     args.files
         .write(&CiResult::of_run(&name, &finished.verdict))?;
     report.map(|()| finished.verdict.outcome)
+}
+
+impl Acts for Underway {
+    fn mark(&self, note: &str) -> Result<(), String> {
+        Self::mark(self, note).map_err(|error| error.to_string())
+    }
+
+    fn stop(&self) -> Result<(), String> {
+        Self::stop(self).map_err(|error| error.to_string())
+    }
 }
 
 /// The page of a run as far as it has come.

@@ -11,7 +11,7 @@ use super::args::LoadArgs;
 use super::files::environment;
 use super::plan::Plan;
 use crate::output::tell;
-use crate::page::LivePage;
+use crate::page::{LivePage, ReadOnly};
 
 /// What a load has recorded so far, for its page.
 pub(super) struct Watched {
@@ -46,7 +46,7 @@ impl Watched {
                 now_s,
             ))
         };
-        let page = LivePage::start(args.page_port, look)?;
+        let page = LivePage::start(args.page_port, look, ReadOnly)?;
         tell(format_args!("headroom: the load's page is {}", page.url()));
         Ok(Self { recorded, page })
     }

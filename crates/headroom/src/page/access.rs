@@ -2,7 +2,7 @@
 //! this machine for it by its own name.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use http::header::{HOST, IF_NONE_MATCH};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue, IF_NONE_MATCH};
 use http::{HeaderMap, Method, StatusCode, Uri};
 
 /// What is asked for.
@@ -12,6 +12,16 @@ pub(super) enum Wanted {
     Page,
     /// Data that are newer than those of this number.
     Data { known: Option<u64> },
+    /// Something is to be done to the run.
+    Act(Act),
+}
+
+/// What can be done to a run from its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Note what the body says.
+    Mark,
+    Stop,
 }
 
 /// Why somebody gets nothing.
@@ -22,8 +32,13 @@ pub(super) enum Refusal {
     Host,
     #[error("the token is missing or wrong: open the whole address that headroom printed")]
     Token,
-    #[error("the page can only be read")]
+    #[error(
+        "this is not done so: pages are read by GET, and /mark and /stop are asked for by POST"
+    )]
     Method,
+    /// A form of a page from elsewhere can send no such body without being asked whether it may.
+    #[error("expected a body of application/json")]
+    Kind,
     #[error("there is nothing here; the page is at /")]
     Nothing,
 }
@@ -33,6 +48,7 @@ impl Refusal {
         match self {
             Self::Host | Self::Token => StatusCode::FORBIDDEN,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Kind => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Nothing => StatusCode::NOT_FOUND,
         }
     }
@@ -72,16 +88,24 @@ impl Access {
         let given = token(uri.query().unwrap_or_default());
         verify_slices_are_equal(given.as_bytes(), self.token.as_bytes())
             .map_err(|_| Refusal::Token)?;
-        if method != Method::GET {
+        let (wanted, by) = match uri.path() {
+            "/" => (Wanted::Page, Method::GET),
+            "/data" => {
+                let known = known(headers);
+                (Wanted::Data { known }, Method::GET)
+            }
+            "/mark" => (Wanted::Act(Act::Mark), Method::POST),
+            "/stop" => (Wanted::Act(Act::Stop), Method::POST),
+            _ => return Err(Refusal::Nothing),
+        };
+        if method != by {
             return Err(Refusal::Method);
         }
-        match uri.path() {
-            "/" => Ok(Wanted::Page),
-            "/data" => Ok(Wanted::Data {
-                known: known(headers),
-            }),
-            _ => Err(Refusal::Nothing),
+        let json = |kind: &HeaderValue| kind.as_bytes() == b"application/json";
+        if by == Method::POST && !headers.get(CONTENT_TYPE).is_some_and(json) {
+            return Err(Refusal::Kind);
         }
+        Ok(wanted)
     }
 
     fn is_asked_by_own_name(&self, uri: &Uri, headers: &HeaderMap) -> bool {
@@ -192,10 +216,34 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_reading_is_possible() {
+    fn reading_is_by_get_and_acts_are_by_post_of_json_with_the_token() {
+        let token = "?token=0123456789abcdef";
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
-            let asked = ask(&method, "/?token=0123456789abcdef", &[OWN]);
-            assert_eq!(asked, Err(Refusal::Method), "{method}");
+            for path in ["/", "/data"] {
+                let asked = ask(&method, &format!("{path}{token}"), &[OWN]);
+                assert_eq!(asked, Err(Refusal::Method), "{method} {path}");
+            }
+        }
+        let act = |method: &Method, uri: &str, kind: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, OWN.parse().unwrap());
+            headers.insert(CONTENT_TYPE, kind.parse().unwrap());
+            access().admit(method, &uri.parse().unwrap(), &headers)
+        };
+        const JSON: &str = "application/json";
+        for (path, done) in [("/mark", Act::Mark), ("/stop", Act::Stop)] {
+            let uri = format!("{path}{token}");
+            assert_eq!(act(&Method::POST, &uri, JSON), Ok(Wanted::Act(done)));
+            assert_eq!(act(&Method::GET, &uri, JSON), Err(Refusal::Method));
+            let forms = [
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "multipart/form-data",
+            ];
+            for kind in forms {
+                assert_eq!(act(&Method::POST, &uri, kind), Err(Refusal::Kind), "{kind}");
+            }
+            assert_eq!(act(&Method::POST, path, JSON), Err(Refusal::Token));
         }
     }
 

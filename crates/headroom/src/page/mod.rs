@@ -40,6 +40,34 @@ pub(crate) trait Look: Fn() -> Option<Result<Page, ReportError>> + Send + 'stati
 
 impl<F: Fn() -> Option<Result<Page, ReportError>> + Send + 'static> Look for F {}
 
+/// What may be done to what a page shows.
+pub(crate) trait Acts: Send + Sync + 'static {
+    /// Notes something at this moment.
+    ///
+    /// # Errors
+    /// Why it may not be, or cannot be now.
+    fn mark(&self, note: &str) -> Result<(), String>;
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// Why it may not be, or cannot be now.
+    fn stop(&self) -> Result<(), String>;
+}
+
+/// Of a page that can only be read.
+pub(crate) struct ReadOnly;
+
+impl Acts for ReadOnly {
+    fn mark(&self, _: &str) -> Result<(), String> {
+        self.stop()
+    }
+
+    fn stop(&self) -> Result<(), String> {
+        Err("this page can only be read".to_owned())
+    }
+}
+
 /// A page that is served.
 pub(crate) struct LivePage {
     url: String,
@@ -51,8 +79,8 @@ pub(crate) struct LivePage {
 
 impl LivePage {
     /// Serves what is about to begin; port 0: one that is free. `look` makes the page of the moment,
-    /// or `None` as long as there is nothing to show.
-    pub(crate) fn start(port: u16, look: impl Look) -> Result<Self> {
+    /// or `None` as long as there is nothing to show; `acts` does what its readers ask for.
+    pub(crate) fn start(port: u16, look: impl Look, acts: impl Acts) -> Result<Self> {
         let doing = "serve the page";
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -74,6 +102,7 @@ impl LivePage {
             newest,
             wanted,
             asked: Arc::clone(&asked),
+            acts: Box::new(acts),
         });
         let (stop, shutdown) = net::shutdown();
         let showing = Arc::clone(&shown);

@@ -11,7 +11,8 @@ use lab_report::Page;
 use net::{Body, Handler, Incoming, Limits};
 use tokio::sync::watch;
 
-use super::access::{Access, Refusal, Wanted};
+use super::Acts;
+use super::access::{Access, Act, Refusal, Wanted};
 
 /// Bounds of the server: it is for the person at this machine.
 pub(super) const LIMITS: Limits = Limits {
@@ -22,6 +23,17 @@ pub(super) const LIMITS: Limits = Limits {
     write_stall: Duration::from_secs(10),
     drain: Duration::from_secs(1),
 };
+
+/// Bounds of what somebody sends to have something done.
+const BODY_BYTES: usize = 4 << 10;
+const BODY_WITHIN: Duration = Duration::from_secs(5);
+
+/// The body of a note.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Noted {
+    note: String,
+}
 
 /// Longest wait for data that are newer than those that somebody has.
 const WAIT: Duration = Duration::from_secs(5);
@@ -76,6 +88,8 @@ pub(super) struct Serving {
     pub(super) wanted: SyncSender<()>,
     /// When somebody asked last.
     pub(super) asked: Arc<Mutex<Option<Instant>>>,
+    /// What may be done to what is shown.
+    pub(super) acts: Box<dyn Acts>,
 }
 
 impl Handler for Serving {
@@ -86,6 +100,7 @@ impl Handler for Serving {
         // What a browser asks for on its own ends at the token, too.
         match admitted {
             Err(refusal) => refused(refusal),
+            Ok(Wanted::Act(act)) => self.done(act, request.into_body()).await,
             Ok(Wanted::Page) => match self.newer_than(0).await {
                 Ok(Snapshot {
                     page: Some(page), ..
@@ -118,6 +133,21 @@ impl Handler for Serving {
 }
 
 impl Serving {
+    async fn done(&self, act: Act, body: Incoming) -> Response<Body> {
+        let done = match (act, net::read_body(body, BODY_BYTES, BODY_WITHIN).await) {
+            (_, Err(error)) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
+            (Act::Stop, Ok(_)) => self.acts.stop(),
+            (Act::Mark, Ok(body)) => match serde_json::from_slice::<Noted>(&body) {
+                Ok(noted) => self.acts.mark(&noted.note),
+                Err(error) => Err(format!("found {error}; expected {{\"note\": \"...\"}}")),
+            },
+        };
+        match done {
+            Ok(()) => answer(StatusCode::NO_CONTENT, "text/plain", Bytes::new()),
+            Err(why) => text(StatusCode::CONFLICT, &why),
+        }
+    }
+
     /// A snapshot that is not of this number, as soon as there is one; the error is the newest
     /// when there was none in time.
     async fn newer_than(&self, known: u64) -> Result<Snapshot, Snapshot> {
@@ -157,7 +187,7 @@ fn refused(refusal: Refusal) -> Response<Body> {
     let mut answer = text(refusal.status(), &refusal.to_string());
     if refusal == Refusal::Method {
         let headers = answer.headers_mut();
-        headers.insert(ALLOW, HeaderValue::from_static("GET"));
+        headers.insert(ALLOW, HeaderValue::from_static("GET, POST"));
     }
     answer
 }

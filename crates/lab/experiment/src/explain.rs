@@ -18,6 +18,10 @@ impl Plan {
             let _ = writeln!(out, "  {}", self.about);
         }
         let _ = writeln!(out, "  seed {}", self.seed);
+        if !self.page.is_empty() {
+            let words: Vec<&str> = self.page.iter().map(|act| act.word()).collect();
+            let _ = writeln!(out, "  its page may {}", words.join(" and "));
+        }
         if let Some(sweep) = &self.sweep {
             self.section(&mut out, "sweep", explain_sweep(sweep).into_iter());
         }

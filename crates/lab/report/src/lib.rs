@@ -9,6 +9,7 @@ pub mod metrics;
 mod moment;
 mod page;
 mod page_data;
+mod page_events;
 mod page_loads;
 mod page_probes;
 mod perfetto;

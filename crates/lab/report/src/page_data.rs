@@ -11,9 +11,8 @@ use std::path::Path;
 use lab_lifecycle::Table;
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, FaultRecord, FindingRecord, LoopTurn, ProbeSample,
-    ProcessSample, Record, RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess,
-    Verdict,
+    EntityCount, Environment, Event, FindingRecord, LoopTurn, ProbeSample, ProcessSample, Record,
+    RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +20,7 @@ use crate::ReportError;
 use crate::blob::{Blob, Text};
 use crate::log_lines::{self, PlannedLife, PlannedSystem};
 use crate::moment::Moment;
+use crate::page_events::{Fault, Note, Step, faults_so_far, notes, steps};
 use crate::page_loads::PageLoad;
 use crate::page_probes::{PageProbe, probes, summaries_so_far};
 use crate::series::{Line, pack};
@@ -44,6 +44,7 @@ pub(crate) struct PageData {
     underway: Option<Underway>,
     steps: Vec<Step>,
     faults: Vec<Fault>,
+    notes: Vec<Note>,
     findings: Vec<FindingRecord>,
     counts: Vec<Counts>,
     processes: Vec<Process>,
@@ -62,59 +63,8 @@ struct Underway {
     now_s: f64,
     /// What it does or waits for, in words.
     doing: String,
-}
-
-/// A step on the time axis.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Step {
-    name: String,
-    start_s: f64,
-    end_s: f64,
-    /// When everything it asked for had been asked for.
-    made_s: Option<f64>,
-    failed: bool,
-    text: String,
-}
-
-/// Something that a step broke, and what that did.
-#[derive(Debug, Serialize)]
-struct Fault {
-    step: String,
-    kind: String,
-    targets: Vec<String>,
-    start_s: f64,
-    end_s: Option<f64>,
-    text: String,
-    effects: Vec<FaultEffect>,
-}
-
-/// What a fault did to one measure, in words.
-#[derive(Debug, Serialize)]
-struct FaultEffect {
-    of: String,
-    text: String,
-    seen: Option<bool>,
-}
-
-impl From<FaultRecord> for Fault {
-    fn from(record: FaultRecord) -> Self {
-        let effects = record.effects.into_iter();
-        Self {
-            step: record.step,
-            kind: record.kind,
-            targets: record.targets,
-            start_s: record.begin_s,
-            end_s: record.end_s,
-            text: record.text,
-            effects: effects
-                .map(|effect| FaultEffect {
-                    of: effect.of,
-                    text: effect.text,
-                    seen: effect.seen,
-                })
-                .collect(),
-        }
-    }
+    /// What the reader may do to it: `mark`, `stop`.
+    may: Vec<&'static str>,
 }
 
 /// Entities of one kind, one line for each state.
@@ -250,6 +200,7 @@ impl PageData {
                 Moment::End(_) => rest.faults(),
                 Moment::Now(_) => faults_so_far(&events),
             },
+            notes: notes(&events),
             findings: rest.findings(),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
             processes: processes(
@@ -271,6 +222,7 @@ impl PageData {
             underway: moment.so_far().map(|so_far| Underway {
                 now_s: so_far.now_s,
                 doing: so_far.doing.clone(),
+                may: so_far.may.clone(),
             }),
             verdict: moment.verdict(),
         };
@@ -307,6 +259,7 @@ impl PageData {
             underway: None,
             steps: Vec::new(),
             faults: Vec::new(),
+            notes: Vec::new(),
             findings: Vec::new(),
             counts: Vec::new(),
             processes: Vec::new(),
@@ -326,6 +279,7 @@ impl PageData {
         self.underway = Some(Underway {
             now_s,
             doing: doing.to_owned(),
+            may: Vec::new(),
         });
         self
     }
@@ -470,77 +424,6 @@ impl<'a> Rest<'a> {
         }
         Ok(loads)
     }
-}
-
-/// Faults as they are known while a run goes on: what they did is found at its end.
-fn faults_so_far(events: &[Event]) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = Vec::new();
-    for event in events {
-        match event.kind {
-            EventKind::FaultBegan => faults.push(Fault {
-                step: event.name.clone(),
-                kind: "fault".to_owned(),
-                targets: Vec::new(),
-                start_s: event.t_s,
-                end_s: None,
-                text: event.text.clone(),
-                effects: Vec::new(),
-            }),
-            EventKind::FaultEnded => {
-                // Of several in one step, the first to begin is taken to end first.
-                let mut open = faults.iter_mut();
-                let open = open.find(|fault| fault.step == event.name && fault.end_s.is_none());
-                if let Some(fault) = open {
-                    fault.end_s = Some(event.t_s);
-                    fault.text.clone_from(&event.text);
-                }
-            }
-            _ => {}
-        }
-    }
-    faults
-}
-
-fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for event in events {
-        if event.kind == EventKind::TearDown {
-            // What comes now is drawn, and not judged.
-            for step in &mut steps {
-                step.end_s = step.end_s.min(event.t_s);
-            }
-            steps.push(Step {
-                name: "teardown".to_owned(),
-                start_s: event.t_s,
-                end_s: run_end_s.max(event.t_s),
-                made_s: None,
-                failed: false,
-                text: "Systems are being stopped: not judged.".to_owned(),
-            });
-        } else if event.kind == EventKind::StepStarted {
-            steps.push(Step {
-                name: event.name.clone(),
-                start_s: event.t_s,
-                // A step without an end was cut short by the end of the run.
-                end_s: run_end_s.max(event.t_s),
-                made_s: None,
-                failed: false,
-                text: String::new(),
-            });
-        } else if let Some(step) = steps.iter_mut().rev().find(|step| step.name == event.name) {
-            match event.kind {
-                EventKind::Made => step.made_s = Some(event.t_s),
-                EventKind::StepEnded => step.end_s = event.t_s,
-                EventKind::StepFailed => {
-                    step.end_s = event.t_s;
-                    step.failed = true;
-                    step.text.clone_from(&event.text);
-                }
-                _ => {}
-            }
-        }
-    }
-    steps
 }
 
 /// Groups records by a key, keys in order of first appearance.

@@ -532,11 +532,13 @@ fn a_run_that_goes_on_is_shown_as_its_report_will_show_it() {
         turns: Arc::default(),
         // That of the step before has been stored meanwhile.
         loads: vec![stored(8, "before"), stored(7, "hold")],
+        may: vec!["mark"],
     };
     std::fs::remove_file(run.file(RunFile::Verdict)).unwrap();
     let page = Page::so_far(&run, &so_far).unwrap();
     let (data, blob) = embedded(&page.html());
     assert_eq!(data["underway"]["now_s"], 12.5);
+    assert_eq!(data["underway"]["may"], serde_json::json!(["mark"]));
     assert_eq!(data["verdict"], Value::Null);
     assert_eq!(data["problems"], serde_json::json!([]));
     assert_eq!(data["steps"][0]["end_s"], 12.5);

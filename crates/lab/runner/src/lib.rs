@@ -46,5 +46,5 @@ pub use loads::FileError;
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
 pub use run::run;
-pub use underway::Underway;
+pub use underway::{NotDone, Underway};
 pub use undoing::guardian_main;

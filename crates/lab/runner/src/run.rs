@@ -191,6 +191,7 @@ impl<'a> Session<'a> {
         let status = Status::new(plan, clock);
         options.underway.begin(&folder, clock, &status);
         let recorder = Recorder::new(&folder, clock, status.clone(), alarm.clone())?;
+        options.underway.at_work(&recorder, &alarm, &plan.page);
         let mut ports = Ports::new();
         let addresses = Addresses::allot(plan, &work, &mut ports)?;
         let origin = clock.origin_unix_ns();
@@ -410,6 +411,7 @@ impl<'a> Session<'a> {
     /// Stops and removes everything that was started. Returns what is left, which
     /// is nothing unless the system refuses.
     async fn tear_down(&mut self, interrupts: &Interrupts) -> Vec<String> {
+        self.options.underway.over();
         if let Some(Cause::Interrupted(signal)) = self.alarm.cause() {
             self.recorder
                 .event(EventKind::Interrupted, &self.plan.name, signal);

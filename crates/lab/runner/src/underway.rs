@@ -8,13 +8,19 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use lab_experiment::plan::PageAct;
 use lab_lifecycle::Table;
 use lab_load::summary::WarmUp;
 use lab_load::{Recorded, Segment, Span, Summary, Workload};
-use lab_store::{LoopTurn, RunFolder, SoFar, StoredLoad};
+use lab_store::{EventKind, LoopTurn, RunFolder, SoFar, StoredLoad};
 use measure::Clock;
 
+use crate::alarm::{Alarm, Cause};
 use crate::progress::Status;
+use crate::record::Recorder;
+
+/// Who interrupted a run that was stopped from its page.
+const FROM_THE_PAGE: &str = "its page";
 
 /// Where a run may be looked at while it goes on; cheap to clone. One that is made by
 /// [`Underway::default`] shows nothing, and costs nothing.
@@ -34,9 +40,43 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     run: Option<(RunFolder, Clock, Status)>,
+    /// From the begin of the run to that of its teardown.
+    at_work: Option<AtWork>,
     tables: Arc<Vec<Table>>,
     turns: Arc<Vec<LoopTurn>>,
     loads: Vec<Weak<Mutex<LoadSoFar>>>,
+}
+
+/// What can be done to a run, as far as its file allows it.
+#[derive(Debug)]
+struct AtWork {
+    recorder: Recorder,
+    alarm: Alarm,
+    may: Vec<PageAct>,
+    /// Notes that were made.
+    notes: usize,
+}
+
+/// Most notes of a run.
+const NOTES: usize = 1_000;
+/// Most characters of a note.
+const NOTE_CHARS: usize = 500;
+
+/// Why something was not done to a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotDone {
+    /// The file does not say that it may be.
+    #[error("the experiment file does not allow it; to do so it has the line page = [\"{0}\"]")]
+    NotAllowed(&'static str),
+    /// The run has not begun, or its steps are over.
+    #[error("the run's steps are not under way")]
+    NotUnderway,
+    /// A note is none.
+    #[error("a note has 1 to {NOTE_CHARS} characters on one line")]
+    NoNote,
+    /// There are too many.
+    #[error("a run has at most {NOTES} notes")]
+    TooMany,
 }
 
 impl Shared {
@@ -72,6 +112,9 @@ impl Underway {
                 tables: Arc::clone(&state.tables),
                 turns: Arc::clone(&state.turns),
                 loads: Vec::new(),
+                may: state.at_work.as_ref().map_or_else(Vec::new, |at_work| {
+                    at_work.may.iter().map(|act| act.word()).collect()
+                }),
             };
             let loads: Vec<_> = state.loads.iter().filter_map(Weak::upgrade).collect();
             (folder.clone(), so_far, loads)
@@ -85,6 +128,72 @@ impl Underway {
         if let Some(shared) = &self.shared {
             shared.state().run = Some((folder.clone(), clock, status.clone()));
         }
+    }
+
+    /// The run's steps are about to begin: now it may be acted upon, as its file says.
+    pub(crate) fn at_work(&self, recorder: &Recorder, alarm: &Alarm, may: &[PageAct]) {
+        if let Some(shared) = &self.shared {
+            shared.state().at_work = Some(AtWork {
+                recorder: recorder.clone(),
+                alarm: alarm.clone(),
+                may: may.to_vec(),
+                notes: 0,
+            });
+        }
+    }
+
+    /// The steps are over: nothing more is done to the run.
+    pub(crate) fn over(&self) {
+        if let Some(shared) = &self.shared {
+            shared.state().at_work = None;
+        }
+    }
+
+    /// Notes something at this moment, as an event of the run.
+    ///
+    /// # Errors
+    /// See [`NotDone`].
+    pub fn mark(&self, note: &str) -> Result<(), NotDone> {
+        let note = note.trim();
+        if note.is_empty()
+            || note.chars().count() > NOTE_CHARS
+            || note.contains(|one: char| one.is_control())
+        {
+            return Err(NotDone::NoNote);
+        }
+        self.act(PageAct::Mark, |at_work| {
+            if at_work.notes == NOTES {
+                return Err(NotDone::TooMany);
+            }
+            at_work.notes += 1;
+            at_work.recorder.event(EventKind::Noted, "", note);
+            Ok(())
+        })
+    }
+
+    /// Ends the run in order, as Ctrl-C does.
+    ///
+    /// # Errors
+    /// See [`NotDone`].
+    pub fn stop(&self) -> Result<(), NotDone> {
+        self.act(PageAct::Stop, |at_work| {
+            at_work.alarm.raise(Cause::Interrupted(FROM_THE_PAGE));
+            Ok(())
+        })
+    }
+
+    fn act(
+        &self,
+        act: PageAct,
+        done: impl FnOnce(&mut AtWork) -> Result<(), NotDone>,
+    ) -> Result<(), NotDone> {
+        let shared = self.shared.as_deref().ok_or(NotDone::NotUnderway)?;
+        let mut state = shared.state();
+        let at_work = state.at_work.as_mut().ok_or(NotDone::NotUnderway)?;
+        if !at_work.may.contains(&act) {
+            return Err(NotDone::NotAllowed(act.word()));
+        }
+        done(at_work)
     }
 
     /// How a part of the run learns that somebody looks.
@@ -207,6 +316,17 @@ mod tests {
         assert!(one.wanted());
         assert!(!one.wanted());
         assert!(other.wanted());
+    }
+
+    #[test]
+    fn nothing_is_done_to_a_run_that_is_not_there_and_a_note_is_a_line() {
+        let underway = Underway::visible();
+        assert_eq!(underway.mark("now"), Err(NotDone::NotUnderway));
+        assert_eq!(underway.stop(), Err(NotDone::NotUnderway));
+        assert_eq!(Underway::default().stop(), Err(NotDone::NotUnderway));
+        for note in ["", "  ", "a\nb", "\u{1b}[31m", &"x".repeat(501)] {
+            assert_eq!(underway.mark(note), Err(NotDone::NoNote), "{note:?}");
+        }
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub enum EventKind {
     TearDown,
     /// The run was interrupted; the text says by what.
     Interrupted,
+    /// Somebody who watches the run marked this moment; the text is what they noted.
+    Noted,
 }
 
 /// `faults.json`, one entry: a fault that was made, and what it did.

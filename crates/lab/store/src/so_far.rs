@@ -22,4 +22,6 @@ pub struct SoFar {
     /// What loads under way have come to. Of one that is stored already the stored result
     /// counts.
     pub loads: Vec<StoredLoad>,
+    /// What those may do who watch the run, in the words of the experiment file.
+    pub may: Vec<&'static str>,
 }

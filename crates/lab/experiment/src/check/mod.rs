@@ -27,10 +27,10 @@ use toml::de::{DeTable, DeValue};
 use crate::catalogue::Catalogue;
 use crate::expr::{Names, WATCHES};
 use crate::names::Scope;
-use crate::plan::Plan;
+use crate::plan::{PageAct, Plan};
 use drivers::Makers;
 use entries::{Naming, Taken, named, tables};
-use fields::{Fields, Value};
+use fields::{Field, Fields, Value};
 use values::Reader;
 
 /// The version of the file format that is read.
@@ -146,11 +146,12 @@ fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
 }
 
 /// Keys of the file itself.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "lab",
     "name",
     "about",
     "seed",
+    "page",
     "let",
     "sweep",
     "system",
@@ -165,6 +166,20 @@ const KEYS: [&str; 17] = [
     "variants",
     "gate",
 ];
+
+/// What may be done from the page of a run.
+fn page(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<PageAct>> {
+    let choices = [PageAct::Mark, PageAct::Stop].map(|act| (act.word(), act));
+    let items = reader.list(field, "a list such as [\"mark\", \"stop\"]")?;
+    let acts: Vec<_> = items
+        .into_iter()
+        .map(|item| reader.choice(item, &choices))
+        .collect();
+    let mut acts = acts.into_iter().collect::<Option<Vec<_>>>()?;
+    acts.sort_unstable();
+    acts.dedup();
+    Some(acts)
+}
 
 fn plan(
     reader: &mut Reader<'_>,
@@ -184,6 +199,9 @@ fn plan(
     let seed = root.get("seed").map_or(Some(SEED), |field| {
         reader.count(field, 0..=i64::MAX.unsigned_abs())
     });
+    let page = root
+        .get("page")
+        .map_or(Some(Vec::new()), |field| page(reader, field));
 
     // Names first: a table may refer to one further down.
     let (word, line) = (Naming::Word, Naming::Line);
@@ -374,6 +392,7 @@ fn plan(
         name: name?,
         about: about?,
         seed: seed?,
+        page: page?,
         sweep: None,
         systems: found.into_iter().map(|found| found.system).collect(),
         drivers,

@@ -45,6 +45,9 @@ pub struct Plan {
     pub about: String,
     /// Seed of everything random in the run.
     pub seed: u64,
+    /// What those may do who watch the run on its page, in order, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub page: Vec<PageAct>,
     /// Constants whose values are tried one after the other, each in a run of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
@@ -152,6 +155,26 @@ pub enum Ready {
     Http(String),
     /// A line of its output contains this text.
     Log(String),
+}
+
+/// What may be done to a run from its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageAct {
+    /// A note is made at the moment.
+    Mark,
+    /// The run ends, as it does at Ctrl-C.
+    Stop,
+}
+
+impl PageAct {
+    /// Its word in the file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mark => "mark",
+            Self::Stop => "stop",
+        }
+    }
 }
 
 /// One quantity of a process, read from `/proc`.

@@ -240,6 +240,7 @@ pub(super) fn event(event: &Event) -> String {
         EventKind::Answered => format!("{name}: {}", event.text),
         EventKind::Measured => format!("{name}: measured {}", event.text),
         EventKind::TearDown => "stop the systems".to_owned(),
+        EventKind::Noted => format!("noted: {}", event.text),
         EventKind::Interrupted => format!("interrupted by {}", event.text),
     };
     format!("{} {what}", stamp(event.t_s))
