@@ -236,6 +236,7 @@ within = "5s"
 name = "healthy"
 tcp = "tcp://{{other.addr}}"
 every = "20ms"
+within = "5s"
 [[step]]
 name = "kill it"
 hold = "3500ms"
