@@ -458,15 +458,15 @@ hold = "1s"
 name = "far away"
 load = { traffic = "on" }
 hold = "2s"
-fault = { delay = "traffic -> web", by = "100ms", at = "0s", for = "1900ms" }
+fault = { delay = "traffic -> web", by = "250ms", at = "0s", for = "1900ms" }
 [[step]]
 name = "near again"
 load = { traffic = "on" }
 hold = "1s"
 [[expect]]
-that = "'as usual': traffic p50 < 100ms and 'near again': traffic p50 < 100ms"
+that = "'as usual': traffic p50 < 200ms and 'near again': traffic p50 < 200ms"
 [[expect]]
-that = "'far away': traffic p50 >= 200ms and 'far away': traffic p50 < 400ms"
+that = "'far away': traffic p50 >= 500ms and 'far away': traffic p50 < 900ms"
 [[expect]]
 that = "'far away': traffic errors == 0%"
 "#,
