@@ -3,15 +3,25 @@
 use super::names::Names;
 use super::{Origin, ReadError, Span, jaeger, normalise, otlp, zipkin};
 
-/// Reads the spans of whole traces, and [normalises](normalise) them: Zipkin's JSON is a
-/// list, OTLP's and Jaeger's are objects with keys of their own (of OTLP, several may follow each
+/// Reads the spans of whole traces, and [normalises](normalise) them; see [`decode`].
+///
+/// # Errors
+/// As of [`decode`].
+pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
+    let mut spans = decode(bytes, origin)?;
+    normalise(&mut spans);
+    Ok(spans)
+}
+
+/// Reads spans as their writer means them, for those who have the rest of their traces to
+/// [normalise] them with: Zipkin's JSON is a list, OTLP's and Jaeger's are objects with keys of their own (of OTLP, several may follow each
 /// other, as the collector's file exporter writes them); what is no JSON is OTLP in protobuf.
 ///
 /// # Errors
 /// When it is none of these, or a span's ids are not.
-pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
+pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
     let mut names = Names::default();
-    let mut spans = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => zipkin::read(bytes, origin, &mut names),
         Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
             jaeger::read(bytes, origin, &mut names)
@@ -29,9 +39,7 @@ pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
             ),
         }),
         _ => otlp::read_protobuf(bytes, origin, &mut names),
-    }?;
-    normalise(&mut spans);
-    Ok(spans)
+    }
 }
 
 /// The first key of a JSON object.

@@ -180,9 +180,10 @@ impl<'a> Facts<'a> {
             START => self.start = value.number(),
             LENGTH => self.length = value.number(),
             "span.kind" => self.kind = value.text(),
-            "url.path" => self.path.take(0, value),
-            "http.path" => self.path.take(1, value),
-            "http.route" => self.path.take(2, value),
+            // One route is one kind of request, however many paths have it.
+            "http.route" | "url.template" => self.path.take(0, value),
+            "url.path" => self.path.take(1, value),
+            "http.path" => self.path.take(2, value),
             "http.target" => self.path.take(URL, value),
             "http.url" => self.path.take(URL + 1, value),
             "url.full" => self.path.take(URL + 2, value),

@@ -38,7 +38,7 @@ pub(crate) mod samples;
 mod store;
 pub mod zipkin;
 
-pub use any::read;
+pub use any::{decode, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
 pub use normalise::normalise;
@@ -135,9 +135,10 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether it failed or was given up.
+    /// Whether it failed or was given up. Of an answer that blames the request (4xx) the
+    /// status decides; a good one may still have failed after its head.
     pub fn has_failed(&self) -> bool {
-        self.status >= 500 || self.status == 0 && !self.cause.is_empty()
+        self.status >= 500 || self.status < 400 && !self.cause.is_empty()
     }
 }
 

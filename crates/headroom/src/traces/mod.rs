@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_store::Outcome;
 use serde::Serialize;
-use traces::analysis::{Question, Run, Verdict, compare as compare_runs};
-use traces::{Origin, Span};
+use traces::analysis::{Question, Run, Verdict, compare as compare_runs, shared_path};
+use traces::{Origin, Span, normalise};
 
 use crate::graph::whole;
 use crate::output::print;
@@ -93,8 +93,7 @@ pub(crate) fn run(command: &TracesCommand) -> Result<Outcome> {
 }
 
 fn analyse(args: &AnalyseArgs) -> Result<()> {
-    let spans: Result<Vec<Vec<Span>>> = args.files.iter().map(|file| of_file(file)).collect();
-    let spans = spans?.concat();
+    let spans = of_files(&args.files)?;
     let question = Question {
         path: args.path.as_deref(),
         ..Question::default()
@@ -108,13 +107,18 @@ fn analyse(args: &AnalyseArgs) -> Result<()> {
 /// Says whether B is slower than A, or fails more, or who is behind what got worse: pass,
 /// unless it does.
 pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcome> {
-    let runs = |files: &[PathBuf]| -> Result<Vec<Run>> {
-        let each = files
-            .iter()
-            .map(|file| Ok(Run::of_spans(&of_file(file)?, None)));
-        each.collect()
+    let spans = |files: &[PathBuf]| -> Result<Vec<Vec<Span>>> {
+        files.iter().map(|file| of_file(file)).collect()
     };
-    let comparison = compare_runs(&runs(a)?, &runs(b)?);
+    let mut all = spans(a)?;
+    all.extend(spans(b)?);
+    let path = shared_path(&all, None);
+    let runs: Vec<Run> = all
+        .iter()
+        .map(|spans| Run::of_spans(spans, None, path.as_deref()))
+        .collect();
+    let (runs_a, runs_b) = runs.split_at(a.len());
+    let comparison = compare_runs(runs_a, runs_b);
     show(&comparison, json)?;
     Ok(match comparison.verdict {
         Verdict::Worse => Outcome::Fail,
@@ -126,12 +130,27 @@ pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcom
 
 /// The spans of a file.
 pub(crate) fn of_file(file: &Path) -> Result<Vec<Span>> {
+    let mut spans = decoded(file)?;
+    normalise(&mut spans);
+    Ok(spans)
+}
+
+/// The spans of several files together: a trace may be in more than one.
+fn of_files(files: &[PathBuf]) -> Result<Vec<Span>> {
+    let each: Result<Vec<Vec<Span>>> = files.iter().map(|file| decoded(file)).collect();
+    let mut spans = each?.concat();
+    normalise(&mut spans);
+    Ok(spans)
+}
+
+/// The spans of a file, as its writer means them.
+fn decoded(file: &Path) -> Result<Vec<Span>> {
     let bytes = whole(file, FILE_BYTES)?;
     if bytes.is_empty() {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    traces::read(&bytes, &Origin::unix()).with_context(|| {
+    traces::decode(&bytes, &Origin::unix()).with_context(|| {
         let file = file.display();
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
     })

@@ -14,7 +14,8 @@
 //! - Children may overlap by [`TOLERANCE`], since many formats keep whole microseconds.
 //! - Of children that end together, the one that started first is chosen.
 //! - A server span outside its client's, which one clock cannot give, is moved to its
-//!   middle: two machines' clocks differ.
+//!   middle: two machines' clocks differ. So is one of another service that seems to begin
+//!   before its parent, where the call itself left no span.
 //! - An attempt of a call that was made again waited for the attempt before it, whatever
 //!   else ended meanwhile. The failed one counts as a whole: what it began was in vain.
 
@@ -144,7 +145,6 @@ impl Walk {
             return;
         }
         let mut gaps = Gaps::default();
-        let mut backoff = 0;
         let mut cursor = frame.to;
         let mut latest: Option<Latest<'a>> = None;
         // The attempt that failed before the one on the path.
@@ -181,12 +181,12 @@ impl Walk {
             }
             let to = end.min(cursor);
             let from = start.clamp(frame.from, to);
-            gaps.add(cursor - to);
             let in_vain = before.take().is_some();
             if in_vain {
                 sink.spend(child, &child.peer, Cause::Backoff, cursor - to);
-                backoff += cursor - to;
             }
+            // A pause before a call was made again is told as such, whatever it is within.
+            gaps.add(if in_vain { 0 } else { cursor - to });
             if span.kind == SpanKind::Client && peer.is_empty() {
                 peer = &child.service;
             }
@@ -215,7 +215,7 @@ impl Walk {
             SpanKind::Server | SpanKind::Internal => {
                 let queue = span.queue.min(gaps.first);
                 sink.spend(span, peer, Cause::Queue, queue);
-                sink.spend(span, peer, Cause::Own, gaps.sum() - queue - backoff);
+                sink.spend(span, peer, Cause::Own, gaps.sum() - queue);
             }
             SpanKind::Work => work(span, gaps.sum(), sink),
             SpanKind::Client => self.client(tree, &node, frame, peer, &gaps, sink),
@@ -284,13 +284,21 @@ impl Walk {
 
     /// How far a server span must be moved to lie within its client's.
     fn skew(&mut self, parent: &Span, child: &Span, frame: Frame) -> i64 {
-        let called = parent.kind == SpanKind::Client && child.kind == SpanKind::Server;
+        let start = moved(child.start, frame.shift);
+        let end = moved(child.end, frame.shift);
+        let called = child.kind == SpanKind::Server
+            && match parent.kind {
+                SpanKind::Client => true,
+                // Without a span of the call, one that ends late may be waited for by nobody;
+                // but none begins before what caused it.
+                _ => {
+                    parent.service != child.service && start.saturating_add(TOLERANCE) < frame.from
+                }
+            };
         let length = child.length();
         if !called || parent.has_failed() || length > frame.to - frame.from {
             return 0;
         }
-        let start = moved(child.start, frame.shift);
-        let end = moved(child.end, frame.shift);
         let within = start.saturating_add(TOLERANCE) >= frame.from
             && end <= frame.to.saturating_add(OTHER_CLOCK);
         if within {

@@ -10,6 +10,7 @@ use super::cause::Cause;
 use super::evidence::Evidence;
 use super::figures::{Figures, Latency, Measured, Scale, Sums};
 use super::floor::Floor;
+use super::forest::by_trace;
 use super::ledger::{Ledger, Part};
 use super::path::Unawaited;
 use super::survey::{Book, Survey};
@@ -130,15 +131,31 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
     let others = chosen
         .as_ref()
         .map(|key| of_other_revisions(&mut survey, key));
-    let earlier = others.unwrap_or_default();
+    let others = others.unwrap_or_default();
     let mut measured = Measured::of(ledger);
-    let own_spans = of_revision(spans, chosen.as_ref(), &earlier);
+    let own_spans = of_revision(spans, chosen.as_ref(), &others);
+    let own_spans = match survey.twice {
+        0 => own_spans,
+        _ => Cow::Owned(once(&own_spans)),
+    };
     let concurrency = concurrency::of(&own_spans, question.known);
     let floors = question.floors(ledger, &concurrency);
 
     let mut notes = Vec::new();
     let path = chosen.as_ref().map(|(_, path, _)| &**path);
-    let budget = question.budget.zip(path).and_then(|(budget, path)| {
+    // What is expected is asked of the newest profile; an older one asked for something else.
+    let newer = others.last().map(|(at, _)| *at);
+    let newer = newer.filter(|newer| chosen.as_ref().is_some_and(|(.., own)| newer > own));
+    let budget = question.budget.zip(path).filter(|_| match newer {
+        None => true,
+        Some(newer) => {
+            notes.push(format!(
+                "No budget: it is that of revision {newer}, under which too few requests ran; these ran under an older profile."
+            ));
+            false
+        }
+    });
+    let budget = budget.and_then(|(budget, path)| {
         let run = expected::run(budget, path, &floors, &unawaited);
         run.map_err(|error| notes.push(format!("No budget: {error}.")))
             .ok()
@@ -153,7 +170,7 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
         floors,
         unresolved_ns: 0.0,
         notes,
-        revisions: revisions::all(chosen.as_ref().map(|key| key.2), &book, &earlier),
+        revisions: revisions::all(chosen.as_ref().map(|key| key.2), &book, &others),
         entry: chosen.as_ref().and_then(|(service, path, _)| {
             let same = |one: &&Entered| *one.service == **service && *one.path == **path;
             entries.iter().find(same).cloned()
@@ -183,9 +200,9 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
         analysis.unresolved_ns = evidence.unresolved;
         (analysis.suspects, moved) = suspects::of(&evidence, &analysis);
     }
-    let changed = earlier
-        .last()
-        .and_then(|(revision, before)| revisions::Changed::of((*revision, &before.ledger), ledger));
+    let chosen_revision = chosen.as_ref().map_or(0, |key| key.2);
+    let mut before = others.iter().rev().filter(|(at, _)| *at < chosen_revision);
+    let changed = before.find_map(|(at, book)| revisions::Changed::of((*at, &book.ledger), ledger));
     if let Some(changed) = &changed {
         analysis.suspects.extend(changed.suspects());
     }
@@ -256,6 +273,13 @@ fn of_revision<'a>(
         }
         _ => Cow::Borrowed(spans),
     }
+}
+
+/// Each span once: who sends spans again does so after an answer that was lost.
+fn once(spans: &[Span]) -> Vec<Span> {
+    let mut order = by_trace(spans);
+    order.dedup_by_key(|span| (span.trace, span.id));
+    order.into_iter().cloned().collect()
 }
 
 fn others_than(entries: &[Entered], chosen: Option<&Key>) -> Vec<Entered> {

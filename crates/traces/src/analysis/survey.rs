@@ -45,6 +45,8 @@ pub(super) struct Survey {
     pub(super) beyond: u64,
     /// Spans that stand below a missing one, or came twice.
     pub(super) unused: u64,
+    /// Those that came twice.
+    pub(super) twice: u64,
 }
 
 impl Survey {
@@ -61,6 +63,7 @@ impl Survey {
                 continue;
             };
             survey.unused += (tree.orphans + tree.twice) as u64;
+            survey.twice += tree.twice as u64;
             let span = tree.node(root).span;
             let key = (span.service.clone(), span.name.clone(), span.revision);
             let full = survey.books.len() >= MOST_ENTRIES;

@@ -4,6 +4,8 @@
 //! stretches of the run had been seen (an interval over resamples), its effect is above what
 //! the machine does to everybody (the floors of hops, and how late the other places of the
 //! same run are), and its share is worth saying. Otherwise no single place is to blame.
+//! Attempts that failed are no inference: they are counted, and told with what they cost from
+//! a number and a share of the calls on.
 
 use serde::Serialize;
 

@@ -138,7 +138,8 @@ impl Read<'_> {
             parent,
             kind: match facts.kind {
                 Some("server" | "consumer") => SpanKind::Server,
-                Some("client" | "producer") => SpanKind::Client,
+                Some("client") => SpanKind::Client,
+                // Who sends a message waits for nobody who takes it: a producer's is a stretch of its own.
                 _ => SpanKind::Internal,
             },
             service: trace.service(self),

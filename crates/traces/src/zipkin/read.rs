@@ -11,7 +11,7 @@ use crate::attributes::{Facts, Raw, Value};
 use crate::names::Names;
 use crate::{Origin, ReadError, Span, SpanKind, hex};
 
-/// Reads a list of spans. Those without a time stamp are left out: they have no place.
+/// Reads a list of spans, or one of traces, which are lists of spans. Those without a time stamp are left out: they have no place.
 ///
 /// B3 lets a server share the span of its client. One that says so gets an id of its own
 /// below it; [`normalise`](crate::normalise) does the rest.
@@ -19,13 +19,23 @@ use crate::{Origin, ReadError, Span, SpanKind, hex};
 /// # Errors
 /// When it is no such list, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    let list: Vec<Read<'_>> =
-        serde_json::from_slice(json).map_err(ReadError::form("Zipkin's JSON"))?;
+    let list: Vec<Read<'_>> = match holds_lists(json) {
+        true => serde_json::from_slice::<Vec<Vec<Read<'_>>>>(json)
+            .map(|traces| traces.into_iter().flatten().collect()),
+        false => serde_json::from_slice(json),
+    }
+    .map_err(ReadError::form("Zipkin's JSON"))?;
     let mut spans = Vec::with_capacity(list.len());
     for (place, read) in list.iter().enumerate() {
         spans.extend(read.span(place + 1, origin, names)?);
     }
     Ok(spans)
+}
+
+/// Whether these are traces, a list of spans each, as `GET /api/v2/traces` answers.
+fn holds_lists(json: &[u8]) -> bool {
+    let inner = json.trim_ascii_start().strip_prefix(b"[");
+    inner.is_some_and(|inner| inner.trim_ascii_start().starts_with(b"["))
 }
 
 #[derive(Deserialize)]
@@ -90,7 +100,8 @@ impl Read<'_> {
         };
         let kind = match self.kind.as_deref() {
             Some("SERVER" | "CONSUMER") => SpanKind::Server,
-            Some("CLIENT" | "PRODUCER") => SpanKind::Client,
+            Some("CLIENT") => SpanKind::Client,
+            // Who sends a message waits for nobody who takes it: PRODUCER is a stretch of its own.
             _ => SpanKind::Internal,
         };
         let mut facts = Facts::default();

@@ -112,7 +112,7 @@ fn it_says_what_moved() {
     let mut random = SplitMix::new(10);
     let mut run = |more: u64| {
         let lost = |random: &mut SplitMix| more + random.below(100_000) as u64;
-        Run::of_spans(&chain(&mut random, 300, lost), None)
+        Run::of_spans(&chain(&mut random, 300, lost), None, None)
     };
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..4 {
@@ -230,7 +230,7 @@ fn what_grew_is_told_from_what_moved_onto_the_path_and_from_what_grew_off_it() {
              [services.stock]\nsteps = [{{ cpu = \"{stock}ms\" }}]\n"
         ));
         let spans = simulated(&topology, 200);
-        (0..4).map(|_| Run::of_spans(&spans, None)).collect()
+        (0..4).map(|_| Run::of_spans(&spans, None, None)).collect()
     };
     let before = runs((8, 6));
 

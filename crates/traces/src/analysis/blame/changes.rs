@@ -99,7 +99,10 @@ impl Changes {
     /// From `a` to `b`.
     pub(super) fn between(a: &Places, b: &Places) -> Self {
         let empty = Stay::default();
-        let chance = FALSE / (b.stays.len() + b.shapes.len()).max(1) as f64;
+        // Each place is asked whether it is slower and whether it fails more, each endpoint of
+        // each thing that it does.
+        let shapes: usize = b.shapes.values().map(BTreeMap::len).sum();
+        let chance = FALSE / (2 * b.stays.len() + shapes).max(1) as f64;
         let mut changes = Self::default();
         for (place, now) in &b.stays {
             let before = a.stays.get(place).unwrap_or(&empty);
@@ -134,7 +137,7 @@ fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slowe
     if longer < latency * WORTH {
         return None;
     }
-    let differs = rank_sum(&a, &b)? > -normal_quantile(chance) || exceeds(&a, &b);
+    let differs = rank_sum(&a, &b)? > -normal_quantile(chance) || exceeds(&a, &b, chance);
     differs.then(|| Slower {
         place: place.clone(),
         effect: longer * b.len() as f64,
@@ -146,10 +149,14 @@ fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slowe
 }
 
 /// Whether many of `b` are above all of `a`: a fault that set in midway is no burst.
-fn exceeds(a: &[f64], b: &[f64]) -> bool {
+/// By chance the largest of both come all from `b` as often as draws without putting back do.
+fn exceeds(a: &[f64], b: &[f64], chance: f64) -> bool {
     let most = a.iter().copied().fold(0.0, f64::max);
     let beyond = b.iter().filter(|value| **value > most).count();
-    a.len().min(b.len()) >= MANY && beyond as f64 >= b.len() as f64 * BEYOND_ALL
+    let drawn = (0..beyond).map(|at| (b.len() - at) as f64 / (a.len() + b.len() - at) as f64);
+    a.len().min(b.len()) >= MANY
+        && beyond as f64 >= b.len() as f64 * BEYOND_ALL
+        && drawn.product::<f64>() < chance
 }
 
 fn usual_latency(passages: &[Passage]) -> f64 {

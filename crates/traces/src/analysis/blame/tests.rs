@@ -4,7 +4,7 @@ use super::shop::{self, Fault, US};
 use crate::analysis::{Comparison, Run, Verdict, compare};
 
 fn compared(seed: u64, fault: Fault) -> Comparison {
-    let run = |seed, fault| Run::of_spans(&shop::run(seed, 1_000, fault), None);
+    let run = |seed, fault| Run::of_spans(&shop::run(seed, 1_000, fault), None, None);
     compare(
         &[run(2 * seed, Fault::default())],
         &[run(2 * seed + 1, fault)],

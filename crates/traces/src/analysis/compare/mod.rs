@@ -21,7 +21,7 @@ use super::figures::FEWEST;
 use crate::Nanos;
 
 pub use failing::Failing;
-pub use run::Run;
+pub use run::{Run, shared_path};
 
 /// Quantiles that are compared.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
@@ -149,6 +149,8 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let (a, b) = (&a[..pairs], &b[..pairs]);
     let mut notes = Vec::new();
     let few = pairs < FEWEST_RUNS;
+    let entries = Entries::of(a.iter().chain(b));
+    notes.extend(entries.note());
     let cut = |runs: &[Run]| -> Vec<Vec<Nanos>> {
         let stretches = if few { STRETCHES } else { 1 };
         runs.iter()
@@ -167,7 +169,13 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let (cut_a, cut_b) = (cut(a), cut(b));
     let shortest = cut_a.iter().chain(&cut_b).map(Vec::len).min().unwrap_or(0);
     let mut changes = Vec::new();
-    for quantile in QUANTILES {
+    // Latencies of other requests are no change.
+    let quantiles = if entries.are_one() {
+        &QUANTILES[..]
+    } else {
+        &[]
+    };
+    for quantile in quantiles.iter().copied() {
         let enough = FEWEST.iter().find(|(bound, _)| *bound == quantile);
         let enough = enough.map_or(1, |(_, fewest)| *fewest);
         if shortest < enough {
@@ -186,7 +194,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         }
         changes.push(change);
     }
-    let failing = Failing::of(a, b);
+    let failing = Failing::of(a, b).filter(|_| entries.are_one());
     let culprits = blame(
         a.iter().map(|run| &run.places),
         b.iter().map(|run| &run.places),
@@ -217,10 +225,59 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         b_requests: requests(b),
         failing,
         changes,
-        off_path: off_path(a, b),
+        off_path: match entries.are_one() {
+            true => off_path(a, b),
+            false => Vec::new(),
+        },
     };
     comparison.sentences = text::sentences(&comparison);
     comparison
+}
+
+/// Where the requests of all runs entered whose latencies are compared.
+struct Entries<'a> {
+    /// Each service and path once.
+    all: std::collections::BTreeSet<(&'a str, &'a str)>,
+    /// Requests that entered elsewhere, of all runs.
+    elsewhere: u64,
+    requests: u64,
+}
+
+impl<'a> Entries<'a> {
+    fn of(runs: impl Iterator<Item = &'a Run> + Clone) -> Self {
+        let entry = |run: &'a Run| run.entry.as_ref();
+        let entered = runs.clone().filter_map(entry);
+        Self {
+            all: entered.map(|one| (&*one.service, &*one.path)).collect(),
+            elsewhere: runs.clone().map(|run| run.elsewhere).sum(),
+            requests: runs.map(|run| run.succeeded() + run.failed()).sum(),
+        }
+    }
+
+    fn are_one(&self) -> bool {
+        self.all.len() <= 1
+    }
+
+    fn note(&self) -> Option<String> {
+        let names: Vec<String> = self
+            .all
+            .iter()
+            .map(|(service, path)| format!("`{service} {path}`"))
+            .collect();
+        match self.are_one() {
+            false => Some(format!(
+                "Requests entered at {} in one run and not in another: their latencies and failures are not compared.",
+                names.join(", ")
+            )),
+            true if self.elsewhere > 0 => Some(format!(
+                "Latencies and failures are of {} requests that entered at {}; {} entered elsewhere. Who is behind what got worse is asked of all.",
+                grouped(self.requests),
+                names.concat(),
+                grouped(self.elsewhere),
+            )),
+            true => None,
+        }
+    }
 }
 
 /// A mean, and its error by the scatter of few values.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::super::blame::Places;
 use super::super::cause::Cause;
+use super::super::forest::{Tree, by_trace, traces};
 use super::super::report::{Component, report};
-use super::super::{Question, text};
-use crate::Nanos;
-use crate::Span;
+use super::super::{Entered, Question, text};
 use crate::analysis::Known;
+use crate::{Name, Nanos, Span};
 
 /// One run of a side: the requests that succeeded, and what their time went into.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +20,49 @@ pub struct Run {
     /// Work wherever it ran, on the critical path or not, in nanoseconds a request.
     done: BTreeMap<(String, Cause), f64>,
     pub(super) places: Places,
+    /// Where the requests above entered; `None`: it is not told.
+    pub(super) entry: Option<Entered>,
+    /// Requests that entered elsewhere.
+    pub(super) elsewhere: u64,
+}
+
+/// The path at which requests of every one of these runs entered: of several, the one that the
+/// run with fewest of it has most of. `None`: there is none.
+pub fn shared_path(runs: &[Vec<Span>], known: Option<&Known>) -> Option<String> {
+    let mut least: Option<BTreeMap<Name, u64>> = None;
+    for run in runs {
+        let mut own = paths(run, known);
+        least = Some(match least {
+            None => own,
+            Some(mut least) => {
+                least.retain(|path, count| {
+                    let here = own.remove(path);
+                    *count = here.unwrap_or(0).min(*count);
+                    *count > 0
+                });
+                least
+            }
+        });
+    }
+    let most = least?.into_iter().max_by(|(one, count), (other, more)| {
+        // Of as many, the first by name.
+        count.cmp(more).then_with(|| other.cmp(one))
+    });
+    most.map(|(path, _)| path.to_string())
+}
+
+/// How many requests entered at each path.
+fn paths(spans: &[Span], known: Option<&Known>) -> BTreeMap<Name, u64> {
+    let entry = known.and_then(|one| one.entry.as_deref());
+    let order = by_trace(spans);
+    let mut tree = Tree::default();
+    let mut paths = BTreeMap::new();
+    for trace in traces(&order) {
+        if let Some(root) = tree.build(trace, entry) {
+            *paths.entry(tree.node(root).span.name.clone()).or_default() += 1;
+        }
+    }
+    paths
 }
 
 /// How much a part is of typical requests and of those of the tail, in nanoseconds.
@@ -30,10 +73,13 @@ pub(super) struct Share {
 }
 
 impl Run {
-    /// Of a run's spans. Latencies and parts are of its most frequent entry's requests.
-    pub fn of_spans(spans: &[Span], known: Option<&Known>) -> Self {
+    /// Of a run's spans. Latencies, failures and parts are of the requests that entered at
+    /// `path`, of several services the one with most; without it, at the most frequent entry.
+    /// Runs that are compared have one path ([`shared_path`]).
+    pub fn of_spans(spans: &[Span], known: Option<&Known>, path: Option<&str>) -> Self {
         let question = Question {
             known,
+            path,
             ..Question::default()
         };
         let (analysis, course) = report(&question, spans);
@@ -54,6 +100,8 @@ impl Run {
             parts: analysis.components.iter().map(share).collect(),
             done: done.collect(),
             places: Places::of(spans),
+            elsewhere: analysis.other_entries.iter().map(|one| one.requests).sum(),
+            entry: analysis.entry,
         }
     }
 

@@ -32,7 +32,7 @@ fn verdict(verdict: Verdict) -> &'static str {
 pub(super) fn sentences(comparison: &Comparison) -> Vec<String> {
     let mut said: Vec<String> = comparison.changes.iter().map(sentence).collect();
     if said.is_empty() {
-        said.push("There are too few requests to compare.".to_owned());
+        said.push("There are too few requests of one kind to compare.".to_owned());
     }
     let culprits = comparison.culprits.iter().enumerate().map(culprit);
     said.splice(0..0, culprits);
