@@ -6,7 +6,7 @@ use super::*;
 use crate::names::Names;
 use crate::random_spans::any_span;
 use crate::samples::server;
-use crate::{Epoch, Origin, Span, SpanKind};
+use crate::{Epoch, Origin, Span, SpanKind, normalise};
 use crate::{SpanId, TraceId};
 
 fn origin(ahead: u64, boot: &str) -> Origin {
@@ -142,4 +142,64 @@ fn what_is_wrong_is_named() {
     assert!(error.to_string().contains("OTLP in JSON"), "{error}");
     let error = read_protobuf(b"\x0a\xff", &Origin::unix(), names).unwrap_err();
     assert!(error.to_string().contains("OTLP in protobuf"), "{error}");
+}
+
+fn one(kind: u8, attributes: &str, status: &str) -> Span {
+    let text = format!(
+        r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"5B8EFFF798038103D269B633813FC60C",
+        "spanId":"EEE19B7EC3C1B174","name":"n","kind":{kind},"startTimeUnixNano":7,
+        "endTimeUnixNano":9,"status":{{{status}}},"attributes":[{attributes}]}}]}}]}}]}}"#
+    );
+    let mut spans = read_json(text.as_bytes(), &Origin::unix(), &mut Names::default()).unwrap();
+    spans.remove(0)
+}
+
+#[test]
+fn a_route_says_what_a_request_is_whatever_path_it_had() {
+    let path = r#"{"key":"url.path","value":{"stringValue":"/users/17"}}"#;
+    let route = r#"{"key":"http.route","value":{"stringValue":"/users/{id}"}}"#;
+    assert_eq!(&*one(2, path, "").name, "/users/17");
+    for both in [format!("{path},{route}"), format!("{route},{path}")] {
+        assert_eq!(&*one(2, &both, "").name, "/users/{id}");
+    }
+}
+
+#[test]
+fn what_says_that_it_failed_has_whatever_was_answered_first() {
+    let status = |code: u16| {
+        format!(r#"{{"key":"http.response.status_code","value":{{"intValue":{code}}}}}"#)
+    };
+    let failed = |code, of: &str| one(2, &status(code), of).has_failed();
+    assert!(failed(200, r#""code":2"#));
+    assert!(!failed(200, ""));
+    assert!(!failed(200, r#""code":1"#));
+    // The request was wrong, and the answer right.
+    assert!(!failed(404, r#""code":2"#));
+    assert!(failed(503, ""));
+}
+
+#[test]
+fn who_sends_a_message_does_not_wait_for_who_takes_it() {
+    assert_eq!(one(4, "", "").kind, SpanKind::Internal);
+    assert_eq!(one(5, "", "").kind, SpanKind::Server);
+    let of = |kind, id: u64, parent: u64, service: &str, (start, end): (u64, u64)| Span {
+        kind,
+        parent: SpanId(parent),
+        service: service.into(),
+        start: start * 1_000_000,
+        end: end * 1_000_000,
+        ..server(1, id, 0, 0)
+    };
+    let mut spans = vec![
+        of(SpanKind::Server, 1, 0, "shop", (0, 10)),
+        of(one(4, "", "").kind, 2, 1, "shop", (2, 4)),
+        // Short, and much later: no clock is wrong.
+        of(one(5, "", "").kind, 3, 2, "mail", (500, 501)),
+    ];
+    normalise(&mut spans);
+    let found = crate::analysis::analyse(&spans);
+    assert_eq!(found.counts.moved_spans, 0);
+    assert_eq!(found.latency.p50_ns, 10_000_000);
+    let waited: Vec<_> = found.components.iter().map(|one| &*one.service).collect();
+    assert_eq!(waited, ["shop", "shop"], "{found}");
 }

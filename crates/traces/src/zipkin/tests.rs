@@ -142,3 +142,13 @@ fn what_is_missing_or_wrong_is_named() {
     );
     assert!(error(&long).contains("id of span 2"));
 }
+
+#[test]
+fn traces_of_the_query_api_are_lists_of_lists() {
+    let span = |trace: &str| format!(r#"{{"traceId":"{trace}","id":"1","timestamp":5}}"#);
+    let text = format!(" [ [{}],\n[], [{}]]", span("aa"), span("bb"));
+    let traces: Vec<u128> = of(&text).unwrap().iter().map(|span| span.trace.0).collect();
+    assert_eq!(traces, [0xaa, 0xbb]);
+    let error = of(&format!("[[{},3]]", span("aa"))).unwrap_err();
+    assert!(error.to_string().contains("Zipkin's JSON"), "{error}");
+}

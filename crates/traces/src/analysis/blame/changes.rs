@@ -223,3 +223,25 @@ fn reshaped(
     });
     new.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_beyond_all_are_no_chance_only_if_chance_seldom_makes_them() {
+        let a: Vec<f64> = (0..40).map(f64::from).collect();
+        let beyond = |many: usize| -> Vec<f64> {
+            let small = a.iter().copied().take(40 - many);
+            small.chain((0..many).map(|at| 100.0 + at as f64)).collect()
+        };
+        // The 8 largest of 80 come all from one half once in 377 times, the 20 largest once in
+        // 25 million.
+        let (eight, twenty) = (beyond(8), beyond(20));
+        assert!(exceeds(&a, &eight, 1.0 / 376.0));
+        assert!(!exceeds(&a, &eight, 1.0 / 378.0));
+        assert!(exceeds(&a, &twenty, 1e-6));
+        assert!(!exceeds(&a, &twenty, 1e-8));
+        assert!(!exceeds(&a, &beyond(7), 1.0), "too small a share");
+    }
+}

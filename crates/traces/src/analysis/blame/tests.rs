@@ -1,7 +1,7 @@
 //! Truths planted into a shop.
 
 use super::shop::{self, Fault, US};
-use crate::analysis::{Comparison, Run, Verdict, compare};
+use crate::analysis::{Comparison, Run, Verdict, compare, shared_path};
 
 fn compared(seed: u64, fault: Fault) -> Comparison {
     let run = |seed, fault| Run::of_spans(&shop::run(seed, 1_000, fault), None, None);
@@ -163,4 +163,57 @@ fn reasons_say_where_and_by_how_much() {
             .contains("100 % (0 % before) do nothing below them: they leave out `/pay`, `/stock`"),
         "{reason}"
     );
+}
+
+#[test]
+fn latencies_are_compared_of_requests_that_both_sides_have() {
+    let named = |mut spans: Vec<crate::Span>, path: &str, other: &str, every: u128| {
+        for span in &mut spans {
+            if span.parent == crate::SpanId(0) {
+                let often = !span.trace.0.is_multiple_of(every);
+                span.name = if often { path } else { other }.into();
+            }
+        }
+        spans
+    };
+    // Most of A are /buy, most of B are /list; both are as they were.
+    let a = named(shop::run(1, 1_500, Fault::default()), "/buy", "/list", 3);
+    let b = named(shop::run(2, 1_500, Fault::default()), "/list", "/buy", 3);
+    let all = [a, b];
+    let path = shared_path(&all, None);
+    assert_eq!(path.as_deref(), Some("/buy"));
+    let [a, b] = all
+        .each_ref()
+        .map(|run| Run::of_spans(run, None, path.as_deref()));
+    let compared = compare(std::slice::from_ref(&a), std::slice::from_ref(&b));
+    assert_eq!(compared.a_requests, (1_000, 0));
+    assert_eq!(compared.b_requests, (500, 0));
+    assert_ne!(compared.verdict, Verdict::Worse, "{compared}");
+    assert!(
+        compared
+            .notes
+            .iter()
+            .any(|one| one.contains("entered at `front /buy`; 1,500 entered elsewhere")),
+        "{:?}",
+        compared.notes
+    );
+
+    // Each side's own most frequent are no pair.
+    let b = Run::of_spans(&all[1], None, None);
+    let apart = compare(&[a], &[b]);
+    assert!(
+        apart.changes.is_empty() && apart.failing.is_none(),
+        "{apart}"
+    );
+    assert!(
+        apart
+            .notes
+            .iter()
+            .any(|one| one.contains("`front /buy`, `front /list`")),
+        "{:?}",
+        apart.notes
+    );
+
+    assert_eq!(shared_path(&[Vec::new(), all[0].clone()], None), None);
+    assert_eq!(shared_path(&[], None), None);
 }

@@ -285,3 +285,59 @@ fn a_very_deep_trace_needs_no_stack() {
     let path = critical_path(&spans, None);
     assert_eq!(path.len(), 200_000);
 }
+
+#[test]
+fn a_pause_within_a_call_is_told_once() {
+    let again = |one: Span, attempt, status| Span {
+        attempt,
+        status,
+        ..one
+    };
+    // A client's own span around both attempts, as libraries that retry write it.
+    assert_path(
+        &[
+            server((1, 0), "root", (0, 30_000)),
+            client((2, 1), "root>leaf", (0, 30_000)),
+            again(client((3, 2), "root>leaf", (0, 5_000)), 0, 503),
+            again(client((4, 2), "root>leaf", (15_000, 30_000)), 1, 200),
+        ],
+        &[
+            (1, 0, 30_000, &[]),
+            (2, 0, 30_000, &[(Backoff, 10_000)]),
+            (3, 0, 5_000, &[(Retry, 5_000)]),
+            (4, 15_000, 30_000, &[(Unseen, 15_000)]),
+        ],
+    );
+}
+
+#[test]
+fn another_service_that_begins_before_its_cause_has_another_clock() {
+    let seen = |leaf: Span| -> Vec<(u64, u64, u64)> {
+        let spans = [server((1, 0), "root", (100_000, 200_000)), leaf];
+        let path = critical_path(&spans, None);
+        path.iter()
+            .map(|one| (one.span.0, one.from, one.to))
+            .collect()
+    };
+    // No span of the call: it lies where none can tell better.
+    let early = seen(server((2, 1), "leaf", (20_000, 80_000)));
+    assert_eq!(early, [(1, 100_000, 200_000), (2, 120_000, 180_000)]);
+    // One that goes on after its cause may be waited for by nobody.
+    let late = seen(server((2, 1), "leaf", (150_000, 210_000)));
+    assert_eq!(late, [(1, 100_000, 200_000)]);
+}
+
+#[test]
+fn a_span_that_came_twice_runs_once() {
+    let once = [
+        server((1, 0), "root", (0, 30_000)),
+        client((2, 1), "root>leaf", (0, 20_000)),
+        server((3, 2), "leaf", (1_000, 19_000)),
+    ];
+    let of = |spans: &[Span]| {
+        let found = crate::analysis::analyse(spans).concurrency;
+        found.iter().map(|one| one.maximum).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&once), [1, 1]);
+    assert_eq!(of(&[once.clone(), once.clone()].concat()), [1, 1]);
+}
