@@ -14,8 +14,9 @@ pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
 }
 
 /// Reads spans as their writer means them, for those who have the rest of their traces to
-/// [normalise] them with: Zipkin's JSON is a list, OTLP's and Jaeger's are objects with keys of their own (of OTLP, several may follow each
-/// other, as the collector's file exporter writes them); what is no JSON is OTLP in protobuf.
+/// [normalise] them with: Zipkin's JSON is a list, OTLP's and Jaeger's are objects with keys of
+/// their own (of OTLP, several may follow each other, as the collector's file exporter writes
+/// them); what is no JSON is OTLP in protobuf.
 ///
 /// # Errors
 /// When it is none of these, or a span's ids are not.

@@ -130,14 +130,12 @@ pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcom
 
 /// The spans of a file.
 pub(crate) fn of_file(file: &Path) -> Result<Vec<Span>> {
-    let mut spans = decoded(file)?;
-    normalise(&mut spans);
-    Ok(spans)
+    of_files(&[file])
 }
 
 /// The spans of several files together: a trace may be in more than one.
-fn of_files(files: &[PathBuf]) -> Result<Vec<Span>> {
-    let each: Result<Vec<Vec<Span>>> = files.iter().map(|file| decoded(file)).collect();
+fn of_files(files: &[impl AsRef<Path>]) -> Result<Vec<Span>> {
+    let each: Result<Vec<Vec<Span>>> = files.iter().map(|file| decoded(file.as_ref())).collect();
     let mut spans = each?.concat();
     normalise(&mut spans);
     Ok(spans)

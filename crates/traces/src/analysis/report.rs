@@ -144,8 +144,8 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
     let mut notes = Vec::new();
     let path = chosen.as_ref().map(|(_, path, _)| &**path);
     // What is expected is asked of the newest profile; an older one asked for something else.
-    let newer = others.last().map(|(at, _)| *at);
-    let newer = newer.filter(|newer| chosen.as_ref().is_some_and(|(.., own)| newer > own));
+    let revision = chosen.as_ref().map_or(0, |key| key.2);
+    let newer = others.last().map(|(at, _)| *at).filter(|at| *at > revision);
     let budget = question.budget.zip(path).filter(|_| match newer {
         None => true,
         Some(newer) => {
@@ -200,8 +200,7 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
         analysis.unresolved_ns = evidence.unresolved;
         (analysis.suspects, moved) = suspects::of(&evidence, &analysis);
     }
-    let chosen_revision = chosen.as_ref().map_or(0, |key| key.2);
-    let mut before = others.iter().rev().filter(|(at, _)| *at < chosen_revision);
+    let mut before = others.iter().rev().filter(|(at, _)| *at < revision);
     let changed = before.find_map(|(at, book)| revisions::Changed::of((*at, &book.ledger), ledger));
     if let Some(changed) = &changed {
         analysis.suspects.extend(changed.suspects());

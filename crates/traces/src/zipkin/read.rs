@@ -11,7 +11,8 @@ use crate::attributes::{Facts, Raw, Value};
 use crate::names::Names;
 use crate::{Origin, ReadError, Span, SpanKind, hex};
 
-/// Reads a list of spans, or one of traces, which are lists of spans. Those without a time stamp are left out: they have no place.
+/// Reads a list of spans, or one of traces, which are lists of spans. Those without a time stamp
+/// are left out: they have no place.
 ///
 /// B3 lets a server share the span of its client. One that says so gets an id of its own
 /// below it; [`normalise`](crate::normalise) does the rest.
