@@ -20,7 +20,8 @@ pub use listening::listening_ports;
 pub use machine::Machine;
 pub use proc_text::{CpuTimes, Malformed};
 pub use process::{
-    ProcessSampler, Sample, SampleError, descriptors_of, environ, holder_of_socket, pids,
+    ProcessSampler, Sample, SampleError, descriptors_of, environ, holder_of_socket,
+    is_between_programs, pids,
 };
 pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
 pub use threads::{ThreadTime, ThreadTimes, Threads, thread_name};

@@ -135,9 +135,18 @@ pub fn pids() -> impl Iterator<Item = u32> {
 }
 
 /// The environment that a process was started with: `NAME=value`, each ended by a zero byte.
-/// `None`: it has ended, or is another user's.
+/// `None`: it has ended, or is another user's. It is empty also where [`is_between_programs`].
 pub fn environ(pid: u32) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+/// Whether a process is in the middle of `execve`: the old program's memory is gone, and the
+/// new one's arguments and environment are not in place yet, so both read as empty. Threads
+/// of the kernel and what has ended have neither, but no memory either.
+pub fn is_between_programs(pid: u32) -> bool {
+    let read = |file| fs::read(format!("/proc/{pid}/{file}")).ok();
+    read("cmdline").is_some_and(|arguments| arguments.is_empty())
+        && read("statm").is_some_and(|pages| !pages.starts_with(b"0 "))
 }
 
 pub(crate) fn stat(pid: u32) -> Result<Stat, SampleError> {

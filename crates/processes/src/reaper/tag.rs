@@ -59,19 +59,48 @@ impl RunTag {
 
     /// Processes that carry it now, without our own. Those that have ended but were
     /// not collected yet have no environment any more and are not listed.
+    #[cfg(test)]
     pub(super) fn carriers(&self) -> Vec<u32> {
-        let others = measure::pids().filter(|pid| *pid != std::process::id());
-        // Unreadable: another user's, or gone; neither is ours.
-        let carries = |pid: &u32| measure::environ(*pid).is_some_and(|it| self.is_in(&it));
-        others.filter(carries).collect()
+        self.look().carriers
+    }
+
+    fn look(&self) -> Look {
+        let mut look = Look::default();
+        for pid in measure::pids().filter(|pid| *pid != std::process::id()) {
+            match self.is_carried_by(pid) {
+                Some(true) => look.carriers.push(pid),
+                Some(false) => {}
+                None => look.undecided = true,
+            }
+        }
+        look
+    }
+
+    /// `None`: it cannot be told yet.
+    fn is_carried_by(&self, pid: u32) -> Option<bool> {
+        // What began its next program before it was asked for that has its environment at the
+        // second look.
+        for _ in 0..2 {
+            match measure::environ(pid) {
+                // Unreadable: another user's, or gone; neither is ours.
+                None => return Some(false),
+                Some(environ) if !environ.is_empty() => return Some(self.is_in(&environ)),
+                Some(_) if measure::is_between_programs(pid) => return None,
+                Some(_) => {}
+            }
+        }
+        Some(false)
     }
 
     /// Kills every carrier, those that appear meanwhile as well. Returns the ones
     /// that are still there after a bounded number of rounds (about two seconds).
     pub fn sweep(&self) -> Vec<u32> {
         for _ in 0..ROUNDS {
-            let carriers = self.carriers();
-            if carriers.is_empty() {
+            let Look {
+                carriers,
+                undecided,
+            } = self.look();
+            if carriers.is_empty() && !undecided {
                 return carriers;
             }
             for pid in carriers {
@@ -79,8 +108,16 @@ impl RunTag {
             }
             std::thread::sleep(PAUSE);
         }
-        self.carriers()
+        self.look().carriers
     }
+}
+
+/// What a look at all processes has found.
+#[derive(Debug, Default)]
+struct Look {
+    carriers: Vec<u32>,
+    /// One was between two programs, when nobody can see what it carries.
+    undecided: bool,
 }
 
 impl fmt::Display for RunTag {

@@ -123,6 +123,27 @@ fn a_sweep_ends_processes_that_fork_while_it_goes_on() {
     child.wait().unwrap();
 }
 
+/// In the middle of `execve` a process shows no environment; this one is there all the time.
+#[test]
+fn a_sweep_ends_a_process_that_goes_from_program_to_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("again.sh");
+    std::fs::write(&script, "exec sh \"$0\"\n").unwrap();
+    let tag = tag("exec");
+    for turn in 0..50 {
+        let mut child = tagged(&tag, &format!("exec sh {}", script.display()));
+        let left = tag.sweep();
+        // A killed process loses its memory, and so its tag, before it can be waited for.
+        let ended = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(ended && left.is_empty(), "turn {turn}: {left:?}");
+    }
+}
+
 #[test]
 fn a_command_that_is_no_reaper_is_refused() {
     let start = |words: &[&str]| {
