@@ -154,7 +154,7 @@ impl Calls<'_> {
         } = self.starting;
         let log = |name: &str| folder.file(RunFile::Log(name));
         let text = self.kept.render(addresses, command);
-        let child = children.start(Launch {
+        let child = children.command(Launch {
             name: name.to_owned(),
             program: "sh".into(),
             args: vec!["-c".into(), text.into()],

@@ -417,6 +417,8 @@ impl<'a> Session<'a> {
                 .event(EventKind::Interrupted, &self.plan.name, signal);
         }
         let mut left = std::mem::take(&mut self.left);
+        // Of a fault that is still being made nothing could be undone for good.
+        self.children.dropped_commands().await;
         // What is ended in order must have what it needs for that.
         left.extend(self.ledger.get_mut().close());
         self.status.doing("stop the systems");

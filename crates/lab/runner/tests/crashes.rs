@@ -160,7 +160,11 @@ fn a_laboratory_killed_among_faults_leaves_nothing_at_100_random_moments() {
                     let made = lab.folder.path().join("made-by-a-fault");
                     let until = Instant::now() + Duration::from_secs(30);
                     while made.exists() {
-                        assert!(Instant::now() < until, "what a fault made is still there");
+                        assert!(
+                            Instant::now() < until,
+                            "worker {worker}, turn {turn}: what a fault made is still there: {}",
+                            lab.events()
+                        );
                         std::thread::sleep(Duration::from_millis(20));
                     }
                 }
@@ -194,6 +198,35 @@ fault = { pause = "paused", for = "10m" }
         events.contains("paused\",\"text\":\"ended with status 0"),
         "{events}"
     );
+}
+
+/// A fault whose command is under way when the run ends does nothing after it was undone, while
+/// a system takes its time to end.
+#[test]
+fn a_fault_that_is_still_being_made_when_the_run_ends_is_not_made_later() {
+    let mut lab = Lab::start(
+        r#"
+[[system]]
+name = "deaf"
+run = "sh -c 'trap \"\" TERM INT HUP; echo up; while :; do sleep 0.1; done'"
+ready = "log up"
+[[step]]
+name = "broken"
+fault = { custom = "file", do = "touch begun; sleep 2; touch made", undo = "rm -f made", for = "10m" }
+"#,
+    );
+    let made = lab.folder.path().join("made");
+    lab.until("the fault's command begins", |lab| {
+        lab.folder.path().join("begun").exists()
+    });
+    signal(&lab, Signal::SIGINT);
+    assert_eq!(lab.process.wait().unwrap().code(), Some(4));
+    let events = lab.events();
+    assert!(
+        events.contains("deaf\",\"text\":\"was ended by SIGKILL"),
+        "it took five seconds: {events}"
+    );
+    assert!(!made.exists());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use processes::{Leader, Reaper, ReaperError, RunTag, Signal, StartError, out_of_memory};
@@ -57,6 +57,8 @@ pub(crate) struct Children {
     tag: RunTag,
     /// The folder that they start in.
     base: PathBuf,
+    /// Commands that were killed because nobody waited for them any more.
+    dropped: Arc<Mutex<Vec<Exit>>>,
 }
 
 /// A started process and its group. Dropping it does not end it.
@@ -96,12 +98,37 @@ pub enum LaunchError {
 
 impl Children {
     pub(crate) fn new(reaper: Arc<Reaper>, tag: RunTag, base: PathBuf) -> Self {
-        Self { reaper, tag, base }
+        Self {
+            reaper,
+            tag,
+            base,
+            dropped: Arc::default(),
+        }
     }
 
     /// The folder of the experiment file.
     pub(crate) fn base(&self) -> &Path {
         &self.base
+    }
+
+    /// Starts a command that is killed when nobody waits for it any more.
+    pub(crate) fn command(&self, launch: Launch) -> Result<Command, LaunchError> {
+        Ok(Command {
+            child: self.start(launch)?,
+            dropped: Arc::clone(&self.dropped),
+        })
+    }
+
+    /// Waits, at most so long as the kernel may take, until the commands have ended that
+    /// nobody waited for: before that, what they do cannot be undone.
+    pub(crate) async fn dropped_commands(&self) {
+        let dropped = std::mem::take(&mut *locked(&self.dropped));
+        let ended = async {
+            for exit in dropped {
+                exit.ended().await;
+            }
+        };
+        let _ = tokio::time::timeout(KILLED_WITHIN, ended).await;
     }
 
     /// Starts a process; see [`Launch::spawn`] for the thread to call this from.
@@ -179,6 +206,34 @@ impl Exit {
             _ => Ended::default(),
         }
     }
+}
+
+/// A command that is under way. Dropping it kills it, with its group.
+#[derive(Debug)]
+pub(crate) struct Command {
+    child: Child,
+    dropped: Arc<Mutex<Vec<Exit>>>,
+}
+
+impl std::ops::Deref for Command {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        if self.child.ended().is_none() {
+            self.child.signal(Signal::SIGKILL);
+            locked(&self.dropped).push(self.child.watch());
+        }
+    }
+}
+
+fn locked(dropped: &Mutex<Vec<Exit>>) -> std::sync::MutexGuard<'_, Vec<Exit>> {
+    dropped.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Child {
