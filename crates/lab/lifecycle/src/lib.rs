@@ -34,7 +34,7 @@ pub use collector::{Collector, Snapshot};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
 pub use evidence::{Evidence, Found};
 pub use fields::{FieldId, Fields, MAX_DEPTH};
-pub use follow::{FollowError, Follower};
+pub use follow::{FollowError, Follower, lengths};
 pub use gather::{GatherError, Gatherer};
 pub use line::{Format, Line, MAX_LINE_BYTES, Scanner, Unreadable};
 pub use loops::{LoopCollector, Turn, Turns};

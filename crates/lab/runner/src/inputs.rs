@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,9 +23,15 @@ pub(crate) fn gathered(copy: &str) -> String {
     format!("{copy}.files")
 }
 
+/// Longest wait for a look that was asked for, on a machine that is far too busy.
+const LOOKED_WITHIN: Duration = Duration::from_secs(5);
+
 /// A thread that gathers the lines of all systems' own files.
 #[derive(Debug)]
-pub(crate) struct Inputs(Option<(Sender<()>, JoinHandle<()>)>);
+pub(crate) struct Inputs(Option<(Sender<Looked>, JoinHandle<()>)>);
+
+/// Tells that the files were looked at.
+type Looked = SyncSender<()>;
 
 /// The files of one copy, and where their lines go.
 struct Input {
@@ -66,14 +72,21 @@ impl Inputs {
         if inputs.is_empty() {
             return Ok(Self(None));
         }
-        let (stop, stopped) = mpsc::channel();
+        let (ask, asked) = mpsc::channel::<Looked>();
         let thread = std::thread::spawn(move || {
-            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+            loop {
+                let looked = match asked.recv_timeout(PERIOD) {
+                    Ok(looked) => Some(looked),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
                 for input in &mut inputs {
                     if let Err(error) = input.poll() {
                         alarm.broken(error);
                     }
                 }
+                // Who has asked may have given up.
+                looked.map(|looked| looked.try_send(()));
             }
             for input in inputs {
                 if let Err(error) = input.finish() {
@@ -81,13 +94,24 @@ impl Inputs {
                 }
             }
         });
-        Ok(Self(Some((stop, thread))))
+        Ok(Self(Some((ask, thread))))
+    }
+
+    /// Gathers what is written until now, before a moment is marked in the logs.
+    pub(crate) fn look(&self) {
+        if let Some((ask, _)) = &self.0 {
+            let (looked, done) = mpsc::sync_channel(1);
+            // Later lines are gathered all the same.
+            if ask.send(looked).is_ok() {
+                let _ = done.recv_timeout(LOOKED_WITHIN);
+            }
+        }
     }
 
     /// Reads what is left. To be called when all systems have ended.
     pub(crate) fn finish(&mut self) {
-        if let Some((stop, thread)) = self.0.take() {
-            drop(stop);
+        if let Some((ask, thread)) = self.0.take() {
+            drop(ask);
             // It does not panic; if it did, its lines would be missing and not the run.
             let _ = thread.join();
         }
