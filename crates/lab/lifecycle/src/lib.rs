@@ -29,6 +29,7 @@ mod table;
 mod table_file;
 mod timelines;
 mod timestamp;
+mod wrapped;
 
 pub use collector::{Collector, Snapshot};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
@@ -46,3 +47,4 @@ pub use suggest::{
 pub use summary::{Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise};
 pub use table::{Row, Table};
 pub use table_file::{CsvError, MAX_ROWS};
+pub use wrapped::{SyslogStream, journal_line, syslog_line};

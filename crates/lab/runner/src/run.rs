@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         };
         Ok(Self {
             counts: Some(folder.appender()?),
-            inputs: Inputs::start(plan, &folder, &addresses, alarm.clone())?,
+            inputs: Inputs::start(plan, &folder, &addresses, &mut ports, alarm.clone())?,
             miner: LogMiner::start(
                 plan,
                 &folder,
@@ -451,7 +451,7 @@ impl<'a> Session<'a> {
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
         }
-        self.inputs.finish();
+        left.extend(self.inputs.finish());
         if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
         }

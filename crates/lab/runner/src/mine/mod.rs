@@ -17,7 +17,7 @@ use lab_lifecycle::{
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
-use crate::inputs::gathered;
+use crate::inputs::logs_of;
 use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
@@ -125,8 +125,8 @@ fn logs(plan: &Plan, folder: &RunFolder) -> (Vec<(PathBuf, Log)>, Vec<String>) {
             let log = Log { format, copy };
             logs.push((folder.file(RunFile::Log(&name)), log));
             logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), log));
-            if !system.inputs.is_empty() {
-                logs.push((folder.file(RunFile::Log(&gathered(&name))), log));
+            for gathered in logs_of(system, &name) {
+                logs.push((folder.file(RunFile::Log(&gathered)), log));
             }
             copies.push(name);
         }
