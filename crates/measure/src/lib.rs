@@ -26,7 +26,7 @@ pub use process::{
 };
 pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
 pub use stacks::{
-    KernelSymbols, Maps, RawStack, SAMPLES_PER_SECOND, SamplerError, StackSampler, Symbols,
+    KernelSymbols, Maps, RawStack, SAMPLES_PER_SECOND, Sampled, SamplerError, StackSampler, Symbols,
 };
 pub use threads::{ThreadTime, ThreadTimes, Threads, thread_name};
 pub use tree::{Found, Marks, Member, TreeSample, Trees};

@@ -1,6 +1,9 @@
 //! What the kernel writes about samples (linux/perf_event.h).
 
+use super::Sampled;
+
 const KIND_LOST: u32 = 2;
+const KIND_FORK: u32 = 7;
 const KIND_SAMPLE: u32 = 9;
 /// Addresses from here on are marks: what follows is the kernel's, or the program's.
 const MARKS_FROM: u64 = u64::MAX - 4094;
@@ -46,7 +49,7 @@ impl<'a> RawStack<'a> {
 /// One record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
-    Stack(RawStack<'a>),
+    Sampled(Sampled<'a>),
     Lost(u64),
     Other,
 }
@@ -69,8 +72,13 @@ fn read(kind: u32, body: &[u8]) -> Option<Record<'_>> {
             let pid = word32(body, 8)?;
             let count = usize::try_from(word64(body, 16)?).ok()?;
             let chain = body.get(24..)?.get(..count.checked_mul(8)?)?;
-            Some(Record::Stack(RawStack { pid, chain }))
+            Some(Record::Sampled(Sampled::Stack(RawStack { pid, chain })))
         }
+        // Of a thread both are the same.
+        KIND_FORK => Some(Record::Sampled(Sampled::Started {
+            pid: word32(body, 0)?,
+            parent: word32(body, 4)?,
+        })),
         KIND_LOST => Some(Record::Lost(word64(body, 8)?)),
         _ => None,
     }
@@ -114,19 +122,27 @@ mod tests {
         let chain = [MARK_KERNEL, 1, 2, MARK_USER, 3, 4];
         let mut lost = 5_u64.to_ne_bytes().to_vec();
         lost.extend(12_u64.to_ne_bytes());
+        let fork = [43_u32, 42, 43, 42].map(u32::to_ne_bytes).concat();
         let bytes = [
             sample(42, &chain),
             record(KIND_LOST, &lost),
+            record(KIND_FORK, &fork),
             record(3, &[0; 8]),
         ]
         .concat();
-        let (Record::Stack(stack), rest) = next(&bytes).unwrap() else {
+        let (Record::Sampled(Sampled::Stack(stack)), rest) = next(&bytes).unwrap() else {
             panic!("a stack");
         };
         assert_eq!(stack.pid, 42);
         assert_eq!(stack.addresses(), (vec![1, 2], vec![3, 4]));
         let (record, rest) = next(rest).unwrap();
         assert_eq!(record, Record::Lost(12));
+        let (record, rest) = next(rest).unwrap();
+        let started = Sampled::Started {
+            pid: 43,
+            parent: 42,
+        };
+        assert_eq!(record, Record::Sampled(started));
         let (record, rest) = next(rest).unwrap();
         assert_eq!((record, rest), (Record::Other, &[][..]));
     }
@@ -136,7 +152,7 @@ mod tests {
         fn nothing_panics_and_each_record_is_passed(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut rest = bytes.as_slice();
             while let Some((record, after)) = next(rest) {
-                if let Record::Stack(stack) = record {
+                if let Record::Sampled(Sampled::Stack(stack)) = record {
                     stack.addresses();
                 }
                 prop_assert!(after.len() < rest.len());

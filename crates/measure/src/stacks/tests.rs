@@ -1,50 +1,76 @@
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// A busy process is seen about as often as it runs, and in the function that it is in.
+/// A busy process is seen in the function that it is in, and so is what it started at once; one that
+/// waits, and one that a thread started which was there before, are not.
 #[test]
-fn a_busy_process_is_seen_where_it_is_busy() {
-    let mut sampler = match StackSampler::new() {
+fn what_a_thread_starts_is_seen_where_it_is_busy() {
+    fn shell(script: &str) -> Child {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::null());
+        command.spawn().unwrap()
+    }
+    let (ask, asked) = std::sync::mpsc::channel::<()>();
+    let before = std::thread::spawn(move || {
+        asked.recv().unwrap();
+        shell("while :; do :; done")
+    });
+    let mut sampler = match StackSampler::of_what_this_thread_starts() {
         Ok(sampler) => sampler,
         Err(error) => {
             eprintln!("not run: {error}");
             return;
         }
     };
-    let mut busy = Command::new("sh")
-        .args(["-c", "while :; do :; done"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut idle = Command::new("sleep").arg("600").spawn().unwrap();
-    assert!(sampler.add(busy.id()).unwrap());
-    assert!(sampler.add(idle.id()).unwrap());
-    let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut busy = shell("while :; do :; done & while :; do :; done");
+    let mut idle = shell("exec sleep 600");
+    ask.send(()).unwrap();
+    let mut others = before.join().unwrap();
+    let (mut seen, mut parents) = (BTreeMap::<u32, u64>::new(), BTreeMap::new());
     let mut in_file = 0;
-    let maps = Maps::of(busy.id()).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
-    // A busy machine gives it what it gives it.
-    while seen.get(&busy.id()).is_none_or(|count| *count < 50) && Instant::now() < until {
+    let child_of = |parents: &BTreeMap<u32, u32>, pid| {
+        let mut all = parents.iter();
+        all.find(|(_, parent)| **parent == pid)
+            .map(|(child, _)| *child)
+    };
+    // A busy machine gives them what it gives them.
+    let enough = |seen: &BTreeMap<u32, u64>, parents: &BTreeMap<u32, u32>| {
+        let of = |pid: Option<u32>| pid.and_then(|pid| seen.get(&pid)).is_some_and(|n| *n >= 50);
+        of(Some(busy.id())) && of(child_of(parents, busy.id()))
+    };
+    while !enough(&seen, &parents) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
-        sampler.drain(|stack| {
-            *seen.entry(stack.pid).or_default() += 1;
-            let (_, program) = stack.addresses();
-            in_file += u64::from(program.first().is_some_and(|at| maps.find(*at).is_some()));
+        let maps = Maps::of(busy.id()).unwrap();
+        sampler.drain(|sampled| match sampled {
+            Sampled::Stack(stack) => {
+                *seen.entry(stack.pid).or_default() += 1;
+                let (_, program) = stack.addresses();
+                let is_known = program.first().is_some_and(|at| maps.find(*at).is_some());
+                in_file += u64::from(stack.pid == busy.id() && is_known);
+            }
+            Sampled::Started { pid, parent } => drop(parents.insert(pid, parent)),
         });
     }
-    busy.kill().unwrap();
-    idle.kill().unwrap();
-    let _ = (busy.wait(), idle.wait());
-    let busy = seen.get(&busy.id()).copied().unwrap_or_default();
-    assert!(busy >= 50, "{seen:?}");
-    assert!(in_file * 2 > busy, "{in_file} of {busy}");
-    // It began before it was watched, and may have ended its start since.
+    let child = child_of(&parents, busy.id());
+    if let Some(child) = child {
+        let child = nix::unistd::Pid::from_raw(child.cast_signed());
+        nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+    for process in [&mut busy, &mut idle, &mut others] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    let count = |pid: u32| seen.get(&pid).copied().unwrap_or_default();
     assert!(
-        seen.get(&idle.id()).is_none_or(|count| *count < 5),
+        count(busy.id()) >= 50 && count(child.unwrap()) >= 50,
         "{seen:?}"
     );
+    assert!(in_file * 2 > count(busy.id()), "{in_file} of {seen:?}");
+    assert!(count(idle.id()) < 5, "{seen:?}");
+    assert_eq!(count(others.id()), 0, "{seen:?}");
     assert_eq!(sampler.lost(), 0);
 }
