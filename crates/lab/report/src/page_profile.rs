@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_is_too_small_to_see_is_left_out_and_there_is_a_bound() {
-        let (_, narrow) = tree("a;b 1\na;c 1999\n");
+        let (_, narrow) = tree("a;b 1\na;c 999\n");
         assert_eq!(narrow.len(), 3);
         let (_, narrow) = tree("a;b 1\na;c 9999\n");
         assert_eq!(narrow.len(), 2);
