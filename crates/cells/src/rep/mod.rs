@@ -28,10 +28,11 @@ mod residual;
 mod settings;
 mod size;
 mod start;
+mod steps;
 mod update;
 mod work;
 
-pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation};
+pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
 pub use distribution::{BadDistribution, Distribution};
 pub use evacuation::Evacuation;
 pub use settings::Error;

@@ -9,9 +9,10 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 
 use super::super::config::Simulation;
-use super::super::container::{Completion, Kind};
+use super::super::container::Completion;
 use super::super::distribution::Distribution;
-use super::{End, Executor, Job};
+use super::super::steps::{Health, Plan, Sign, go_duration};
+use super::{Definition, End, Executor, Job};
 
 /// Draws every delay and failure from the seed and the container's key, so that
 /// they do not depend on the order in which containers start.
@@ -29,6 +30,9 @@ enum Draw {
     Stop,
     FailCreate,
     FailRun,
+    Check,
+    Ready,
+    FailCheck,
 }
 
 impl Simulated {
@@ -53,6 +57,31 @@ impl Simulated {
         }
     }
 
+    /// An instance whose process has started. It ends, with the reason, when its checks never
+    /// pass.
+    async fn instance(&self, job: &Job, plan: &Plan<'_>, signs: &impl Fn(Sign)) -> String {
+        if plan.readiness.is_some() {
+            signs(Sign::Routable(false));
+        }
+        if plan.health != Health::Unchecked {
+            if self.fails(self.settings.fail_check, job, Draw::FailCheck) {
+                if plan.start_within.is_zero() {
+                    return std::future::pending().await;
+                }
+                pass(plan.start_within).await;
+                let after = go_duration(plan.start_within);
+                return format!("Instance never healthy after {after}: simulated failure");
+            }
+            pass(self.delay(self.settings.check, job, Draw::Check)).await;
+        }
+        signs(Sign::Running);
+        if plan.readiness.is_some() {
+            pass(self.delay(self.settings.check, job, Draw::Ready)).await;
+            signs(Sign::Routable(true));
+        }
+        std::future::pending().await
+    }
+
     fn fails(&self, rate: f64, job: &Job, draw: Draw) -> bool {
         rate > 0.0 && self.rng(job, draw).random::<f64>() < rate
     }
@@ -74,23 +103,42 @@ impl Executor for Simulated {
         Ok(())
     }
 
-    async fn run(&self, job: Arc<Job>, started: impl FnOnce() + Send, mut stop: Shutdown) -> End {
-        let task = job.kind() == Kind::Task;
+    async fn run(
+        &self,
+        job: Arc<Job>,
+        signs: impl Fn(Sign) + Send + Sync,
+        mut stop: Shutdown,
+    ) -> End {
         let process = async {
             pass(self.delay(self.settings.start, &job, Draw::Start)).await;
-            started();
-            if task {
-                pass(self.delay(self.settings.run, &job, Draw::Run)).await;
-            } else {
-                std::future::pending::<()>().await;
+            match &job.definition {
+                Definition::Task(_) => {
+                    signs(Sign::Running);
+                    pass(self.delay(self.settings.run, &job, Draw::Run)).await;
+                    String::new()
+                }
+                Definition::Lrp(desired, _) => {
+                    self.instance(&job, &Plan::of(desired), &signs).await
+                }
             }
         };
-        tokio::select! {
-            () = process => {}
+        let unhealthy = tokio::select! {
+            reason = process => reason,
             () = stop.asked() => {
                 pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
                 return End { exit_status: Some(143), ..End::default() };
             }
+        };
+        if !unhealthy.is_empty() {
+            pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
+            return End {
+                completion: Completion {
+                    failed: true,
+                    reason: unhealthy,
+                    ..Completion::default()
+                },
+                exit_status: Some(143),
+            };
         }
         if self.fails(self.settings.fail_run, &job, Draw::FailRun) {
             let reason = format!("{}: Exited with status 1", job.log_source());
