@@ -109,7 +109,10 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
     if let ExecutorKind::Process(process) = &config.executor {
         let intervals = [
             ("the interval of checks", process.healthy_interval),
-            ("the interval of checks until they pass", process.unhealthy_interval),
+            (
+                "the interval of checks until they pass",
+                process.unhealthy_interval,
+            ),
         ];
         for (setting, interval) in intervals {
             positive(setting, format!("{interval:?}"), !interval.is_zero())?;

@@ -67,7 +67,10 @@ impl<E: Executor> Cell<E> {
         };
         let cell = Arc::clone(self);
         let refuse = |guid: String, what: &str| {
-            let (cell, reason) = (Arc::clone(self), format!("failed to create container: {what}"));
+            let (cell, reason) = (
+                Arc::clone(self),
+                format!("failed to create container: {what}"),
+            );
             tokio::spawn(net::boxed(async move {
                 cell.tell(epoch, &guid, Event::Created(Err(reason)))
             }));
@@ -176,7 +179,11 @@ impl<E: Executor> Cell<E> {
 /// Each port once, in the order in which they are first named.
 fn distinct(ports: &[u32]) -> Vec<u32> {
     let mut seen = HashSet::new();
-    ports.iter().copied().filter(|port| seen.insert(*port)).collect()
+    ports
+        .iter()
+        .copied()
+        .filter(|port| seen.insert(*port))
+        .collect()
 }
 
 /// Pause before a call is made again after so many failures in a row. Half of it

@@ -30,8 +30,9 @@ impl<'a> Plan<'a> {
     pub(in crate::rep) fn of(desired: &'a DesiredLrp) -> Self {
         let definition = desired.check_definition.as_ref();
         let health = match (definition, &desired.monitor) {
-            (Some(definition), _) => Asked::of(definition, &definition.checks)
-                .map_or(Health::Unchecked, Health::Asked),
+            (Some(definition), _) => {
+                Asked::of(definition, &definition.checks).map_or(Health::Unchecked, Health::Asked)
+            }
             (None, Some(monitor)) => Health::Monitored(monitor),
             (None, None) => Health::Unchecked,
         };

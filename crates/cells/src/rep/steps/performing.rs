@@ -74,7 +74,8 @@ impl<L: Leaves> Steps<'_, L> {
                 }
                 outcome
             } else if let Some(serial) = &action.serial_action {
-                self.serial(&serial.actions, voice, ready, stop, depth).await
+                self.serial(&serial.actions, voice, ready, stop, depth)
+                    .await
             } else if let Some(parallel) = &action.parallel_action {
                 let voice = voice.named(&parallel.log_source);
                 let each = self.beside(parallel.actions.iter(), &voice, ready, &stop, depth);
@@ -90,7 +91,9 @@ impl<L: Leaves> Steps<'_, L> {
                 })
                 .await
             } else {
-                Err(Failure::plain("an action of no known kind is not supported"))
+                Err(Failure::plain(
+                    "an action of no known kind is not supported",
+                ))
             }
         })
     }

@@ -120,11 +120,7 @@ impl<'a> Container<'a> {
                 folder.display()
             ))
         };
-        let spawned = self
-            .executor
-            .spawner
-            .spawn(self.program(run, voice))
-            .await;
+        let spawned = self.executor.spawner.spawn(self.program(run, voice)).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
             Ok(_) => &metrics.spawned,

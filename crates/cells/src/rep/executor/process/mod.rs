@@ -202,12 +202,7 @@ impl Executor for Process {
         }
     }
 
-    async fn run(
-        &self,
-        job: Arc<Job>,
-        signs: impl Fn(Sign) + Send + Sync,
-        stop: Shutdown,
-    ) -> End {
+    async fn run(&self, job: Arc<Job>, signs: impl Fn(Sign) + Send + Sync, stop: Shutdown) -> End {
         let folder = match self.folder_of(&job) {
             Ok(folder) => folder,
             Err(reason) => return ended(Err(Failure::plain(reason)), None),
@@ -221,9 +216,7 @@ impl Executor for Process {
             Definition::Lrp(desired, _) => Plan::of(desired),
             Definition::Task(task) => Plan::task(task.action.as_ref()),
         };
-        let outcome = steps
-            .contain(&plan, job.log_source(), &signs, stop)
-            .await;
+        let outcome = steps.contain(&plan, job.log_source(), &signs, stop).await;
         if let Err(failure) = &outcome {
             container.say(job.log_source(), failure.text());
         }

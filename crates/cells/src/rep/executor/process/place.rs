@@ -53,7 +53,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("bin")).unwrap();
         std::fs::write(folder.path().join("bin/sh"), "").unwrap();
-        assert_eq!(found(folder.path(), "/bin/sh"), folder.path().join("bin/sh"));
+        assert_eq!(
+            found(folder.path(), "/bin/sh"),
+            folder.path().join("bin/sh")
+        );
         assert_eq!(found(folder.path(), "/bin/no"), Path::new("/bin/no"));
         assert_eq!(found(folder.path(), "new"), folder.path().join("new"));
     }

@@ -31,7 +31,10 @@ async fn tcp(address: &str, port: u16, check: &Check) -> Result<(), String> {
     let failed = format!("failed to make TCP connection to {shown}");
     match timeout(check.within, TcpStream::connect((address, port))).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(cause)) => Err(format!("{failed}: dial tcp {shown}: connect: {}", said(&cause))),
+        Ok(Err(cause)) => Err(format!(
+            "{failed}: dial tcp {shown}: connect: {}",
+            said(&cause)
+        )),
         Err(_) => Err(format!("{failed}: {}", timed_out(check.within))),
     }
 }
@@ -83,7 +86,9 @@ async fn http(address: &str, port: u16, path: &str, check: &Check) -> Result<(),
             None if status == 200 => return Ok(()),
             None => {
                 let took = began.elapsed().as_millis();
-                return Err(failed(&format!("received status code {status} in {took}ms")));
+                return Err(failed(&format!(
+                    "received status code {status} in {took}ms"
+                )));
             }
         }
     }
@@ -154,7 +159,8 @@ mod tests {
                         continue;
                     }
                 };
-                let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let answer =
+                    format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });

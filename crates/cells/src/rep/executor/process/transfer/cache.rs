@@ -104,7 +104,11 @@ mod tests {
         assert!(index.find("a").is_some());
         assert_eq!(index.keep("c", 3, 40, Version::default()), [2]);
         assert_eq!(index.keep("a", 4, 10, Version::default()), [1], "replaced");
-        assert_eq!(index.keep("d", 5, 101, Version::default()), [5], "too large");
+        assert_eq!(
+            index.keep("d", 5, 101, Version::default()),
+            [5],
+            "too large"
+        );
         assert_eq!(index.find("a").map(|(file, _)| file), Some(4));
     }
 

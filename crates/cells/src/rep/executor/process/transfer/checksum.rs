@@ -145,7 +145,10 @@ mod tests {
             ("sha512", "00"),
             ("", "00"),
         ] {
-            assert!(checked(algorithm, value, b"abc").is_err(), "{algorithm} {value}");
+            assert!(
+                checked(algorithm, value, b"abc").is_err(),
+                "{algorithm} {value}"
+            );
         }
     }
 }
