@@ -35,6 +35,7 @@ mod work;
 pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
 pub use distribution::{BadDistribution, Distribution};
 pub use evacuation::Evacuation;
+pub use executor::unpack_archive;
 pub use settings::Error;
 pub use size::{BadSize, Mebibytes};
 pub use start::{Running, run, start};

@@ -7,6 +7,8 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use process::unpack_archive;
+
 use diego::models::{
     CachedDependency, DesiredLrp, EnvironmentVariable, PortMapping, TaskDefinition,
 };

@@ -49,6 +49,7 @@ use super::{Definition, End, Executor, Job, Network};
 use leaves::Container;
 use networks::Networks;
 use spawn::Spawner;
+pub use transfer::unpack_archive;
 use transfer::{Transfers, Wanted};
 
 /// Longest result file that is read; a longer one fails its task.

@@ -82,6 +82,16 @@ impl<'a> From<&'a CachedDependency> for Wanted<'a> {
     }
 }
 
+/// Unpacks an archive that a container downloads into `folder`, where it may take so many
+/// bytes, and writes nothing anywhere else. What fails may have written a part of it.
+///
+/// # Errors
+/// When it is no archive of a kind that is known, is damaged, does not fit, or has in it what
+/// does not belong into a container.
+pub fn unpack_archive(archive: File, folder: &Path, bytes_max: u64) -> io::Result<()> {
+    unpack(archive, folder, Room::new(bytes_max)).map_err(io::Error::other)
+}
+
 /// A file that was fetched, or had been before.
 #[derive(Debug)]
 pub(super) struct Archive {
