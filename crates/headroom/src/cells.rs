@@ -216,11 +216,13 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         Executor::Process => ExecutorKind::Process(ProcessSettings {
             root: args.containers.clone(),
             reaper: vec![own_program()?.into(), "reaper".into()],
+            create: args.delays_create,
             grace: args.graceful_shutdown_interval,
             healthy_interval: args.healthy_monitoring_interval,
             unhealthy_interval: args.unhealthy_monitoring_interval,
             monitors: args.healthcheck_work_pool_size,
             networks: args.networks as usize,
+            limits: args.limits,
             log_lines_per_second: args.max_log_lines_per_second,
             transfers: TransferSettings {
                 downloads: args.max_concurrent_downloads,
@@ -249,8 +251,8 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         optional_placement_tags: args.optional_placement_tags.clone(),
         capacity: Capacity {
             containers: args.capacity_containers,
-            memory: args.capacity_memory,
-            disk: args.capacity_disk,
+            memory: args.capacity_memory.of_memory()?,
+            disk: args.capacity_disk.of_disk(args.containers.as_deref())?,
         },
         executor,
         seed: args.seed,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use cells::rep::{Distribution, Mebibytes};
+use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ci::{CiCommand, ResultFiles};
@@ -418,16 +418,16 @@ pub(crate) struct RepArgs {
     /// Containers that each cell has room for
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) capacity_containers: i32,
-    /// Memory of each cell
+    /// Memory of each cell; auto: what the machine, or the rep's control group, has
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    pub(crate) capacity_memory: Mebibytes,
-    /// Disk of each cell
+    pub(crate) capacity_memory: Room,
+    /// Disk of each cell; auto: what the file system of --containers has
     #[arg(long, value_name = "SIZE", default_value = "64GiB")]
-    pub(crate) capacity_disk: Mebibytes,
+    pub(crate) capacity_disk: Room,
     /// What runs the work
     #[arg(long, value_enum, default_value = "simulated")]
     pub(crate) executor: Executor,
-    /// Simulated: time to create a container, for instance "lognormal 900ms p99=4s"
+    /// Time to create a container, for instance "lognormal 900ms p99=4s"
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) delays_create: Distribution,
     /// Simulated: time from there until its process runs
@@ -460,6 +460,9 @@ pub(crate) struct RepArgs {
     /// share the machine's network)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     pub(crate) networks: u32,
+    /// Processes: keep containers to their memory_mb and max_pids; needs control groups
+    #[arg(long)]
+    pub(crate) limits: bool,
     /// Processes: time between being asked to end and being killed
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) graceful_shutdown_interval: std::time::Duration,

@@ -131,6 +131,8 @@ pub struct ProcessSettings {
     pub root: Option<PathBuf>,
     /// Time between asking a process to end and killing it.
     pub grace: Duration,
+    /// Time to create a container, beyond what that takes.
+    pub create: Distribution,
     /// Most processes that are being started at once.
     pub spawns: usize,
     /// Time between two checks of a healthy container, where the check does not say.
@@ -144,6 +146,8 @@ pub struct ProcessSettings {
     /// Containers that can have a network of their own at once, at most 1,000; 0: they share
     /// the machine's. Needs root and iproute2.
     pub networks: usize,
+    /// Containers are kept to their memory and their number of processes, by control groups.
+    pub limits: bool,
     /// How files come into containers and out of them.
     pub transfers: TransferSettings,
     /// Command of a program that calls [`processes::reaper_main`]: it ends what is left of the
@@ -156,12 +160,14 @@ impl Default for ProcessSettings {
         Self {
             root: None,
             grace: Duration::from_secs(10),
+            create: Distribution::ZERO,
             spawns: 64,
             healthy_interval: Duration::from_secs(30),
             unhealthy_interval: Duration::from_secs(2),
             monitors: 64,
             log_lines_per_second: None,
             networks: 0,
+            limits: false,
             transfers: TransferSettings::default(),
             reaper: Vec::new(),
         }

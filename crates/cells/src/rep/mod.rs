@@ -25,6 +25,7 @@ mod metrics;
 mod ports;
 mod presence;
 mod residual;
+mod room;
 mod settings;
 mod size;
 mod start;
@@ -36,6 +37,7 @@ pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation, Tr
 pub use distribution::{BadDistribution, Distribution};
 pub use evacuation::Evacuation;
 pub use executor::unpack_archive;
+pub use room::{NoRoom, Room};
 pub use settings::Error;
 pub use size::{BadSize, Mebibytes};
 pub use start::{Running, run, start};

@@ -18,6 +18,9 @@ pub enum Error {
     /// Processes could not be ended with the rep.
     #[error("start cells: {0}")]
     Reaper(#[from] processes::ReaperError),
+    /// Containers cannot be kept to their limits.
+    #[error("start cells: {0}")]
+    Limits(#[from] processes::GroupError),
     /// Containers cannot have networks of their own.
     #[error("start cells: {0}")]
     Network(#[from] processes::NetworkError),

@@ -113,6 +113,25 @@ impl Job {
         u64::try_from(megabytes).unwrap_or(0) << 20
     }
 
+    /// Bytes of memory that it may take; `None`: any number.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        let megabytes = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.memory_mb,
+            Definition::Task(task) => task.memory_mb,
+        };
+        let megabytes = u64::try_from(megabytes).ok()?;
+        (megabytes > 0).then_some(megabytes << 20)
+    }
+
+    /// Processes and threads that it may have; `None`: any number.
+    pub(super) fn tasks_max(&self) -> Option<u64> {
+        let most = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.max_pids,
+            Definition::Task(task) => task.max_pids,
+        };
+        u64::try_from(most).ok().filter(|most| *most > 0)
+    }
+
     /// Bytes that it may log in a second; -1: any number.
     pub(super) fn log_bytes_per_second(&self) -> i64 {
         let limit = match &self.definition {

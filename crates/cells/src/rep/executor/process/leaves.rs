@@ -78,7 +78,10 @@ impl<'a> Container<'a> {
         let line = match limit.take(Instant::now(), line.len()) {
             Taken::Logged => line,
             Taken::Dropped => return,
-            Taken::Exceeded(ref said) => &said.clone(),
+            Taken::Exceeded(ref said) => {
+                count(&self.executor.metrics.muted, 1);
+                &said.clone()
+            }
         };
         let fields = self.fields().and("source", source).and("line", line);
         self.executor.logger.debug("line", fields);
@@ -98,6 +101,9 @@ impl<'a> Container<'a> {
         program.folder = Some(place::found(self.folder, &run.dir));
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
         program.network = self.job.network.clone();
+        let limits = self.executor.limits.as_ref();
+        let folders = limits.map(|limits| limits.folders(&self.job.guid));
+        program.groups = folders.unwrap_or_default();
         let tag = self.executor.reaper.as_ref().map(|(_, tag)| tag.variable());
         program.env = environment::of(self.job, self.folder, &run.env)
             .into_iter()
@@ -132,13 +138,8 @@ impl<'a> Container<'a> {
 
     /// Brings an archive into the container.
     async fn bring(&self, download: &DownloadAction) -> Result<u64, TransferError> {
-        let transfers = &self.executor.transfers;
-        let wanted = Wanted::from(download);
-        let archive = transfers.fetch(wanted).await?;
-        let fetched = archive.fetched;
-        let room = self.job.disk_bytes();
-        transfers.unpack(archive, self.folder, wanted, room).await?;
-        Ok(fetched)
+        let (wanted, room) = (Wanted::from(download), self.job.disk_bytes());
+        self.executor.bring(wanted, self.folder, room).await
     }
 }
 
@@ -188,6 +189,7 @@ impl Leaves for Container<'_> {
                             break None;
                         }
                         killed = true;
+                        count(&self.executor.metrics.killed, 1);
                         process.leader().signal(Signal::SIGKILL);
                         over = Some(now + KILLED_WITHIN);
                     }
@@ -215,7 +217,10 @@ impl Leaves for Container<'_> {
             // What it wrote says why; its status is nothing that is told of a check.
             _ if voice.checks => Err(Failure::worded("")),
             status => {
-                let reason = format!("{source}: Exited with status {status}");
+                let limits = self.executor.limits.as_ref();
+                let memory = limits.is_some_and(|limits| limits.out_of_memory(&self.job.guid));
+                let memory = if memory { " (out of memory)" } else { "" };
+                let reason = format!("{source}: Exited with status {status}{memory}");
                 let fields = self.fields().and("output-tail", tail.text(LOGGED_BYTES));
                 let logger = &self.executor.logger;
                 logger.error("process-failed", &reason, fields);

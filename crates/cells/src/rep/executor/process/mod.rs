@@ -4,8 +4,9 @@
 //! kept and logged, processes that end with their container and with the rep.
 //!
 //! What it does not give: any isolation. Processes have the rep's user, file
-//! system, limits and privileges; the `user` of an action is ignored, as
-//! are memory limits, egress rules, root file systems and volume mounts. A container's own
+//! system and privileges; the `user` of an action is ignored, as
+//! are egress rules, root file systems and volume mounts. Memory, processes and networks are
+//! kept apart on demand. A container's own
 //! folder stands for its file system: see [`place`]. `disk_mb` bounds what a download
 //! brings there, and nothing else.
 //!
@@ -14,6 +15,7 @@
 
 mod environment;
 mod leaves;
+mod limits;
 mod log_limit;
 mod networks;
 mod output;
@@ -29,6 +31,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use diego::models::CachedDependency;
@@ -41,16 +44,17 @@ use tokio::sync::Semaphore;
 
 use super::super::config::ProcessSettings;
 use super::super::container::Completion;
-use super::super::metrics::Metrics;
+use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
 use super::super::steps::{Failure, Leaves, Monitoring, Plan, Sign, Steps};
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job, Network};
 use leaves::Container;
+use limits::Limits;
 use networks::Networks;
 use spawn::Spawner;
 pub use transfer::unpack_archive;
-use transfer::{Transfers, Wanted};
+use transfer::{TransferError, Transfers, Wanted};
 
 /// Longest result file that is read; a longer one fails its task.
 const RESULT_BYTES: u64 = 51_200;
@@ -63,6 +67,7 @@ pub(in crate::rep) struct Process {
     transfers: Transfers,
     monitoring: Monitoring,
     networks: Option<Networks>,
+    limits: Option<Arc<Limits>>,
     metrics: Arc<Metrics>,
     logger: Logger,
     /// Ends, when this process is gone, what carries the tag.
@@ -114,14 +119,18 @@ impl Process {
                 Some((reaper, tag))
             }
         };
+        if let Some((reaper, _)) = &reaper
+            && (settings.networks > 0 || settings.limits)
+        {
+            reaper.limits(std::process::id())?;
+        }
         let networks = match settings.networks {
             0 => None,
-            count => {
-                if let Some((reaper, _)) = &reaper {
-                    reaper.limits(std::process::id())?;
-                }
-                Some(Networks::make(count)?)
-            }
+            count => Some(Networks::make(count)?),
+        };
+        let limits = match settings.limits {
+            false => None,
+            true => Some(Arc::new(Limits::open()?)),
         };
         // A guid cannot name this one: see `folder_of`.
         let cache = folder.path.join(".cache");
@@ -135,6 +144,7 @@ impl Process {
             transfers: Transfers::new(cache, settings.transfers.clone())?,
             monitoring,
             networks,
+            limits,
             spawner: Spawner::start(settings.spawns)?,
             metrics,
             logger: logger.session("executor.run-container.run.output"),
@@ -161,19 +171,41 @@ fn make_folder(path: &Path) -> io::Result<()> {
 }
 
 impl Process {
-    /// Brings what the container depends on.
-    async fn bring(&self, job: &Job, folder: &Path, wanted: &CachedDependency) -> Result<(), ()> {
-        let fields = Fields::new().and("container-guid", &job.guid);
-        let _place = self.transfers.place_to_download().await;
-        let bring = async {
-            let wanted = Wanted::from(wanted);
+    /// Brings an archive into a container's folder, where what is in it may take so many bytes,
+    /// and says how many came over the network for it.
+    async fn bring(
+        &self,
+        wanted: Wanted<'_>,
+        folder: &Path,
+        room: u64,
+    ) -> Result<u64, TransferError> {
+        let brought = async {
             let archive = self.transfers.fetch(wanted).await?;
-            self.transfers.unpack(archive, folder, wanted, 0).await
+            let fetched = archive.fetched;
+            self.transfers.unpack(archive, folder, wanted, room).await?;
+            Ok(fetched)
         };
-        let to = fields.and("to", &wanted.to);
-        bring.await.map_err(|error| {
+        let brought = brought.await;
+        let metrics = &self.metrics;
+        match &brought {
+            Ok(bytes) => {
+                count(&metrics.downloads, 1);
+                metrics.downloaded_bytes.fetch_add(*bytes, Relaxed);
+            }
+            Err(_) => count(&metrics.failed_downloads, 1),
+        }
+        brought
+    }
+
+    /// Brings what the container depends on.
+    async fn depend(&self, job: &Job, folder: &Path, on: &CachedDependency) -> Result<(), ()> {
+        let _place = self.transfers.place_to_download().await;
+        let brought = self.bring(Wanted::from(on), folder, 0).await;
+        brought.map(drop).map_err(|error| {
+            let fields = Fields::new().and("container-guid", &job.guid);
+            let fields = fields.and("to", &on.to);
             let logger = &self.logger;
-            logger.error("failed-to-fetch-cached-dependency", &error, to);
+            logger.error("failed-to-fetch-cached-dependency", &error, fields);
         })
     }
 }
@@ -188,15 +220,19 @@ impl Executor for Process {
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
+        let delay = self.settings.create.draw(&mut rand::rng());
+        tokio::time::sleep(delay).await;
         let made = folder.clone();
-        tokio::task::spawn_blocking(move || make_folder(&made))
-            .await
-            .map_err(io::Error::other)
-            .flatten()
-            .map_err(|cause| format!("failed to create container: {cause}"))?;
+        let (limits, limited) = (self.limits.clone(), Arc::clone(&job));
+        let made = tokio::task::spawn_blocking(move || {
+            make_folder(&made).map_err(|cause| cause.to_string())?;
+            limits.map_or(Ok(()), |limits| limits.make(&limited))
+        });
+        let made = made.await.map_err(|cause| cause.to_string()).flatten();
+        made.map_err(|cause| format!("failed to create container: {cause}"))?;
         // How many are under way at once is bounded for all containers together.
         let all = job.cached_dependencies().iter();
-        let brought = try_join_all(all.map(|wanted| self.bring(&job, &folder, wanted))).await;
+        let brought = try_join_all(all.map(|on| self.depend(&job, &folder, on))).await;
         match brought {
             Ok(_) => Ok(()),
             Err(()) => Err("failed to download cached artifacts".into()),
@@ -248,9 +284,15 @@ impl Executor for Process {
         if let Some(networks) = &self.networks {
             networks.give_back(&job.guid);
         }
+        let (limits, guid) = (self.limits.clone(), job.guid.clone());
         if let Ok(folder) = self.folder_of(job) {
-            // A folder that cannot be removed, or was never made, is not an error here.
-            tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder));
+            tokio::task::spawn_blocking(move || {
+                // A folder that cannot be removed, or was never made, is not an error here.
+                let _ = std::fs::remove_dir_all(folder);
+                if let Some(limits) = limits {
+                    limits.remove(&guid);
+                }
+            });
         }
     }
 }

@@ -468,3 +468,36 @@ async fn logs_have_a_rate() {
     assert!(kept.contains("app instance exceeded log rate limit (20 bytes/sec)"));
     assert!(!kept.contains(r#""line":"line 9""#), "{kept}");
 }
+
+#[tokio::test]
+async fn a_container_is_kept_to_its_limits() {
+    let settings = ProcessSettings {
+        limits: true,
+        ..ProcessSettings::default()
+    };
+    let logger = Logger::new("rep", Sink::memory(), Level::Debug);
+    let Ok(executor) = Process::new(settings, Arc::default(), &logger) else {
+        eprintln!("passed over: no control groups here");
+        return;
+    };
+    let bench = Bench {
+        executor,
+        sink: Sink::memory(),
+    };
+    let mut job = task(sh("sh -c true; true"));
+    if let Definition::Task(task) = &mut job.definition {
+        task.max_pids = 1;
+    }
+    let end = bench.run(job.clone()).await.completion;
+    assert!(end.failed, "a shell alone is one process already");
+    bench.executor.forget(&job);
+    let hog = "head -c 200000000 /dev/zero | tail";
+    let mut job = task(sh(&format!("{hog} >/dev/null; exec {hog} >/dev/null")));
+    job.guid = "g-2".into();
+    if let Definition::Task(task) = &mut job.definition {
+        task.memory_mb = 20;
+    }
+    let reason = bench.run(job.clone()).await.completion.reason;
+    assert!(reason.ends_with(" (out of memory)"), "{reason}");
+    bench.executor.forget(&job);
+}
