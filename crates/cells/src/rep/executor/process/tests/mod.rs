@@ -501,3 +501,37 @@ async fn a_container_is_kept_to_its_limits() {
     assert!(reason.ends_with(" (out of memory)"), "{reason}");
     bench.executor.forget(&job);
 }
+
+#[tokio::test]
+async fn containers_have_networks_of_their_own() {
+    let settings = ProcessSettings {
+        networks: 2,
+        ..ProcessSettings::default()
+    };
+    let logger = Logger::new("rep", Sink::memory(), Level::Debug);
+    let Ok(executor) = Process::new(settings, Arc::default(), &logger) else {
+        eprintln!("passed over: this needs root and iproute2");
+        return;
+    };
+    let bench = Bench {
+        executor,
+        sink: Sink::memory(),
+    };
+    let taken = |guid| match bench.executor.network(guid) {
+        Network::Own { address, namespace } => (address, namespace),
+        other => panic!("{other:?}"),
+    };
+    let (address, namespace) = taken("g-1");
+    let (other, _) = taken("g-2");
+    assert_ne!(address, other);
+    assert_eq!(bench.executor.network("g-3"), Network::NoneLeft);
+    let mut job = lrp(sh("ip -4 -o addr show > seen; ip route show >> seen"));
+    job.network = Some(namespace);
+    bench.run(job.clone()).await;
+    let seen = std::fs::read_to_string(bench.executor.folder.path.join("g-1/seen")).unwrap();
+    assert!(seen.contains(&format!(" {address}/")), "{seen}");
+    assert!(seen.contains("default via "), "{seen}");
+    assert!(!seen.contains(&other), "{seen}");
+    bench.executor.forget(&job);
+    assert_eq!(taken("g-3").0, address, "what was given back");
+}

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
@@ -94,10 +95,35 @@ enum Format {
     Zip,
 }
 
-/// Unpacks `archive` into `folder`, which is there. What fails may have written a part of it.
-pub(super) fn unpack(mut archive: File, folder: &Path, mut room: Room) -> Result<(), UnpackError> {
+/// Gives what another reader gives, until nobody wants it any more.
+pub(super) struct Awaited<'a, R> {
+    pub(super) inner: R,
+    pub(super) given_up: &'a AtomicBool,
+}
+
+impl<R: Read> Read for Awaited<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.given_up.load(Relaxed) {
+            false => self.inner.read(buffer),
+            true => Err(io::Error::other("nobody wants it any more")),
+        }
+    }
+}
+
+/// Unpacks `archive` into `folder`, which is there, unless it is `given_up`. What fails may have
+/// written a part of it.
+pub(super) fn unpack(
+    mut archive: File,
+    folder: &Path,
+    mut room: Room,
+    given_up: &AtomicBool,
+) -> Result<(), UnpackError> {
+    let rewound = |archive| {
+        let inner = rewound(archive)?;
+        io::Result::Ok(Awaited { inner, given_up })
+    };
     match format(&mut archive)? {
-        Format::Zip => zip::unpack(archive, folder, &mut room),
+        Format::Zip => zip::unpack(archive, folder, &mut room, given_up),
         Format::Tar => unpack_tar(|| rewound(&archive), folder, room),
         Format::TarGz => unpack_tar(|| Ok(MultiGzDecoder::new(rewound(&archive)?)), folder, room),
     }

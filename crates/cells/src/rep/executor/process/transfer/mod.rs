@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,7 +89,8 @@ impl<'a> From<&'a CachedDependency> for Wanted<'a> {
 /// When it is no archive of a kind that is known, is damaged, does not fit, or has in it what
 /// does not belong into a container.
 pub fn unpack_archive(archive: File, folder: &Path, bytes_max: u64) -> io::Result<()> {
-    unpack(archive, folder, Room::new(bytes_max)).map_err(io::Error::other)
+    let wanted = AtomicBool::new(false);
+    unpack(archive, folder, Room::new(bytes_max), &wanted).map_err(io::Error::other)
 }
 
 /// A file that was fetched, or had been before.
@@ -266,9 +267,12 @@ impl Transfers {
             0 => self.settings.unpacked_bytes,
             bytes => bytes.min(self.settings.unpacked_bytes),
         });
+        // Set when nobody waits for it any more.
+        let waits = GivenUp::default();
+        let given_up = Arc::clone(&waits.0);
         let unpacked = tokio::task::spawn_blocking(move || {
             let folder = folder_within(&folder, &inside)?;
-            unpack(archive.file, &folder, room)
+            unpack(archive.file, &folder, room, &given_up)
         });
         let unpacked = unpacked.await.map_err(io::Error::other);
         Ok(unpacked.map_err(UnpackError::from)??)
@@ -316,6 +320,16 @@ async fn verify(file: &File, expected: Option<Expected>) -> Result<(), FetchErro
         Ok(expected.check()?)
     });
     checked.await.map_err(io::Error::other)?
+}
+
+/// Says, when it is dropped, that nobody waits any more.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// A file that is removed, unless it is said that it stays.

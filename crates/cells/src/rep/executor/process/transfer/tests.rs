@@ -379,9 +379,17 @@ async fn what_is_kept_is_asked_for_and_not_fetched_again() {
 async fn many_that_want_the_same_fetch_it_once() {
     let bench = Bench::new().await;
     bench.offer("/app", tar_of(&[("a", b"1")]), Some("\"v1\""));
-    let all = (0..10).map(|_| bench.bring("/app", "k", ""));
-    for brought in futures_util::future::join_all(all).await {
-        brought.unwrap();
+    let from = format!("{}/app", bench.url);
+    let wanted = Wanted {
+        from: &from,
+        to: "",
+        cache_key: "k",
+        algorithm: "",
+        value: "",
+    };
+    let all = (0..10).map(|_| bench.transfers.fetch(wanted));
+    for fetched in futures_util::future::join_all(all).await {
+        assert_eq!(fetched.unwrap().file.metadata().unwrap().len(), 2048);
     }
     let mut asked = bench.asked();
     asked.sort_unstable();
@@ -432,4 +440,28 @@ async fn files_are_sent_with_their_sums() {
     *bench.server.refuses.lock().unwrap() = refusals;
     let error = bench.transfers.send(&file, &url).await.unwrap_err();
     assert_eq!(error.to_string(), "Upload failed: Status code 502");
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let archives = [
+        tar_of(&[("x", b"x")]),
+        gz(&tar_of(&[("x", b"x")])),
+        zip_of(&[("x", b"x")]),
+    ];
+    for archive in archives {
+        let path = folder.path().join("archive");
+        std::fs::write(&path, archive).unwrap();
+        let into = folder.path().join("into");
+        std::fs::create_dir_all(&into).unwrap();
+        for given_up in [true, false] {
+            let file = File::open(&path).unwrap();
+            let unpacked = unpack(file, &into, Room::new(10), &AtomicBool::new(given_up));
+            assert_eq!(unpacked.is_err(), given_up);
+            let written = std::fs::read_to_string(into.join("x")).unwrap_or_default();
+            assert_eq!(written.is_empty(), given_up);
+        }
+        std::fs::remove_dir_all(&into).unwrap();
+    }
 }

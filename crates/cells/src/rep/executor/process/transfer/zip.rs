@@ -4,16 +4,22 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use flate2::read::DeflateDecoder;
 use rawzip::{CompressionMethod, ZipArchive};
 
-use super::archive::{Room, UnpackError, folder_within, refused};
+use super::archive::{Awaited, Room, UnpackError, folder_within, refused};
 
 /// Longest target of a link.
 const LINK_BYTES: u64 = 4096;
 
-pub(super) fn unpack(archive: File, folder: &Path, room: &mut Room) -> Result<(), UnpackError> {
+pub(super) fn unpack(
+    archive: File,
+    folder: &Path,
+    room: &mut Room,
+    given_up: &AtomicBool,
+) -> Result<(), UnpackError> {
     let mut buffer = vec![0; rawzip::RECOMMENDED_BUFFER_SIZE];
     let archive = ZipArchive::from_file(archive, &mut buffer)?;
     let mut entries = archive.entries(&mut buffer);
@@ -40,7 +46,7 @@ pub(super) fn unpack(archive: File, folder: &Path, room: &mut Room) -> Result<()
         }
         let packed = archive.get_entry(entry.wayfinder())?;
         let method = entry.compression_method();
-        let mut content: Box<dyn Read + '_> = match method {
+        let inner: Box<dyn Read + '_> = match method {
             CompressionMethod::STORE => Box::new(packed.verifying_reader(packed.reader())),
             CompressionMethod::DEFLATE => {
                 let inflated = DeflateDecoder::new(packed.reader());
@@ -48,6 +54,7 @@ pub(super) fn unpack(archive: File, folder: &Path, room: &mut Room) -> Result<()
             }
             _ => return Err(refused(name, "is packed in a way that is not known")),
         };
+        let mut content = Awaited { inner, given_up };
         if entry.mode().is_symlink() {
             let mut target = String::new();
             content.take(LINK_BYTES).read_to_string(&mut target)?;
