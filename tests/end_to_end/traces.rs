@@ -108,6 +108,31 @@ fn each_kind_of_request_is_analysed_by_itself() {
     );
 }
 
+/// Each service writes a file of its own: what one called is found in the other's.
+#[test]
+fn a_trace_in_two_files_is_one() {
+    let lab = Lab::new();
+    let whole = shop(&lab, "spans.json", 50_000);
+    let text = std::fs::read_to_string(&whole).expect("a file");
+    let spans: Value = serde_json::from_str(&text).expect("JSON");
+    let of_each = spans["resourceSpans"].as_array().expect("services");
+    assert_eq!(of_each.len(), 2);
+    let parts = ["front.json", "pay.json"].map(|name| lab.path(name));
+    for (part, spans) in parts.iter().zip(of_each) {
+        let part_text = json!({ "resourceSpans": [spans] }).to_string();
+        std::fs::write(part, part_text).expect("a file");
+    }
+    let (expected, _, _) = traces(&lab, &["analyse"], &[&whole]);
+    assert!(expected.contains("reaching 2 endpoints"), "{expected}");
+    for files in [[&*parts[0], &*parts[1]], [&*parts[1], &*parts[0]]] {
+        let (said, _, status) = traces(&lab, &["analyse"], &files);
+        assert_eq!((said, status), (expected.clone(), Some(0)));
+    }
+    // Half of it is half of it.
+    let (half, _, _) = traces(&lab, &["analyse"], &[&parts[0]]);
+    assert_ne!(half, expected);
+}
+
 #[test]
 fn what_is_no_span_is_refused_with_its_file() {
     let lab = Lab::new();

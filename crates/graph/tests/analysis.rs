@@ -176,7 +176,7 @@ fn a_profile_that_is_swapped_is_told_with_before_and_after() {
         "[services.mid]\nsteps = [{ cpu = \"8ms\" }",
     );
     let slower: std::sync::Arc<Topology> = graph(&slower);
-    let spans = Running::start(&graph(CHAIN), 2).spans_with_change(&slower, 100);
+    let spans = Running::start(&graph(CHAIN), 2).spans_with_changes(&[&slower], 100);
     let analysis = Question::of(&slower).analyse(&spans);
     assert_eq!(analysis.revisions.len(), 2);
     assert_eq!(analysis.latency.count, 100);
@@ -188,6 +188,40 @@ fn a_profile_that_is_swapped_is_told_with_before_and_after() {
     assert!(
         analysis.sentences[0]
             .contains("The profile changed while requests came: 100 under revision 1"),
+        "{analysis}"
+    );
+}
+
+/// What changed last is told against what ran just before it, not against an older profile.
+#[test]
+fn of_two_swaps_the_second_is_held_against_the_first() {
+    let mid = CHAIN.replace(
+        "[services.mid]\nsteps = [{ cpu = \"500us\" }",
+        "[services.mid]\nsteps = [{ cpu = \"8ms\" }",
+    );
+    let leaf = CHAIN.replace(
+        "[services.leaf]\nsteps = [{ cpu = \"500us\" }",
+        "[services.leaf]\nsteps = [{ cpu = \"8ms\" }",
+    );
+    assert!(mid != CHAIN && leaf != CHAIN);
+    let (first, last) = (graph(CHAIN), graph(&leaf));
+    let spans = Running::start(&graph(&mid), 2).spans_with_changes(&[&first, &last], 100);
+    let analysis = Question::of(&last).analyse(&spans);
+    let revisions = analysis.revisions.iter();
+    let revisions: Vec<_> = revisions
+        .map(|one| (one.revision, one.requests, one.chosen))
+        .collect();
+    assert_eq!(
+        revisions,
+        [(1, 100, false), (2, 100, false), (3, 100, true)]
+    );
+    let profiles: Vec<_> = accused(&analysis)
+        .into_iter()
+        .filter(|one| one.0 == SuspectKind::Profile)
+        .collect();
+    assert_eq!(profiles, [(SuspectKind::Profile, "leaf cpu")], "{analysis}");
+    assert!(
+        analysis.sentences[0].contains("Since revision 2 a request takes"),
         "{analysis}"
     );
 }

@@ -73,12 +73,14 @@ impl Running {
         self.host.directory().get("root", 0).unwrap()
     }
 
-    /// Asks so many requests, then changes the profile, then asks as many again.
-    pub fn spans_with_change(self, profile: &Arc<Topology>, requests: u64) -> Vec<Span> {
+    /// Asks so many requests, then as many again under each of these profiles.
+    pub fn spans_with_changes(self, profiles: &[&Arc<Topology>], requests: u64) -> Vec<Span> {
         ask(self.entry(), requests);
-        self.host.swap(Arc::clone(profile)).unwrap();
-        ask(self.entry(), requests);
-        self.ended(2 * requests)
+        for profile in profiles {
+            self.host.swap(Arc::clone(profile)).unwrap();
+            ask(self.entry(), requests);
+        }
+        self.ended((profiles.len() as u64 + 1) * requests)
     }
 
     /// All spans of so many requests, one after the other over one connection, and of what

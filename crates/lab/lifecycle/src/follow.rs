@@ -44,6 +44,12 @@ pub(crate) struct Followed {
     tail: Vec<u8>,
 }
 
+/// How long each of these files is now; 0: there is none.
+pub fn lengths(paths: &[PathBuf]) -> Vec<u64> {
+    let length = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+    paths.iter().map(length).collect()
+}
+
 impl Follower {
     /// Follows these files from their start.
     pub fn new(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
@@ -64,10 +70,24 @@ impl Follower {
     /// the length it has now, so it ends even when files grow faster than they are
     /// read. A file that cannot be read does not keep the others from being read;
     /// the first error is returned, and the next poll tries again.
-    pub fn poll(&mut self, mut sink: impl FnMut(usize, &[u8])) -> Result<(), FollowError> {
+    pub fn poll(&mut self, sink: impl FnMut(usize, &[u8])) -> Result<(), FollowError> {
+        self.poll_to(&[], sink)
+    }
+
+    /// As [`Follower::poll`], but reads no file beyond the length that stands at its number: what
+    /// [`lengths`] told at a moment, so that nothing is read that was written after it.
+    ///
+    /// # Errors
+    /// See [`Follower::poll`].
+    pub fn poll_to(
+        &mut self,
+        lengths: &[u64],
+        mut sink: impl FnMut(usize, &[u8]),
+    ) -> Result<(), FollowError> {
         let mut result = Ok(());
         for (number, followed) in self.files.iter_mut().enumerate() {
-            let polled = followed.poll(&mut self.chunk, &mut |line| sink(number, line));
+            let to = lengths.get(number).copied().unwrap_or(u64::MAX);
+            let polled = followed.poll(to, &mut self.chunk, &mut |line| sink(number, line));
             if let Err(reason) = polled {
                 let path = followed.path.clone();
                 result = result.and(Err(FollowError { path, reason }));
@@ -112,9 +132,10 @@ impl Followed {
         (!self.tail.is_empty()).then_some(&self.tail)
     }
 
-    /// Gives the lines that were completed, up to the length that the file has now.
+    /// Gives the lines that were completed, up to the length that the file has now, and to `to`.
     pub(crate) fn poll(
         &mut self,
+        to: u64,
         chunk: &mut [u8],
         sink: &mut impl FnMut(&[u8]),
     ) -> std::io::Result<()> {
@@ -132,6 +153,7 @@ impl Followed {
             self.read = 0;
             self.tail.clear();
         }
+        let length = length.min(to);
         while self.read < length {
             let most = usize::try_from(length - self.read)
                 .unwrap_or(usize::MAX)

@@ -96,3 +96,26 @@ fn one_bad_file_does_not_stop_the_others() {
     let error = follower.poll(|_, _| lines += 1).unwrap_err();
     assert_eq!((lines, error.path.as_path()), (1, folder.path()));
 }
+
+#[test]
+fn what_is_written_after_a_moment_is_not_read_up_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a.log", "b.log"].map(|name| folder.path().join(name));
+    let mut follower = Follower::new(&paths);
+    append(&paths[0], "one\ntw");
+    let then = lengths(&paths);
+    assert_eq!(then, [6, 0]);
+    append(&paths[0], "o\nthree\n");
+    append(&paths[1], "bee\n");
+    let mut seen = Vec::new();
+    follower
+        .poll_to(&then, |number, line| seen.push((number, line.to_vec())))
+        .unwrap();
+    assert_eq!(seen, [(0, b"one".to_vec())]);
+    assert_eq!(poll(&mut follower), ["0:two", "0:three", "1:bee"]);
+    // A moment before what was read already is over.
+    follower
+        .poll_to(&then, |_, _| panic!("read twice"))
+        .unwrap();
+    assert!(poll(&mut follower).is_empty());
+}

@@ -99,7 +99,7 @@ impl Gatherer {
         };
         for file in &mut self.files {
             let mut lines = 0;
-            let polled = file.followed.poll(&mut self.chunk, &mut |line| {
+            let polled = file.followed.poll(u64::MAX, &mut self.chunk, &mut |line| {
                 lines += 1;
                 sink(line);
             });

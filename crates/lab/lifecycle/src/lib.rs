@@ -29,12 +29,13 @@ mod table;
 mod table_file;
 mod timelines;
 mod timestamp;
+mod wrapped;
 
 pub use collector::{Collector, Snapshot};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
 pub use evidence::{Evidence, Found};
 pub use fields::{FieldId, Fields, MAX_DEPTH};
-pub use follow::{FollowError, Follower};
+pub use follow::{FollowError, Follower, lengths};
 pub use gather::{GatherError, Gatherer};
 pub use line::{Format, Line, MAX_LINE_BYTES, Scanner, Unreadable};
 pub use loops::{LoopCollector, Turn, Turns};
@@ -46,3 +47,4 @@ pub use suggest::{
 pub use summary::{Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise};
 pub use table::{Row, Table};
 pub use table_file::{CsvError, MAX_ROWS};
+pub use wrapped::{SyslogStream, journal_line, syslog_line};

@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         };
         Ok(Self {
             counts: Some(folder.appender()?),
-            inputs: Inputs::start(plan, &folder, &addresses, alarm.clone())?,
+            inputs: Inputs::start(plan, &folder, &addresses, &mut ports, alarm.clone())?,
             miner: LogMiner::start(
                 plan,
                 &folder,
@@ -314,6 +314,7 @@ impl<'a> Session<'a> {
         let Some(samples) = self.counts.take() else {
             return Ending::Complete;
         };
+        self.inputs.look();
         self.judged.from_s = self.clock.now_s();
         self.miner.mark(Mark::Begin);
         let mut counter = Counter::new(self.clock, samples, self.options.underway.glance());
@@ -399,6 +400,7 @@ impl<'a> Session<'a> {
             self.status.doing("wait for the last log lines");
             tokio::time::sleep(LAST_LINES).await;
         }
+        self.inputs.look();
         self.judged.to_s = self.clock.now_s();
         self.miner.mark(Mark::End);
         let kept = last.and(tried.map(|tried| outcomes.probes = tried));
@@ -449,7 +451,7 @@ impl<'a> Session<'a> {
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
         }
-        self.inputs.finish();
+        left.extend(self.inputs.finish());
         if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
         }

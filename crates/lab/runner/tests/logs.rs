@@ -218,6 +218,7 @@ fn logs_that_programs_write_themselves_are_read_through_rotation() {
     let member = scripts.path().join("member.sh");
     let body = r#"
 mkdir -p "$1"; cd "$1"
+until [ -e ../go ]; do sleep 0.02; done
 task=0
 while [ $task -lt 60 ]; do
   say task.start ",\"guid\":\"$2-$task\"" >> app.log
@@ -226,7 +227,7 @@ while [ $task -lt 60 ]; do
   if [ $((task % 20)) = 0 ]; then mv app.log app.log.$task; sleep 0.2; fi
 done
 say late ',"guid":"x"' >> app.log
-echo up
+touch written
 exec sleep 600"#;
     script(&member, &format!("#!/bin/sh\n{SAY}\n{body}\n"));
     let old = scripts.path().join("old.log");
@@ -245,7 +246,7 @@ key = ["guid"]
 points = [["start", "task.start"], ["done", "task.done"]]
 [[step]]
 name = "work"
-hold = "5s"
+run = "touch {{work}}/go; until [ -e {{work}}/own-0/written -a -e {{work}}/own-1/written ]; do sleep 0.02; done"
 [[expect]]
 that = "task.start..done count == 120"
 [[expect]]

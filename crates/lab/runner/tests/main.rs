@@ -7,6 +7,7 @@ mod crashes;
 mod custom_faults;
 mod faults;
 mod going_on;
+mod inputs;
 mod kept;
 mod loads;
 mod logs;

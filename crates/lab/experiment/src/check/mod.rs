@@ -8,6 +8,7 @@ mod faults;
 mod fields;
 mod fleets;
 mod gates;
+mod inputs;
 mod lifecycles;
 mod loads;
 mod order;

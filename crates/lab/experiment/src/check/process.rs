@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use document::{Problem, Span};
-use glob::Pattern;
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
+use super::inputs;
 use super::values::Reader;
 use crate::catalogue::FleetKind;
 use crate::expr::{WATCHES, watch_name};
 use crate::names::Place;
-use crate::plan::{LogFormat, OnExit, Program, Ready, Reference, Segment, System, Template, Watch};
+use crate::plan::{Input, LogFormat, OnExit, Program, Ready, Reference, System, Template, Watch};
 
 /// Wait for readiness when a file does not say.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ pub(super) struct Common {
     disk_bytes: Option<u64>,
     watch: Vec<Watch>,
     log: LogFormat,
-    inputs: Vec<Template>,
+    inputs: Vec<Input>,
     on_exit: OnExit,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn common(
         .map_or(Some(LogFormat::Auto), |field| reader.choice(field, &LOGS));
     let inputs = fields
         .get("inputs")
-        .map_or(Some(Vec::new()), |field| inputs(reader, field));
+        .map_or(Some(Vec::new()), |field| inputs::read(reader, field));
     let on_exit = on_exit(reader, fields);
     let (after, after_spans) = after?;
     Some(Common {
@@ -204,7 +204,9 @@ pub(super) fn check_disk(
         Program::OwnBinary => None,
     };
     let all = program.into_iter().chain(args).chain(common.env.values());
-    let mut references = all.chain(&common.inputs).flat_map(Template::references);
+    let mut references = all
+        .chain(common.inputs.iter().flat_map(Input::templates))
+        .flat_map(Template::references);
     if common.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
         let span = fields
             .get("run")
@@ -212,42 +214,6 @@ pub(super) fn check_disk(
         let problem = Problem::new(span, "it refers to its {disk}, and has none");
         reader.problem(problem.help("add disk = \"64MiB\", the size of a file system of its own"));
     }
-}
-
-/// Most patterns of files that a system writes.
-const MOST_INPUTS: usize = 64;
-
-/// Files that a program writes its log to by itself: patterns of their names.
-fn inputs(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Template>> {
-    let items = reader.list(field, "a list of files such as [\"{work}/app/*.log\"]")?;
-    if items.len() > MOST_INPUTS {
-        let message = format!("\"inputs\" has more than {MOST_INPUTS} patterns");
-        reader.problem(Problem::new(field.span(), message));
-        return None;
-    }
-    let read: Vec<Option<Template>> = items.into_iter().map(|item| input(reader, item)).collect();
-    read.into_iter().collect()
-}
-
-fn input(reader: &mut Reader<'_>, item: Field<'_>) -> Option<Template> {
-    let pattern = reader.template(item, Place::System)?;
-    let begins = match pattern.0.first() {
-        Some(Segment::Text(text)) => text.starts_with('/'),
-        Some(Segment::Reference(Reference::Work | Reference::OwnDisk)) => true,
-        _ => false,
-    };
-    if !begins {
-        let problem = Problem::new(item.span(), "the place of a log is a whole path");
-        reader.problem(problem.help("begin with {work}/ or with /"));
-        return None;
-    }
-    // What a reference stands for has no wildcards.
-    if let Err(error) = Pattern::new(&pattern.render(|_| "x".to_owned())) {
-        let message = format!("no pattern of file names: {}", error.msg);
-        reader.problem(Problem::new(item.span(), message));
-        return None;
-    }
-    Some(pattern)
 }
 
 /// Pause before a process is started again, when a file does not say.

@@ -126,13 +126,40 @@ pub struct System {
     pub watch: Vec<Watch>,
     /// How its log lines are read.
     pub log: LogFormat,
-    /// Names of files that it writes its log to by itself, with the wildcards `*`, `?`, `[…]`
-    /// and `**`.
-    pub inputs: Vec<Template>,
+    /// Where it writes its log to by itself.
+    pub inputs: Vec<Input>,
     /// What the end of a process means while the run goes on.
     pub on_exit: OnExit,
     /// Set when a `[[fleet]]` table made this system: how many agents it simulates.
     pub agents: Option<u32>,
+}
+
+/// Where a system writes its log to by itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Input {
+    /// Files: their names, with the wildcards `*`, `?`, `[…]` and `**`.
+    Files(Template),
+    /// Systemd's journal: words that choose its entries, for `journalctl`.
+    Journal(Vec<Template>),
+    /// Messages of syslog, or lines, to a TCP address at which the laboratory listens.
+    Tcp(Template),
+    /// The same in datagrams of UDP.
+    Udp(Template),
+    /// The same in datagrams to a socket in the file system.
+    Unix(Template),
+}
+
+impl Input {
+    /// All texts of it.
+    pub fn templates(&self) -> &[Template] {
+        match self {
+            Self::Journal(words) => words,
+            Self::Files(one) | Self::Tcp(one) | Self::Udp(one) | Self::Unix(one) => {
+                std::slice::from_ref(one)
+            }
+        }
+    }
 }
 
 /// What is executed.

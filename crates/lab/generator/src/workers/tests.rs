@@ -1,5 +1,6 @@
 //! Both sides of a session against each other, over a bus made of queues.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -23,10 +24,15 @@ const SILENCE: Duration = Duration::from_secs(3);
 const AHEAD: Duration = Duration::from_secs(5);
 const TOKEN: u64 = 77;
 
+/// Most packets of one sender that a bus loses one after the other: it is bad, and not gone, for
+/// who hears nothing for long enough rightly gives up.
+const LOST_IN_A_ROW: u32 = 3;
+
 /// What a bus does to a packet.
 #[derive(Debug, Clone, Copy)]
 struct Bus {
-    /// Shares of what is lost, and of what comes twice.
+    /// Shares of what is lost, of which no more than [`LOST_IN_A_ROW`] unless it is all, and of
+    /// what comes twice.
     lost: f64,
     twice: f64,
     /// Longest delay, in milliseconds; what is delayed may be overtaken.
@@ -47,6 +53,8 @@ struct Session {
     random: StdRng,
     /// What is on its way, and when it arrives.
     going: Vec<(Duration, Outgoing)>,
+    /// By subject and sender, how many packets were lost since the last one that was not.
+    lost_in_a_row: BTreeMap<(String, u64), u32>,
     /// What the workers were told and have said, and what the coordinator heard of it.
     orders: Vec<Vec<Order>>,
     reports: Vec<(usize, WorkerReport)>,
@@ -72,6 +80,7 @@ impl Session {
             bus: GOOD,
             random: StdRng::seed_from_u64(0),
             going: Vec::new(),
+            lost_in_a_row: BTreeMap::new(),
             orders: vec![Vec::new(); worker_versions.len()],
             reports: Vec::new(),
         }
@@ -105,9 +114,20 @@ impl Session {
 
     fn publish(&mut self, said: Vec<Outgoing>) {
         for outgoing in said {
-            if self.random.random_bool(self.bus.lost) {
+            let (subject, packet) = &outgoing;
+            let sender = match packet {
+                Packet::Request(request) => request.sender,
+                Packet::Reply(reply) => reply.sender,
+                _ => 0,
+            };
+            let in_a_row = self.lost_in_a_row.entry((subject.clone(), sender));
+            let in_a_row = in_a_row.or_default();
+            let may_be_lost = *in_a_row < LOST_IN_A_ROW || self.bus.lost == 1.0;
+            if self.random.random_bool(self.bus.lost) && may_be_lost {
+                *in_a_row += 1;
                 continue;
             }
+            *in_a_row = 0;
             let count = 1 + usize::from(self.random.random_bool(self.bus.twice));
             for outgoing in std::iter::repeat_n(outgoing, count) {
                 let delay = self.random.random_range(0..=self.bus.delay_ms);

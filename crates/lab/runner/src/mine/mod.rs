@@ -4,19 +4,20 @@ mod silent;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lab_experiment::plan::{Lifecycle, LogFormat, Loop, Plan};
 use lab_lifecycle::{
     Collector, Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner,
-    Table, Turns,
+    Table, Turns, lengths,
 };
 use lab_store::{RunFile, RunFolder};
 
 use crate::alarm::Alarm;
-use crate::inputs::gathered;
+use crate::inputs::logs_of;
 use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
@@ -77,7 +78,7 @@ impl Heard {
     }
 }
 
-/// Bounds of what is judged: what logs have told until then.
+/// Bounds of what is judged: what stood in the logs when they were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The first step begins.
@@ -86,10 +87,17 @@ pub(crate) enum Mark {
     End,
 }
 
+/// A mark, and how long each log was when it was made.
+type Marked = (Mark, Vec<u64>);
+
 /// A thread that follows the logs of all systems.
 #[derive(Debug)]
 pub(crate) struct LogMiner {
-    marks: Sender<Mark>,
+    paths: Arc<[PathBuf]>,
+    marks: Sender<Marked>,
+    /// Held from a look at the lengths of the logs until it is known whether a mark was made
+    /// before it: what was written after a mark is never read as if before.
+    looking: Arc<Mutex<()>>,
     thread: JoinHandle<Mined>,
 }
 
@@ -117,8 +125,8 @@ fn logs(plan: &Plan, folder: &RunFolder) -> (Vec<(PathBuf, Log)>, Vec<String>) {
             let log = Log { format, copy };
             logs.push((folder.file(RunFile::Log(&name)), log));
             logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), log));
-            if !system.inputs.is_empty() {
-                logs.push((folder.file(RunFile::Log(&gathered(&name))), log));
+            for gathered in logs_of(system, &name) {
+                logs.push((folder.file(RunFile::Log(&gathered)), log));
             }
             copies.push(name);
         }
@@ -162,19 +170,21 @@ impl LogMiner {
         let (logs, copies) = logs(plan, folder);
         let (paths, logs): (Vec<PathBuf>, Vec<Log>) = logs.into_iter().unzip();
         let plans = (plan.lifecycles.clone(), plan.loops.clone());
-        let mut follower = Follower::new(paths);
+        let paths: Arc<[PathBuf]> = paths.into();
+        let mut follower = Follower::new(paths.iter());
         let (marks, marked) = mpsc::channel();
+        let looking = Arc::new(Mutex::new(()));
+        let look = Look {
+            paths: Arc::clone(&paths),
+            marked,
+            looking: Arc::clone(&looking),
+        };
         let thread = std::thread::spawn(move || {
             let (mut before, mut judged) = (Heard::default(), None);
             let mut told_again = Instant::now();
-            loop {
-                let mark = match marked.recv_timeout(PERIOD) {
-                    Ok(mark) => Some(mark),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => break,
-                };
-                let polled = follower.poll(|file, line| feed(&mut miner, &logs, file, line));
-                if let Err(error) = polled {
+            while let Some((mark, lengths)) = look.next() {
+                let feed = |file, line: &[u8]| feed(&mut miner, &logs, file, line);
+                if let Err(error) = follower.poll_to(&lengths, feed) {
                     alarm.broken(error);
                 }
                 match mark {
@@ -197,14 +207,20 @@ impl LogMiner {
                 ..collect(&miner, &plans, last)
             }
         });
-        Ok(Self { marks, thread })
+        Ok(Self {
+            paths,
+            marks,
+            looking,
+            thread,
+        })
     }
 
     /// Says that the steps begin, or that they are over. What the logs tell is judged by
     /// when it was written into them: clocks of systems may be wrong.
     pub(crate) fn mark(&self, mark: Mark) {
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         // The thread ends before us only after an error, which was raised.
-        let _ = self.marks.send(mark);
+        let _ = self.marks.send((mark, lengths(&self.paths)));
     }
 
     /// Reads the logs to their end and returns what was found. To be called when
@@ -214,6 +230,29 @@ impl LogMiner {
         self.thread.join().unwrap_or_else(|_| Mined {
             incomplete: Some("the reading of logs ended early".to_owned()),
             ..Mined::default()
+        })
+    }
+}
+
+/// When the logs are looked at, and how far they are read.
+struct Look {
+    paths: Arc<[PathBuf]>,
+    marked: Receiver<Marked>,
+    looking: Arc<Mutex<()>>,
+}
+
+impl Look {
+    /// Waits for a mark, or for the next look without one; `None`: no more are to come.
+    fn next(&self) -> Option<(Option<Mark>, Vec<u64>)> {
+        match self.marked.recv_timeout(PERIOD) {
+            Ok((mark, lengths)) => return Some((Some(mark), lengths)),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(match self.marked.try_recv() {
+            Ok((mark, lengths)) => (Some(mark), lengths),
+            Err(_) => (None, lengths(&self.paths)),
         })
     }
 }
@@ -306,3 +345,6 @@ fn collect(
         incomplete,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,12 @@ impl Ports {
         }
     }
 
+    /// The listener of a port that the laboratory itself listens at; `None`: it is nobody's, or
+    /// its system has it.
+    pub(crate) fn take(&mut self, port: u16) -> Option<TcpListener> {
+        self.held.remove(&port)
+    }
+
     fn hold(&mut self, port: u16, listener: TcpListener) -> u16 {
         self.handed_out.insert(port);
         self.held.insert(port, listener);
