@@ -14,7 +14,7 @@ use tokio::time::{sleep_until, timeout};
 use url::Url;
 
 use super::super::super::metrics::count;
-use super::super::super::steps::{Check, Failure, Leaves, Outcome, Ready, Voice};
+use super::super::super::steps::{Check, Failure, Leaves, Outcome, Ready, Voice, go_duration};
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
@@ -210,16 +210,31 @@ impl Leaves for Container<'_> {
             .exit_status
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(status);
+        if voice.checks {
+            // What it wrote says why; its status is nothing that is told of a check.
+            return match status {
+                _ if killed => Err(Failure::killed()),
+                _ if asked => Err(Failure::cancelled()),
+                0 => Ok(()),
+                _ => Err(Failure::worded("")),
+            };
+        }
+        let limits = self.executor.limits.as_ref();
+        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.guid));
+        let memory = if memory { " (out of memory)" } else { "" };
+        if !silent {
+            let grace = go_duration(self.executor.settings.grace);
+            let exceeded = match killed {
+                true => format!(" (exceeded {grace} graceful shutdown interval)"),
+                false => String::new(),
+            };
+            self.log(source, &format!("Exit status {status}{exceeded}{memory}"));
+        }
         match status {
             _ if killed => Err(Failure::killed()),
             _ if asked => Err(Failure::cancelled()),
             0 => Ok(()),
-            // What it wrote says why; its status is nothing that is told of a check.
-            _ if voice.checks => Err(Failure::worded("")),
             status => {
-                let limits = self.executor.limits.as_ref();
-                let memory = limits.is_some_and(|limits| limits.out_of_memory(&self.job.guid));
-                let memory = if memory { " (out of memory)" } else { "" };
                 let reason = format!("{source}: Exited with status {status}{memory}");
                 let fields = self.fields().and("output-tail", tail.text(LOGGED_BYTES));
                 let logger = &self.executor.logger;

@@ -46,7 +46,7 @@ use super::super::config::ProcessSettings;
 use super::super::container::Completion;
 use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
-use super::super::steps::{Failure, Leaves, Monitoring, Plan, Sign, Steps};
+use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job, Network};
 use leaves::Container;
@@ -254,9 +254,6 @@ impl Executor for Process {
             Definition::Task(task) => Plan::task(task.action.as_ref()),
         };
         let outcome = steps.contain(&plan, job.log_source(), &signs, stop).await;
-        if let Err(failure) = &outcome {
-            container.say(job.log_source(), failure.text());
-        }
         let exit_status = container.exit_status();
         if let (Ok(()), Definition::Task(task)) = (&outcome, &job.definition)
             && !task.result_file.is_empty()

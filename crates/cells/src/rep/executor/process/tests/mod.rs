@@ -136,6 +136,7 @@ async fn statuses_and_results_come_back() {
     assert_eq!(end.exit_status, Some(7));
     assert_eq!(end.completion.reason, "TEST: Exited with status 7");
     assert!(bench.sink.kept().contains(r#""output-tail":"oh no\n""#));
+    assert!(bench.sink.kept().contains(r#""line":"Exit status 7""#));
     let end = bench
         .run(result_of(sh("printf 42 > answer"), "answer"))
         .await;
