@@ -10,7 +10,7 @@ use crate::fake_bbs::{FakeBbs, eventually, logger, messages};
 use cells::rep::{Config, ExecutorKind, Running, Simulation, start};
 use diego::auction::{CellState, Lrp, Placement, Resource, Task, Work};
 use diego::error::Type;
-use diego::models::{DesiredLrp, TaskDefinition, actual_lrp_net_info::PreferredAddress};
+use diego::models::{self, DesiredLrp, TaskDefinition, actual_lrp_net_info::PreferredAddress};
 use diego::path;
 use net::{Client, ClientOptions};
 use telemetry::Sink;
@@ -629,4 +629,69 @@ async fn settings_that_cannot_work_are_refused_at_the_start() {
         let refused = start(config, logger("rep").0, shutdown).await.unwrap_err();
         assert!(refused.to_string().contains(expected), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn checks_are_simulated_and_told_to_the_bbs() {
+    let check = || models::Check {
+        tcp_check: Some(models::TcpCheck {
+            port: 8080,
+            ..models::TcpCheck::default()
+        }),
+        http_check: None,
+    };
+    let checked = |guid: &str, readiness: bool| DesiredLrp {
+        process_guid: guid.into(),
+        domain: "test".into(),
+        instances: 1,
+        check_definition: Some(models::CheckDefinition {
+            checks: vec![check()],
+            readiness_checks: readiness.then(check).into_iter().collect(),
+            ..models::CheckDefinition::default()
+        }),
+        start_timeout_ms: 1,
+        ..DesiredLrp::default()
+    };
+    let give = async |fleet: &Fleet, guid: &str, readiness| {
+        fleet.bbs.records().desire(checked(guid, readiness));
+        let lrp = Lrp {
+            process_guid: guid.into(),
+            domain: "test".into(),
+            ..Lrp::default()
+        };
+        let work = Work {
+            lrps: vec![lrp],
+            ..Work::default()
+        };
+        let body = serde_json::to_vec(&work).unwrap();
+        assert_eq!(fleet.post("/work", body).await.status, 200);
+    };
+    let fleet = Fleet::simulated(|_| ()).await;
+    give(&fleet, "ready", true).await;
+    let routable = |records: &fake_bbs::Records| {
+        let starts = records.starts.iter();
+        starts.map(|start| start.routable).collect::<Vec<_>>()
+    };
+    fleet
+        .bbs
+        .until("it is routed to", |records| {
+            routable(records).last() == Some(&Some(true))
+        })
+        .await;
+    let told = routable(&fleet.bbs.records());
+    // Both may have come to pass before the first report was sent.
+    assert!(told.len() <= 2 && told.iter().rev().skip(1).all(|told| *told == Some(false)));
+
+    let fleet = Fleet::simulated(|simulation| simulation.fail_check = 1.0).await;
+    give(&fleet, "sick", false).await;
+    fleet
+        .bbs
+        .until("it crashes", |records| !records.crashes.is_empty())
+        .await;
+    let reason = fleet.bbs.records().crashes[0].error_message.clone();
+    assert_eq!(
+        reason,
+        "Instance never healthy after 1ms: simulated failure"
+    );
+    assert!(fleet.bbs.records().starts.is_empty(), "it never ran");
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::fake_bbs::{FakeBbs, eventually, logger};
 use cells::rep::{Config, ExecutorKind, ProcessSettings, Running, start};
@@ -13,13 +14,17 @@ use net::{Client, ClientOptions};
 use tokio::sync::watch;
 
 async fn cell(root: &Path) -> (FakeBbs, Running, watch::Sender<bool>) {
+    cell_with(root, ProcessSettings::default()).await
+}
+
+async fn cell_with(
+    root: &Path,
+    settings: ProcessSettings,
+) -> (FakeBbs, Running, watch::Sender<bool>) {
     let bbs = FakeBbs::start().await;
     let mut config = Config::new(1, "127.0.0.1:0".parse().unwrap(), &*bbs.url);
     let root = Some(root.to_owned());
-    config.executor = ExecutorKind::Process(ProcessSettings {
-        root,
-        ..ProcessSettings::default()
-    });
+    config.executor = ExecutorKind::Process(ProcessSettings { root, ..settings });
     let (ask, shutdown) = net::shutdown();
     let rep = start(config, logger("rep").0, shutdown).await.unwrap();
     rep.registered().await;
@@ -38,6 +43,18 @@ async fn give(rep: &Running, work: Work) {
         .await
         .unwrap();
     assert_eq!(answer.status, 200);
+}
+
+fn one_instance() -> Work {
+    let lrp = Lrp {
+        process_guid: "p".into(),
+        domain: "test".into(),
+        ..Lrp::default()
+    };
+    Work {
+        lrps: vec![lrp],
+        ..Work::default()
+    }
 }
 
 fn sh(script: &str) -> Option<Action> {
@@ -111,19 +128,7 @@ async fn processes_end_with_the_rep() {
         )),
         ..DesiredLrp::default()
     });
-    let lrp = Lrp {
-        process_guid: "p".into(),
-        domain: "test".into(),
-        ..Lrp::default()
-    };
-    give(
-        &rep,
-        Work {
-            lrps: vec![lrp],
-            ..Work::default()
-        },
-    )
-    .await;
+    give(&rep, one_instance()).await;
     bbs.until("it runs", |records| records.running() == 1).await;
     let pid = || {
         std::fs::read_to_string(&pid_file)
@@ -136,4 +141,46 @@ async fn processes_end_with_the_rep() {
     ask.send(true).unwrap();
     rep.stopped().await;
     assert!(!Path::new(&format!("/proc/{}", pid())).exists());
+}
+
+#[tokio::test]
+async fn an_instance_runs_once_its_monitor_succeeds_and_crashes_when_it_does_not() {
+    let root = tempfile::tempdir().unwrap();
+    let interval = Duration::from_millis(20);
+    let settings = ProcessSettings {
+        healthy_interval: interval,
+        unhealthy_interval: interval,
+        ..ProcessSettings::default()
+    };
+    let (bbs, rep, _ask) = cell_with(root.path(), settings).await;
+    bbs.records().desire(DesiredLrp {
+        process_guid: "p".into(),
+        domain: "test".into(),
+        instances: 1,
+        action: sh("exec sleep 1000"),
+        monitor: sh("echo >> tries; test -e up"),
+        ..DesiredLrp::default()
+    });
+    give(&rep, one_instance()).await;
+    let folder = || {
+        let folders = std::fs::read_dir(root.path()).unwrap().flatten();
+        let mut names = folders.map(|folder| folder.path());
+        names.find(|path| !path.ends_with(".cache"))
+    };
+    let tries = || {
+        let file = folder().map(|folder| folder.join("tries"));
+        file.and_then(|file| std::fs::read(file).ok())
+            .map_or(0, |tries| tries.len())
+    };
+    eventually("it was asked three times", || tries() >= 3).await;
+    assert_eq!(bbs.records().lrps[&("p".into(), 0)].state, "CLAIMED");
+    assert!(bbs.records().starts.is_empty());
+    let up = folder().unwrap().join("up");
+    std::fs::write(&up, "").unwrap();
+    bbs.until("it runs", |records| records.running() == 1).await;
+    std::fs::remove_file(&up).unwrap();
+    bbs.until("it crashes", |records| records.crashes.len() == 1)
+        .await;
+    let reason = bbs.records().crashes[0].error_message.clone();
+    assert_eq!(reason, "Instance became unhealthy: ");
 }

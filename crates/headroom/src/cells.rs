@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use cells::bbs::locket;
-use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation};
+use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
 use cells::{auctioneer, bbs, rep};
 use net::Shutdown;
 use net::tls::Files;
@@ -210,10 +210,27 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
             stop: args.delays_stop,
             fail_create: args.fail_create,
             fail_run: args.fail_run,
+            check: args.delays_check,
+            fail_check: args.fail_check,
         }),
         Executor::Process => ExecutorKind::Process(ProcessSettings {
             root: args.containers.clone(),
             reaper: vec![own_program()?.into(), "reaper".into()],
+            create: args.delays_create,
+            grace: args.graceful_shutdown_interval,
+            healthy_interval: args.healthy_monitoring_interval,
+            unhealthy_interval: args.unhealthy_monitoring_interval,
+            monitors: args.healthcheck_work_pool_size,
+            networks: args.networks as usize,
+            limits: args.limits,
+            log_lines_per_second: args.max_log_lines_per_second,
+            transfers: TransferSettings {
+                downloads: args.max_concurrent_downloads,
+                uploads: args.max_concurrent_uploads,
+                cache_bytes: u64::try_from(args.max_cache_size.0).unwrap_or(0) << 20,
+                authorities: args.download_ca.clone(),
+                ..TransferSettings::default()
+            },
             ..ProcessSettings::default()
         }),
     };
@@ -234,8 +251,8 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         optional_placement_tags: args.optional_placement_tags.clone(),
         capacity: Capacity {
             containers: args.capacity_containers,
-            memory: args.capacity_memory,
-            disk: args.capacity_disk,
+            memory: args.capacity_memory.of_memory()?,
+            disk: args.capacity_disk.of_disk(args.containers.as_deref())?,
         },
         executor,
         seed: args.seed,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use cells::rep::{Distribution, Mebibytes};
+use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::ci::{CiCommand, ResultFiles};
@@ -418,16 +418,16 @@ pub(crate) struct RepArgs {
     /// Containers that each cell has room for
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) capacity_containers: i32,
-    /// Memory of each cell
+    /// Memory of each cell; auto: what the machine, or the rep's control group, has
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    pub(crate) capacity_memory: Mebibytes,
-    /// Disk of each cell
+    pub(crate) capacity_memory: Room,
+    /// Disk of each cell; auto: what the file system of --containers has
     #[arg(long, value_name = "SIZE", default_value = "64GiB")]
-    pub(crate) capacity_disk: Mebibytes,
+    pub(crate) capacity_disk: Room,
     /// What runs the work
     #[arg(long, value_enum, default_value = "simulated")]
     pub(crate) executor: Executor,
-    /// Simulated: time to create a container, for instance "lognormal 900ms p99=4s"
+    /// Time to create a container, for instance "lognormal 900ms p99=4s"
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) delays_create: Distribution,
     /// Simulated: time from there until its process runs
@@ -445,9 +445,51 @@ pub(crate) struct RepArgs {
     /// Simulated: share of tasks whose process ends with status 1
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) fail_run: f64,
+    /// Simulated: time until an instance with checks passes them, and then until it is routed
+    /// to if it has checks of that
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) delays_check: Distribution,
+    /// Simulated: share of instances with checks that never pass them
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
+    pub(crate) fail_check: f64,
     /// Processes: folder in which each container gets its own
     #[arg(long, value_name = "DIR")]
     pub(crate) containers: Option<PathBuf>,
+    /// Processes: how many containers can have a network of their own, with their ports
+    /// at an address that this machine alone reaches; needs root and iproute2 (0: they
+    /// share the machine's network)
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    pub(crate) networks: u32,
+    /// Processes: keep containers to their memory_mb and max_pids; needs control groups
+    #[arg(long)]
+    pub(crate) limits: bool,
+    /// Processes: time between being asked to end and being killed
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) graceful_shutdown_interval: std::time::Duration,
+    /// Processes: time between two checks of a healthy instance, where its check does not say
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) healthy_monitoring_interval: std::time::Duration,
+    /// Processes: the same of one that is not healthy yet
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub(crate) unhealthy_monitoring_interval: std::time::Duration,
+    /// Processes: most monitor actions at once
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) healthcheck_work_pool_size: usize,
+    /// Processes: most downloads at once
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) max_concurrent_downloads: usize,
+    /// Processes: most uploads at once
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) max_concurrent_uploads: usize,
+    /// Processes: bytes of downloads that are kept for the next container
+    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
+    pub(crate) max_cache_size: Mebibytes,
+    /// Processes: authorities of servers that files come from, in PEM; without, those of the web
+    #[arg(long, value_name = "FILE")]
+    pub(crate) download_ca: Option<PathBuf>,
+    /// Processes: lines of the log that a container may write within a second
+    #[arg(long, value_name = "N")]
+    pub(crate) max_log_lines_per_second: Option<u32>,
     /// Seed of delays and failures
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -1,6 +1,7 @@
 //! A client that keeps connections open and never more of them than it may.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -202,14 +203,14 @@ impl Client {
     }
 
     /// Sends `request` over a connection of its own and returns once the head of
-    /// the answer is there, for answers that do not end: event streams.
+    /// the answer is there, for bodies that are long or do not end: files, event streams.
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn open(
-        &self,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, ClientError> {
+    pub async fn open<B>(&self, mut request: Request<B>) -> Result<Response<Incoming>, ClientError>
+    where
+        B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
         let (host, secure) = self.host(request.uri())?;
         to_origin_form(&mut request);
         let mut connection = self.connect(&host, secure).await?;
@@ -317,7 +318,10 @@ impl Client {
         })
     }
 
-    async fn connect(&self, host: &Host, secure: bool) -> Result<Connection, ClientError> {
+    async fn connect<B>(&self, host: &Host, secure: bool) -> Result<SendRequest<B>, ClientError>
+    where
+        B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    {
         let limit = self.0.options.connect_within;
         let refuse = |cause: String| ClientError::Connect {
             host: host.name.clone(),
@@ -349,9 +353,10 @@ impl Client {
     }
 }
 
-async fn handshake<S>(io: TokioIo<S>) -> Result<Connection, hyper::Error>
+async fn handshake<S, B>(io: TokioIo<S>) -> Result<SendRequest<B>, hyper::Error>
 where
     TokioIo<S>: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
     let (sender, connection) = http1::handshake(io).await?;
     // The task ends with the connection; its error also reaches the sender.
@@ -360,7 +365,7 @@ where
 }
 
 /// Requests to a server carry the path alone, and the host as a header.
-fn to_origin_form(request: &mut Request<Full<Bytes>>) {
+fn to_origin_form<B>(request: &mut Request<B>) {
     let uri = request.uri();
     let host = uri
         .authority()

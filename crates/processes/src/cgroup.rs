@@ -60,7 +60,19 @@ fn advice(found: &io::Error) -> &'static str {
 pub struct Groups {
     cpu: Option<Hierarchy>,
     memory: Option<Hierarchy>,
+    pids: Option<Hierarchy>,
     owner: u32,
+}
+
+/// What a group may have at most; `None`: as much as there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bounds {
+    /// Processors' worth of time.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes, and threads of them.
+    pub tasks: Option<u64>,
 }
 
 /// A group with limits. It is removed when this is dropped, if no process is in it then.
@@ -90,13 +102,14 @@ impl Groups {
         Self {
             cpu: Hierarchy::of(root, "cpu"),
             memory: Hierarchy::of(root, "memory"),
+            pids: Hierarchy::of(root, "pids"),
             owner,
         }
     }
 
     /// Removes the groups of some processes. Whether none of them is left.
     fn remove(&self, of: impl Fn(u32) -> bool) -> bool {
-        let hierarchies = [&self.cpu, &self.memory].into_iter().flatten();
+        let hierarchies = [&self.cpu, &self.memory, &self.pids].into_iter().flatten();
         let entries = hierarchies
             .flat_map(Hierarchy::folders)
             .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
@@ -104,7 +117,7 @@ impl Groups {
         for entry in entries {
             let owner = entry.file_name().to_str().and_then(owner);
             if owner.is_some_and(&of) {
-                // Version 2 has one folder for both controllers.
+                // Version 2 has one folder for all controllers.
                 none_left &= fs::remove_dir(entry.path()).is_ok() || !entry.path().exists();
             }
         }
@@ -122,24 +135,48 @@ impl Groups {
         cpus: Option<f64>,
         memory: Option<u64>,
     ) -> Result<Group, GroupError> {
+        let bounds = Bounds {
+            cpus,
+            memory,
+            tasks: None,
+        };
+        self.bound(name, bounds)
+    }
+
+    /// A group with these bounds: see [`Groups::make`].
+    ///
+    /// # Errors
+    /// See [`Groups::make`].
+    pub fn bound(&self, name: &str, bounds: Bounds) -> Result<Group, GroupError> {
         let mut limits = Vec::new();
-        if let Some(cpus) = cpus {
+        if let Some(cpus) = bounds.cpus {
             limits.push(self.processors(cpus)?);
         }
-        if let Some(bytes) = memory {
+        if let Some(bytes) = bounds.memory {
             limits.push(self.memory(bytes)?);
         }
-        // Version 2 has one folder for both controllers.
-        let at_once = match &limits[..] {
-            [one, other] if one.hierarchy == other.hierarchy => 2,
-            _ => 1,
-        };
+        if let Some(tasks) = bounds.tasks {
+            limits.push(self.tasks(tasks)?);
+        }
         let name = format!("{PREFIX}{}-{name}", self.owner);
         let mut group = Group::default();
-        for limits in limits.chunks(at_once) {
+        // Version 2 has one folder for all controllers.
+        for limits in limits.chunk_by(|one, other| one.hierarchy == other.hierarchy) {
             group.folders.push(make(limits, &name)?);
         }
         Ok(group)
+    }
+
+    fn tasks(&self, most: u64) -> Result<Limit<'_>, GroupError> {
+        let hierarchy = self.pids.as_ref().ok_or(GroupError::NoController {
+            what: "processes",
+            controller: "pids",
+        })?;
+        Ok(Limit {
+            hierarchy,
+            controller: "pids",
+            files: vec![("pids.max", most.to_string())],
+        })
     }
 
     fn processors(&self, cpus: f64) -> Result<Limit<'_>, GroupError> {

@@ -93,6 +93,20 @@ impl Network {
         Ok(network)
     }
 
+    /// Has instances reach all addresses of this machine, by way of the bridge.
+    ///
+    /// # Errors
+    /// See [`NetworkError`].
+    pub fn route_out(&self) -> Result<(), NetworkError> {
+        let gateway = self.gateway().to_string();
+        for instance in 0..self.instances {
+            let name = namespace_name(self.owner, instance);
+            let route = ["-n", &name, "route", "add", "default", "via", &gateway];
+            ip(&route, "")?;
+        }
+        Ok(())
+    }
+
     /// The address of the bridge: where instances reach what runs outside.
     pub fn gateway(&self) -> Ipv4Addr {
         address(self.part, 1)

@@ -12,6 +12,7 @@ use super::cell::{Cell, Subject};
 use super::container::{Answer, Call, Completion};
 use super::executor::{Definition, Executor};
 use super::work::{Work, keys};
+use crate::bbs::model::versions::task_v2;
 
 impl<E: Executor> Cell<E> {
     /// Makes `call` for the container of `subject`.
@@ -96,7 +97,7 @@ impl<E: Executor> Cell<E> {
         let mut request = models::StartActualLrpRequest {
             actual_lrp_key: Some(key),
             actual_lrp_instance_key: Some(instance_key),
-            routable: Some(true),
+            routable: Some(subject.routable),
             availability_zone: self.identity.state.zone.clone(),
             ..models::StartActualLrpRequest::default()
         };
@@ -164,7 +165,8 @@ impl<E: Executor> Cell<E> {
             .await;
         match answer {
             Ok(answer) => {
-                let definition = answer.task.and_then(|task| task.task_definition);
+                let found = answer.task.map(task_v2);
+                let definition = found.and_then(|task| task.task_definition);
                 let definition = Definition::Task(Box::new(definition.unwrap_or_default()));
                 self.fetched(&task.task_guid, definition)
             }

@@ -101,6 +101,11 @@ pub struct Simulation {
     pub fail_create: f64,
     /// Fraction of tasks whose process ends with status 1, 0 to 1.
     pub fail_run: f64,
+    /// Time from the start of an instance's process until its checks pass, of those that
+    /// have checks; then until it may be routed to, of those that have checks of that.
+    pub check: Distribution,
+    /// Fraction of instances with checks that never pass them, 0 to 1.
+    pub fail_check: f64,
 }
 
 impl Default for Simulation {
@@ -112,6 +117,8 @@ impl Default for Simulation {
             stop: Distribution::ZERO,
             fail_create: 0.0,
             fail_run: 0.0,
+            check: Distribution::ZERO,
+            fail_check: 0.0,
         }
     }
 }
@@ -124,8 +131,25 @@ pub struct ProcessSettings {
     pub root: Option<PathBuf>,
     /// Time between asking a process to end and killing it.
     pub grace: Duration,
+    /// Time to create a container, beyond what that takes.
+    pub create: Distribution,
     /// Most processes that are being started at once.
     pub spawns: usize,
+    /// Time between two checks of a healthy container, where the check does not say.
+    pub healthy_interval: Duration,
+    /// Time between two checks of a container that is not healthy yet.
+    pub unhealthy_interval: Duration,
+    /// Most monitor actions at once.
+    pub monitors: usize,
+    /// Most lines that a container may log within a second; `None`: any number.
+    pub log_lines_per_second: Option<u32>,
+    /// Containers that can have a network of their own at once, at most 1,000; 0: they share
+    /// the machine's. Needs root and iproute2.
+    pub networks: usize,
+    /// Containers are kept to their memory and their number of processes, by control groups.
+    pub limits: bool,
+    /// How files come into containers and out of them.
+    pub transfers: TransferSettings,
     /// Command of a program that calls [`processes::reaper_main`]: it ends what is left of the
     /// containers when the rep is killed. Empty: then only what the rep itself started ends.
     pub reaper: Vec<OsString>,
@@ -136,8 +160,47 @@ impl Default for ProcessSettings {
         Self {
             root: None,
             grace: Duration::from_secs(10),
+            create: Distribution::ZERO,
             spawns: 64,
+            healthy_interval: Duration::from_secs(30),
+            unhealthy_interval: Duration::from_secs(2),
+            monitors: 64,
+            log_lines_per_second: None,
+            networks: 0,
+            limits: false,
+            transfers: TransferSettings::default(),
             reaper: Vec::new(),
+        }
+    }
+}
+
+/// How files come into containers and out of them.
+#[derive(Debug, Clone)]
+pub struct TransferSettings {
+    /// Most downloads at once.
+    pub downloads: usize,
+    /// Most uploads at once.
+    pub uploads: usize,
+    /// Bytes of downloads that are kept for the next container.
+    pub cache_bytes: u64,
+    /// Longest file, in bytes.
+    pub file_bytes: u64,
+    /// Most bytes that one archive may take when it is unpacked; a container's disk may
+    /// allow less.
+    pub unpacked_bytes: u64,
+    /// Authorities of servers that speak TLS, in PEM; `None`: those of the web.
+    pub authorities: Option<PathBuf>,
+}
+
+impl Default for TransferSettings {
+    fn default() -> Self {
+        Self {
+            downloads: 5,
+            uploads: 5,
+            cache_bytes: 10 << 30,
+            file_bytes: 4 << 30,
+            unpacked_bytes: 16 << 30,
+            authorities: None,
         }
     }
 }

@@ -9,6 +9,8 @@ use diego::{Bbs, CallError, path};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use crate::bbs::model::versions::desired_v2;
+
 /// How long a fetched LRP may be used. Short: it may be updated meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 /// LRPs kept at once; beyond that each instance fetches for itself.
@@ -68,6 +70,7 @@ impl DesiredLrps {
             .bbs
             .call(path::DESIRED_LRP_BY_PROCESS_GUID, &request)
             .await?;
-        Ok(Arc::new(answer.desired_lrp.unwrap_or_default()))
+        // What is in its layers comes into containers as that of older clients does.
+        Ok(Arc::new(desired_v2(answer.desired_lrp.unwrap_or_default())))
     }
 }

@@ -19,6 +19,11 @@ pub(super) struct Metrics {
     pub(super) spawned: AtomicU64,
     pub(super) failed_spawns: AtomicU64,
     pub(super) stranded: AtomicU64,
+    pub(super) killed: AtomicU64,
+    pub(super) downloads: AtomicU64,
+    pub(super) failed_downloads: AtomicU64,
+    pub(super) downloaded_bytes: AtomicU64,
+    pub(super) muted: AtomicU64,
 }
 
 /// Adds to a counter.
@@ -140,6 +145,31 @@ impl Metrics {
                 "rep_stranded_evacuating_lrps_total",
                 "Instances that nobody had replaced when the time of an evacuation was over.",
                 &self.stranded,
+            ),
+            (
+                "rep_processes_killed_total",
+                "Processes that were asked to end, did not in time, and were killed.",
+                &self.killed,
+            ),
+            (
+                "rep_downloads_total",
+                "Files brought into containers, kept ones as well.",
+                &self.downloads,
+            ),
+            (
+                "rep_downloads_failed_total",
+                "Files that could not be brought into a container.",
+                &self.failed_downloads,
+            ),
+            (
+                "rep_downloaded_bytes_total",
+                "Bytes that came over the network for these.",
+                &self.downloaded_bytes,
+            ),
+            (
+                "rep_log_limits_exceeded_total",
+                "Times that a container wrote more than its log takes, and was muted.",
+                &self.muted,
             ),
         ] {
             page.counter(name, help, counter.load(Relaxed));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use net::tls::TlsError;
 
-use super::config::Config;
+use super::config::{Config, ExecutorKind};
 
 /// Why cells could not start.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,12 @@ pub enum Error {
     /// Processes could not be ended with the rep.
     #[error("start cells: {0}")]
     Reaper(#[from] processes::ReaperError),
+    /// Containers cannot be kept to their limits.
+    #[error("start cells: {0}")]
+    Limits(#[from] processes::GroupError),
+    /// Containers cannot have networks of their own.
+    #[error("start cells: {0}")]
+    Network(#[from] processes::NetworkError),
     /// The BBS cannot be reached at such an address.
     #[error("start cells: use the address of the BBS: {0}")]
     Bbs(#[source] net::ClientError),
@@ -103,6 +109,18 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
         format!("{interval:?}"),
         !interval.is_zero(),
     )?;
+    if let ExecutorKind::Process(process) = &config.executor {
+        let intervals = [
+            ("the interval of checks", process.healthy_interval),
+            (
+                "the interval of checks until they pass",
+                process.unhealthy_interval,
+            ),
+        ];
+        for (setting, interval) in intervals {
+            positive(setting, format!("{interval:?}"), !interval.is_zero())?;
+        }
+    }
     let interval = config.evacuation_interval;
     positive(
         "the interval of an evacuation",

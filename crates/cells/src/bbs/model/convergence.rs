@@ -251,7 +251,10 @@ pub fn task(task: &Task, ages: &Ages, now: i64) -> Verdict {
         TaskState::Pending => {
             verdict.after(task.created_at, ages.pending, now, Action::FailUnstarted);
             if verdict.actions.is_empty() {
-                verdict.after(task.updated_at, ages.again, now, Action::PlaceTask);
+                // Diego offers it in each pass. With the whole age one that was refused a moment
+                // after a pass would be left out of the next, and fail after twice as long.
+                let again = ages.again / 2;
+                verdict.after(task.updated_at, again, now, Action::PlaceTask);
             }
         }
         TaskState::Running => {

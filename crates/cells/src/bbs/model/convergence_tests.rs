@@ -204,8 +204,8 @@ fn tasks_go_on_or_fail_or_are_forgotten_at_their_ages() {
         called_back: true,
     };
     for (state, age, expected) in [
-        (TaskState::Pending, 29, &[][..]),
-        (TaskState::Pending, 30, &[Action::PlaceTask]),
+        (TaskState::Pending, 14, &[][..]),
+        (TaskState::Pending, 15, &[Action::PlaceTask]),
         (TaskState::Pending, 1800, &[Action::FailUnstarted]),
         (TaskState::Running, 9000, &[]),
         (TaskState::Resolving, 29, &[]),

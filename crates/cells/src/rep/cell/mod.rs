@@ -76,6 +76,8 @@ pub(super) struct Subject {
     pub(super) work: Arc<Work>,
     pub(super) job: Option<Arc<Job>>,
     pub(super) update: Update,
+    /// Requests may be routed to it.
+    pub(super) routable: bool,
     /// The BBS knows already that it runs.
     pub(super) announced: bool,
 }
@@ -395,6 +397,7 @@ impl Slot {
             work: Arc::clone(&self.work),
             job: self.job.clone(),
             update: self.update.clone(),
+            routable: self.machine.routable(),
             announced: self.machine.announced(),
         }
     }

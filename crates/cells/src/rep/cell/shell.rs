@@ -1,5 +1,6 @@
 //! Carrying out what containers want.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use diego::models::PortMapping;
 use rand::RngExt;
 
 use super::super::container::{Command, Event};
-use super::super::executor::{Definition, End, Executor, Job};
+use super::super::executor::{Definition, End, Executor, Job, Network};
 use super::super::metrics::count;
+use super::super::steps::Sign;
 use super::{Cell, Inside, Slot};
 
 /// Longest pause before a failed call is made again.
@@ -60,30 +62,45 @@ impl<E: Executor> Cell<E> {
             return;
         };
         let wanted = match &definition {
-            Definition::Lrp(lrp, _) => lrp.ports.as_slice(),
-            Definition::Task(_) => &[],
+            Definition::Lrp(lrp, _) => distinct(&lrp.ports),
+            Definition::Task(_) => Vec::new(),
         };
         let cell = Arc::clone(self);
-        let Some(host_ports) = self.identity.ports.take(wanted.len()) else {
-            let reason = "failed to create container: no host port is left";
+        let refuse = |guid: String, what: &str| {
+            let (cell, reason) = (
+                Arc::clone(self),
+                format!("failed to create container: {what}"),
+            );
             tokio::spawn(net::boxed(async move {
-                cell.tell(epoch, &guid, Event::Created(Err(reason.into())))
+                cell.tell(epoch, &guid, Event::Created(Err(reason)))
             }));
-            return;
+        };
+        let (address, network) = match self.executor.network(&guid) {
+            Network::Shared => (self.identity.address.clone(), None),
+            Network::Own { address, namespace } => (address, Some(namespace)),
+            Network::NoneLeft => return refuse(guid, "no network is left"),
+        };
+        let host_ports = match network {
+            Some(_) => wanted.clone(),
+            None => match self.identity.ports.take(wanted.len()) {
+                Some(ports) => ports.into_iter().map(u32::from).collect(),
+                None => return refuse(guid, "no host port is left"),
+            },
         };
         let ports = wanted
-            .iter()
+            .into_iter()
             .zip(host_ports)
-            .map(|(&container_port, host_port)| PortMapping {
+            .map(|(container_port, host_port)| PortMapping {
                 container_port,
-                host_port: host_port.into(),
+                host_port,
                 ..PortMapping::default()
             });
         let job = Arc::new(Job {
             guid: guid.clone(),
             key: slot.work.key(),
-            address: self.identity.address.clone(),
+            address,
             ports: ports.collect(),
+            network,
             definition,
         });
         slot.job = Some(Arc::clone(&job));
@@ -107,13 +124,16 @@ impl<E: Executor> Cell<E> {
         slot.stop = Some(ask);
         let (cell, work) = (Arc::clone(self), Arc::clone(&slot.work));
         tokio::spawn(net::boxed(async move {
-            let started = || {
-                cell.logs
-                    .step
-                    .info("succeeded-transitioning-to-running", work.fields());
-                cell.tell(epoch, &guid, Event::Started);
+            let signs = |sign| match sign {
+                Sign::Running => {
+                    cell.logs
+                        .step
+                        .info("succeeded-transitioning-to-running", work.fields());
+                    cell.tell(epoch, &guid, Event::Started);
+                }
+                Sign::Routable(routable) => cell.tell(epoch, &guid, Event::Routable(routable)),
             };
-            let end = cell.executor.run(job, started, stop).await;
+            let end = cell.executor.run(job, signs, stop).await;
             cell.ended(epoch, &guid, end);
         }));
     }
@@ -143,15 +163,27 @@ impl<E: Executor> Cell<E> {
         if let Some(slot) = inside.containers.remove(guid) {
             inside.ledger.give_back(slot.work.resource());
             if let Some(job) = slot.job {
-                let ports = job
-                    .ports
-                    .iter()
-                    .filter_map(|port| u16::try_from(port.host_port).ok());
-                self.identity.ports.give_back(ports);
+                if job.network.is_none() {
+                    let ports = job
+                        .ports
+                        .iter()
+                        .filter_map(|port| u16::try_from(port.host_port).ok());
+                    self.identity.ports.give_back(ports);
+                }
                 self.executor.forget(&job);
             }
         }
     }
+}
+
+/// Each port once, in the order in which they are first named.
+fn distinct(ports: &[u32]) -> Vec<u32> {
+    let mut seen = HashSet::new();
+    ports
+        .iter()
+        .copied()
+        .filter(|port| seen.insert(*port))
+        .collect()
 }
 
 /// Pause before a call is made again after so many failures in a row. Half of it

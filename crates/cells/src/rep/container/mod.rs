@@ -29,6 +29,8 @@ pub struct Container {
     reported: bool,
     /// The BBS has heard at least once that the instance runs.
     announced: bool,
+    /// Requests may be routed to the instance.
+    routable: bool,
     /// A task's end was refused once and is reported as failed since.
     downgraded: bool,
     /// The instance is to leave this cell.
@@ -55,6 +57,7 @@ impl Container {
             killed: false,
             reported: false,
             announced: false,
+            routable: true,
             downgraded: false,
             evacuating: false,
             due: false,
@@ -75,6 +78,11 @@ impl Container {
     /// Was it asked to stop?
     pub fn stopping(&self) -> bool {
         self.stopping
+    }
+
+    /// May requests be routed to it, once it runs?
+    pub fn routable(&self) -> bool {
+        self.routable
     }
 
     /// Has the BBS heard that the instance runs, so that to say so again is no news?
@@ -107,6 +115,12 @@ impl Container {
             Event::Reserved => {}
             Event::Stop => self.stopping = true,
             Event::Refresh => {
+                self.reported = false;
+                self.due = self.evacuating;
+            }
+            Event::Routable(routable) if routable == self.routable => {}
+            Event::Routable(routable) => {
+                self.routable = routable;
                 self.reported = false;
                 self.due = self.evacuating;
             }

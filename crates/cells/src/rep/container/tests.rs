@@ -197,6 +197,28 @@ fn a_refresh_reports_a_running_instance_again() {
     assert_eq!(running(Kind::Task).on(Event::Refresh), []);
 }
 
+#[test]
+fn what_may_be_routed_to_is_reported_when_it_changes() {
+    let start = || vec![Command::Call(Call::StartLrp)];
+    let mut lrp = Container::new(Kind::Lrp);
+    let created = Event::Created(Ok(()));
+    feed(&mut lrp, [Event::Reserved, done(), done(), created]);
+    assert!(lrp.routable(), "what has no check of it is");
+    assert_eq!(lrp.on(Event::Routable(false)), []);
+    assert_eq!(lrp.on(Event::Started), start());
+    assert_eq!(lrp.on(Event::Routable(true)), [], "it waits for the answer");
+    assert_eq!(lrp.on(done()), start());
+    assert_eq!(lrp.on(done()), []);
+    assert_eq!(lrp.on(Event::Routable(true)), [], "that is no news");
+    assert_eq!(
+        lrp.on(Event::Evacuate),
+        [Command::Call(Call::EvacuateRunning)]
+    );
+    assert_eq!(lrp.on(keep()), []);
+    let told = [Command::Call(Call::EvacuateRunning)];
+    assert_eq!(lrp.on(Event::Routable(false)), told);
+}
+
 fn keep() -> Event {
     Event::Answered(Answer::Keep)
 }
@@ -356,6 +378,7 @@ impl Shell {
     /// The event that choice number `choice` brings, if it can happen now.
     fn event(&mut self, choice: u8, progress_only: bool) -> Option<Event> {
         match choice % 12 {
+            11 => Some(Event::Routable(choice >= 128)),
             9 if !progress_only => {
                 self.evacuating = true;
                 Some(Event::Evacuate)

@@ -102,6 +102,8 @@ pub enum Event {
     Created(Result<(), String>),
     /// The process started.
     Started,
+    /// Requests may, or may not, be routed to the instance from now on.
+    Routable(bool),
     /// The process ended, or could not be started.
     Ended(Completion),
 }

@@ -4,32 +4,59 @@ pub(super) mod process;
 pub(super) mod simulated;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use diego::models::{Action, DesiredLrp, EnvironmentVariable, PortMapping, TaskDefinition};
+pub use process::unpack_archive;
+
+use diego::models::{
+    CachedDependency, DesiredLrp, EnvironmentVariable, PortMapping, TaskDefinition,
+};
 use net::Shutdown;
 
-use super::container::{Completion, Kind};
+use super::container::Completion;
+use super::steps::Sign;
 
 /// Runs containers. Calls for one container come in the order create, run, forget.
 pub(super) trait Executor: Send + Sync + 'static {
+    /// The network of a container that is to be created.
+    fn network(&self, _guid: &str) -> Network {
+        Network::Shared
+    }
+
     /// Creates the container.
     ///
     /// # Errors
     /// The text becomes the reason of the failure.
     fn create(&self, job: Arc<Job>) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Runs what the container is for, to its end. Calls `started` once its process
-    /// runs; ends the process when `stop` is asked.
+    /// Runs what the container is for, to its end. Gives signs of what becomes of it
+    /// meanwhile; ends it when `stop` is asked.
     fn run(
         &self,
         job: Arc<Job>,
-        started: impl FnOnce() + Send,
+        signs: impl Fn(Sign) + Send + Sync,
         stop: Shutdown,
     ) -> impl Future<Output = End> + Send;
 
     /// Frees what the container held. It may never have been created.
     fn forget(&self, job: &Job);
+}
+
+/// Where a container's ports are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Network {
+    /// On the machine's own addresses, beside all others.
+    Shared,
+    /// At an address of its own.
+    Own {
+        /// Its address.
+        address: String,
+        /// The file of its namespace.
+        namespace: PathBuf,
+    },
+    /// All are taken.
+    NoneLeft,
 }
 
 /// How a process ended.
@@ -52,6 +79,9 @@ pub(super) struct Job {
     pub(super) address: String,
     /// Its ports.
     pub(super) ports: Vec<PortMapping>,
+    /// The file of its network namespace; `None`: it shares the machine's network, and its
+    /// host ports were given to it.
+    pub(super) network: Option<PathBuf>,
     /// What is to be run.
     pub(super) definition: Definition,
 }
@@ -66,26 +96,57 @@ pub(super) enum Definition {
 }
 
 impl Job {
-    pub(super) fn kind(&self) -> Kind {
-        match self.definition {
-            Definition::Lrp(..) => Kind::Lrp,
-            Definition::Task(_) => Kind::Task,
+    /// What is put into the container before it runs.
+    pub(super) fn cached_dependencies(&self) -> &[CachedDependency] {
+        match &self.definition {
+            Definition::Lrp(lrp, _) => &lrp.cached_dependencies,
+            Definition::Task(task) => &task.cached_dependencies,
         }
     }
 
-    /// Run before the action, to its end.
-    pub(super) fn setup(&self) -> Option<&Action> {
-        match &self.definition {
-            Definition::Lrp(lrp, _) => lrp.setup.as_ref(),
-            Definition::Task(_) => None,
-        }
+    /// Bytes that its files may take; 0: any number.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        let megabytes = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.disk_mb,
+            Definition::Task(task) => task.disk_mb,
+        };
+        u64::try_from(megabytes).unwrap_or(0) << 20
     }
 
-    pub(super) fn action(&self) -> Option<&Action> {
-        match &self.definition {
-            Definition::Lrp(lrp, _) => lrp.action.as_ref(),
-            Definition::Task(task) => task.action.as_ref(),
-        }
+    /// Bytes of memory that it may take; `None`: any number.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        let megabytes = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.memory_mb,
+            Definition::Task(task) => task.memory_mb,
+        };
+        let megabytes = u64::try_from(megabytes).ok()?;
+        (megabytes > 0).then_some(megabytes << 20)
+    }
+
+    /// Processes and threads that it may have; `None`: any number.
+    pub(super) fn tasks_max(&self) -> Option<u64> {
+        let most = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.max_pids,
+            Definition::Task(task) => task.max_pids,
+        };
+        u64::try_from(most).ok().filter(|most| *most > 0)
+    }
+
+    /// Bytes that it may log in a second; -1: any number.
+    pub(super) fn log_bytes_per_second(&self) -> i64 {
+        let limit = match &self.definition {
+            Definition::Lrp(lrp, _) => lrp.log_rate_limit,
+            Definition::Task(task) => task.log_rate_limit,
+        };
+        limit.map_or(-1, |limit| limit.bytes_per_second)
+    }
+
+    /// The host port behind a port of the container; it stands for itself if there is none.
+    pub(super) fn host_port(&self, port: u16) -> u16 {
+        let mut ports = self.ports.iter();
+        let behind = ports.find(|it| it.container_port == u32::from(port));
+        let behind = behind.and_then(|it| u16::try_from(it.host_port).ok());
+        behind.unwrap_or(port)
     }
 
     pub(super) fn env(&self) -> &[EnvironmentVariable] {

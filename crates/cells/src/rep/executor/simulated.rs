@@ -9,9 +9,10 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 
 use super::super::config::Simulation;
-use super::super::container::{Completion, Kind};
+use super::super::container::Completion;
 use super::super::distribution::Distribution;
-use super::{End, Executor, Job};
+use super::super::steps::{Health, Plan, Sign, go_duration};
+use super::{Definition, End, Executor, Job};
 
 /// Draws every delay and failure from the seed and the container's key, so that
 /// they do not depend on the order in which containers start.
@@ -29,6 +30,9 @@ enum Draw {
     Stop,
     FailCreate,
     FailRun,
+    Check,
+    Ready,
+    FailCheck,
 }
 
 impl Simulated {
@@ -53,6 +57,31 @@ impl Simulated {
         }
     }
 
+    /// An instance whose process has started. It ends, with the reason, when its checks never
+    /// pass.
+    async fn instance(&self, job: &Job, plan: &Plan<'_>, signs: &impl Fn(Sign)) -> String {
+        if plan.readiness.is_some() {
+            signs(Sign::Routable(false));
+        }
+        if plan.health != Health::Unchecked {
+            if self.fails(self.settings.fail_check, job, Draw::FailCheck) {
+                if plan.start_within.is_zero() {
+                    return std::future::pending().await;
+                }
+                pass(plan.start_within).await;
+                let after = go_duration(plan.start_within);
+                return format!("Instance never healthy after {after}: simulated failure");
+            }
+            pass(self.delay(self.settings.check, job, Draw::Check)).await;
+        }
+        signs(Sign::Running);
+        if plan.readiness.is_some() {
+            pass(self.delay(self.settings.check, job, Draw::Ready)).await;
+            signs(Sign::Routable(true));
+        }
+        std::future::pending().await
+    }
+
     fn fails(&self, rate: f64, job: &Job, draw: Draw) -> bool {
         rate > 0.0 && self.rng(job, draw).random::<f64>() < rate
     }
@@ -74,23 +103,42 @@ impl Executor for Simulated {
         Ok(())
     }
 
-    async fn run(&self, job: Arc<Job>, started: impl FnOnce() + Send, mut stop: Shutdown) -> End {
-        let task = job.kind() == Kind::Task;
+    async fn run(
+        &self,
+        job: Arc<Job>,
+        signs: impl Fn(Sign) + Send + Sync,
+        mut stop: Shutdown,
+    ) -> End {
         let process = async {
             pass(self.delay(self.settings.start, &job, Draw::Start)).await;
-            started();
-            if task {
-                pass(self.delay(self.settings.run, &job, Draw::Run)).await;
-            } else {
-                std::future::pending::<()>().await;
+            match &job.definition {
+                Definition::Task(_) => {
+                    signs(Sign::Running);
+                    pass(self.delay(self.settings.run, &job, Draw::Run)).await;
+                    String::new()
+                }
+                Definition::Lrp(desired, _) => {
+                    self.instance(&job, &Plan::of(desired), &signs).await
+                }
             }
         };
-        tokio::select! {
-            () = process => {}
+        let unhealthy = tokio::select! {
+            reason = process => reason,
             () = stop.asked() => {
                 pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
                 return End { exit_status: Some(143), ..End::default() };
             }
+        };
+        if !unhealthy.is_empty() {
+            pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
+            return End {
+                completion: Completion {
+                    failed: true,
+                    reason: unhealthy,
+                    ..Completion::default()
+                },
+                exit_status: Some(143),
+            };
         }
         if self.fails(self.settings.fail_run, &job, Draw::FailRun) {
             let reason = format!("{}: Exited with status 1", job.log_source());
@@ -114,6 +162,9 @@ impl Executor for Simulated {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use diego::models::{Check, CheckDefinition, DesiredLrp, TcpCheck};
     use tokio::time::Instant;
 
     use super::super::Definition;
@@ -125,6 +176,7 @@ mod tests {
             key: key.into(),
             address: String::new(),
             ports: Vec::new(),
+            network: None,
             definition: Definition::Task(Box::default()),
         })
     }
@@ -137,6 +189,7 @@ mod tests {
             stop: Distribution::Fixed(Duration::from_secs(1)),
             fail_create: 0.3,
             fail_run: 0.0,
+            ..Simulation::default()
         }
     }
 
@@ -153,11 +206,18 @@ mod tests {
         executor.create(task("a")).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), 2);
         let (_ask, stop) = net::shutdown();
-        let mut started = None;
+        let started = Mutex::new(None);
         let end = executor
-            .run(task("a"), || started = Some(began.elapsed()), stop)
+            .run(
+                task("a"),
+                |_| *started.lock().unwrap() = Some(began.elapsed()),
+                stop,
+            )
             .await;
-        assert_eq!(started.map(|at| at.as_secs()), Some(5));
+        assert_eq!(
+            started.into_inner().unwrap().map(|at| at.as_secs()),
+            Some(5)
+        );
         assert!(
             (15..=25).contains(&began.elapsed().as_secs()),
             "{:?}",
@@ -177,7 +237,7 @@ mod tests {
         let executor = Simulated::new(settings(), 1);
         let (ask, stop) = net::shutdown();
         let began = Instant::now();
-        let (end, ()) = tokio::join!(executor.run(task("a"), || (), stop), async {
+        let (end, ()) = tokio::join!(executor.run(task("a"), |_| (), stop), async {
             sleep(Duration::from_secs(4)).await;
             ask.send(true).unwrap();
         });
@@ -200,5 +260,65 @@ mod tests {
         assert_ne!(first, failures(2).await);
         let count = first.iter().filter(|failed| **failed).count();
         assert!((40..80).contains(&count), "{count} of 200 at a rate of 0.3");
+    }
+
+    fn checked(start_timeout_ms: i64) -> Arc<Job> {
+        let check = || Check {
+            tcp_check: Some(TcpCheck {
+                port: 1,
+                ..TcpCheck::default()
+            }),
+            http_check: None,
+        };
+        let desired = DesiredLrp {
+            check_definition: Some(CheckDefinition {
+                checks: vec![check()],
+                readiness_checks: vec![check()],
+                ..CheckDefinition::default()
+            }),
+            start_timeout_ms,
+            ..DesiredLrp::default()
+        };
+        let mut job = Arc::unwrap_or_clone(task("a"));
+        job.definition = Definition::Lrp(Arc::new(desired), 0);
+        Arc::new(job)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn checks_pass_after_their_delay_or_never() {
+        let mut settings = Simulation {
+            check: Distribution::Fixed(Duration::from_secs(7)),
+            ..settings()
+        };
+        let began = Instant::now();
+        let signs = Mutex::new(Vec::new());
+        let tell = |sign| {
+            signs
+                .lock()
+                .unwrap()
+                .push((began.elapsed().as_secs(), sign))
+        };
+        let (ask, stop) = net::shutdown();
+        let executor = Simulated::new(settings, 1);
+        tokio::join!(executor.run(checked(0), tell, stop), async {
+            sleep(Duration::from_secs(30)).await;
+            ask.send(true).unwrap();
+        });
+        let expected = [
+            (3, Sign::Routable(false)),
+            (10, Sign::Running),
+            (17, Sign::Routable(true)),
+        ];
+        assert_eq!(*signs.lock().unwrap(), expected);
+
+        settings.fail_check = 1.0;
+        let (_never, stop) = net::shutdown();
+        let executor = Simulated::new(settings, 1);
+        let end = executor.run(checked(60_000), |_| (), stop).await;
+        let reason = "Instance never healthy after 1m0s: simulated failure";
+        assert_eq!(
+            (end.completion.failed, &*end.completion.reason),
+            (true, reason)
+        );
     }
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::super::{Definition, Job};
 
-/// Variables of a process: the platform's, then the container's, then its own.
+/// Variables of a process: the container's, its own, and those of the network, each before those
+/// that are named earlier.
 pub(super) fn of(
     job: &Job,
     folder: &Path,
@@ -29,6 +30,10 @@ pub(super) fn of(
         set("INSTANCE_INDEX", index.to_string());
         set("CF_INSTANCE_INDEX", index.to_string());
     }
+    for variable in job.env().iter().chain(own) {
+        set(&variable.name, variable.value.clone());
+    }
+    // What the network is nobody can say otherwise.
     set("CF_INSTANCE_IP", job.address.clone());
     set("CF_INSTANCE_INTERNAL_IP", job.address.clone());
     let ports: Vec<_> = job
@@ -37,14 +42,10 @@ pub(super) fn of(
         .map(|port| json!({"external": port.host_port, "internal": port.container_port}))
         .collect();
     set("CF_INSTANCE_PORTS", json!(ports).to_string());
-    let host_port = job.ports.first().map(|port| port.host_port.to_string());
-    if let Some(port) = &host_port {
-        set("CF_INSTANCE_PORT", port.clone());
-        set("CF_INSTANCE_ADDR", format!("{}:{port}", job.address));
-    }
-    for variable in job.env().iter().chain(own) {
-        set(&variable.name, variable.value.clone());
-    }
+    let port = job.ports.first().map(|port| port.host_port.to_string());
+    let address = port.as_ref().map(|port| format!("{}:{port}", job.address));
+    set("CF_INSTANCE_PORT", port.unwrap_or_default());
+    set("CF_INSTANCE_ADDR", address.unwrap_or_default());
     // Without port translation the process must listen on the host port itself: of the
     // container's port that it would listen on, which is its first one unless it is told.
     let wanted: Option<u32> = env.get("PORT").and_then(|port| port.parse().ok());
@@ -61,4 +62,18 @@ pub(super) fn of(
         !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
     });
     env
+}
+
+/// Arguments of a check, with the host ports behind the container's: without port translation
+/// nothing listens on the others. A port stands alone, or after `=` or `:`.
+pub(super) fn ports_behind(args: &[String], job: &Job) -> Vec<String> {
+    let behind = |arg: &String| {
+        let from = arg.rfind(['=', ':']).map_or(0, |at| at + 1);
+        let port = arg[from..].parse().ok();
+        match port.map(|port| (port, job.host_port(port))) {
+            Some((port, host)) if port != host => format!("{}{host}", &arg[..from]),
+            _ => arg.clone(),
+        }
+    };
+    args.iter().map(behind).collect()
 }

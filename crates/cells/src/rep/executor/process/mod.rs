@@ -4,39 +4,57 @@
 //! kept and logged, processes that end with their container and with the rep.
 //!
 //! What it does not give: any isolation. Processes have the rep's user, file
-//! system, network, limits and privileges; the `user` of an action is ignored, as
-//! are memory and disk limits, egress rules, root file systems and volume mounts.
-//! There is no port translation either: a process must listen on its host port,
-//! which is why `PORT` is made it. Downloads, uploads and health checks are not
-//! performed; an instance counts as running once its process runs.
+//! system and privileges; the `user` of an action is ignored, as
+//! are egress rules, root file systems and volume mounts. Memory, processes and networks are
+//! kept apart on demand. A container's own
+//! folder stands for its file system: see [`place`]. `disk_mb` bounds what a download
+//! brings there, and nothing else.
+//!
+//! Without networks of their own there is no port translation either: a process must
+//! listen on its host port, which is why `PORT` is made it.
 
-mod actions;
 mod environment;
+mod leaves;
+mod limits;
+mod log_limit;
+mod networks;
 mod output;
+mod place;
+mod probe;
 mod spawn;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use diego::models::CachedDependency;
+use futures_util::future::try_join_all;
 use net::Shutdown;
 use processes::{Reaper, RunTag};
-use telemetry::Logger;
+use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
+use tokio::sync::Semaphore;
 
 use super::super::config::ProcessSettings;
-use super::super::container::{Completion, Kind};
-use super::super::metrics::Metrics;
+use super::super::container::Completion;
+use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
+use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
 use super::super::work::uuid;
-use super::{Definition, End, Executor, Job};
-use actions::Run;
+use super::{Definition, End, Executor, Job, Network};
+use leaves::Container;
+use limits::Limits;
+use networks::Networks;
 use spawn::Spawner;
+pub use transfer::unpack_archive;
+use transfer::{TransferError, Transfers, Wanted};
 
 /// Longest result file that is read; a longer one fails its task.
 const RESULT_BYTES: u64 = 51_200;
@@ -46,6 +64,10 @@ pub(in crate::rep) struct Process {
     folder: Folder,
     settings: ProcessSettings,
     spawner: Spawner,
+    transfers: Transfers,
+    monitoring: Monitoring,
+    networks: Option<Networks>,
+    limits: Option<Arc<Limits>>,
     metrics: Arc<Metrics>,
     logger: Logger,
     /// Ends, when this process is gone, what carries the tag.
@@ -97,8 +119,32 @@ impl Process {
                 Some((reaper, tag))
             }
         };
+        if let Some((reaper, _)) = &reaper
+            && (settings.networks > 0 || settings.limits)
+        {
+            reaper.limits(std::process::id())?;
+        }
+        let networks = match settings.networks {
+            0 => None,
+            count => Some(Networks::make(count)?),
+        };
+        let limits = match settings.limits {
+            false => None,
+            true => Some(Arc::new(Limits::open()?)),
+        };
+        // A guid cannot name this one: see `folder_of`.
+        let cache = folder.path.join(".cache");
+        let monitoring = Monitoring {
+            healthy: settings.healthy_interval,
+            unhealthy: settings.unhealthy_interval,
+            places: Arc::new(Semaphore::new(settings.monitors.max(1))),
+        };
         Ok(Self {
             reaper,
+            transfers: Transfers::new(cache, settings.transfers.clone())?,
+            monitoring,
+            networks,
+            limits,
             spawner: Spawner::start(settings.spawns)?,
             metrics,
             logger: logger.session("executor.run-container.run.output"),
@@ -111,7 +157,9 @@ impl Process {
         // The guid comes from a request: it must be a name, not a way out.
         let name = Path::new(&job.guid).components().collect::<Vec<_>>();
         match name.as_slice() {
-            [std::path::Component::Normal(name)] => Ok(self.folder.path.join(name)),
+            [std::path::Component::Normal(name)] if !job.guid.starts_with('.') => {
+                Ok(self.folder.path.join(name))
+            }
             _ => Err(format!("the guid {:?} cannot name a folder", job.guid)),
         }
     }
@@ -122,28 +170,95 @@ fn make_folder(path: &Path) -> io::Result<()> {
     made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
 }
 
-impl Executor for Process {
-    async fn create(&self, job: Arc<Job>) -> Result<(), String> {
-        let folder = self.folder_of(&job)?;
-        tokio::task::spawn_blocking(move || make_folder(&folder))
-            .await
-            .map_err(io::Error::other)
-            .flatten()
-            .map_err(|cause| format!("failed to create container: {cause}"))
+impl Process {
+    /// Brings an archive into a container's folder, where what is in it may take so many bytes,
+    /// and says how many came over the network for it.
+    async fn bring(
+        &self,
+        wanted: Wanted<'_>,
+        folder: &Path,
+        room: u64,
+    ) -> Result<u64, TransferError> {
+        let brought = async {
+            let archive = self.transfers.fetch(wanted).await?;
+            let fetched = archive.fetched;
+            self.transfers.unpack(archive, folder, wanted, room).await?;
+            Ok(fetched)
+        };
+        let brought = brought.await;
+        let metrics = &self.metrics;
+        match &brought {
+            Ok(bytes) => {
+                count(&metrics.downloads, 1);
+                metrics.downloaded_bytes.fetch_add(*bytes, Relaxed);
+            }
+            Err(_) => count(&metrics.failed_downloads, 1),
+        }
+        brought
     }
 
-    async fn run(&self, job: Arc<Job>, started: impl FnOnce() + Send, stop: Shutdown) -> End {
+    /// Brings what the container depends on.
+    async fn depend(&self, job: &Job, folder: &Path, on: &CachedDependency) -> Result<(), ()> {
+        let _place = self.transfers.place_to_download().await;
+        let brought = self.bring(Wanted::from(on), folder, 0).await;
+        brought.map(drop).map_err(|error| {
+            let fields = Fields::new().and("container-guid", &job.guid);
+            let fields = fields.and("to", &on.to);
+            let logger = &self.logger;
+            logger.error("failed-to-fetch-cached-dependency", &error, fields);
+        })
+    }
+}
+
+impl Executor for Process {
+    fn network(&self, guid: &str) -> Network {
+        match &self.networks {
+            None => Network::Shared,
+            Some(networks) => networks.take(guid),
+        }
+    }
+
+    async fn create(&self, job: Arc<Job>) -> Result<(), String> {
+        let folder = self.folder_of(&job)?;
+        let delay = self.settings.create.draw(&mut rand::rng());
+        tokio::time::sleep(delay).await;
+        let made = folder.clone();
+        let (limits, limited) = (self.limits.clone(), Arc::clone(&job));
+        let made = tokio::task::spawn_blocking(move || {
+            make_folder(&made).map_err(|cause| cause.to_string())?;
+            limits.map_or(Ok(()), |limits| limits.make(&limited))
+        });
+        let made = made.await.map_err(|cause| cause.to_string()).flatten();
+        made.map_err(|cause| format!("failed to create container: {cause}"))?;
+        // How many are under way at once is bounded for all containers together.
+        let all = job.cached_dependencies().iter();
+        let brought = try_join_all(all.map(|on| self.depend(&job, &folder, on))).await;
+        match brought {
+            Ok(_) => Ok(()),
+            Err(()) => Err("failed to download cached artifacts".into()),
+        }
+    }
+
+    async fn run(&self, job: Arc<Job>, signs: impl Fn(Sign) + Send + Sync, stop: Shutdown) -> End {
         let folder = match self.folder_of(&job) {
             Ok(folder) => folder,
-            Err(reason) => return ended(Err(reason), None),
+            Err(reason) => return ended(Err(Failure::plain(reason)), None),
         };
-        let run = Run::new(self, &job, &folder);
-        let outcome = run.all(started, stop).await;
-        let exit_status = run.exit_status();
+        let container = Container::new(self, &job, &folder);
+        let steps = Steps {
+            leaves: &container,
+            monitoring: &self.monitoring,
+        };
+        let plan = match &job.definition {
+            Definition::Lrp(desired, _) => Plan::of(desired),
+            Definition::Task(task) => Plan::task(task.action.as_ref()),
+        };
+        let outcome = steps.contain(&plan, job.log_source(), &signs, stop).await;
+        let exit_status = container.exit_status();
         if let (Ok(()), Definition::Task(task)) = (&outcome, &job.definition)
             && !task.result_file.is_empty()
         {
-            return match read_result(&folder.join(&task.result_file)).await {
+            return match read_result(&place::found(&folder, &task.result_file)).await {
                 Ok(result) => End {
                     completion: Completion {
                         result,
@@ -152,9 +267,10 @@ impl Executor for Process {
                     exit_status,
                 },
                 Err(cause) => {
-                    self.logger
-                        .error("failed-to-read-result", &cause, run.fields());
-                    ended(Err("failed to fetch result".into()), exit_status)
+                    let logger = &self.logger;
+                    logger.error("failed-to-read-result", &cause, container.fields());
+                    let failure = Failure::plain("failed to fetch result");
+                    ended(Err(failure), exit_status)
                 }
             };
         }
@@ -162,19 +278,29 @@ impl Executor for Process {
     }
 
     fn forget(&self, job: &Job) {
+        if let Some(networks) = &self.networks {
+            networks.give_back(&job.guid);
+        }
+        let (limits, guid) = (self.limits.clone(), job.guid.clone());
         if let Ok(folder) = self.folder_of(job) {
-            // A folder that cannot be removed, or was never made, is not an error here.
-            tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder));
+            tokio::task::spawn_blocking(move || {
+                // A folder that cannot be removed, or was never made, is not an error here.
+                let _ = std::fs::remove_dir_all(folder);
+                if let Some(limits) = limits {
+                    limits.remove(&guid);
+                }
+            });
         }
     }
 }
 
-fn ended(outcome: Result<(), String>, exit_status: Option<i32>) -> End {
-    let failed = outcome.is_err();
-    let reason = outcome.err().unwrap_or_default();
+/// What is told about the end; one that says nothing of itself is no failure.
+fn ended(outcome: Result<(), Failure>, exit_status: Option<i32>) -> End {
+    let reason = outcome.err().map(|failure| failure.text().to_owned());
+    let reason = reason.unwrap_or_default();
     End {
         completion: Completion {
-            failed,
+            failed: !reason.is_empty(),
             reason,
             ..Completion::default()
         },
@@ -196,11 +322,4 @@ async fn read_result(path: &Path) -> io::Result<String> {
         )));
     }
     Ok(text)
-}
-
-impl Job {
-    /// Is it an instance, whose process is not meant to end by itself?
-    fn lasts(&self) -> bool {
-        self.kind() == Kind::Lrp
-    }
 }

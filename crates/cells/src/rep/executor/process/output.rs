@@ -1,23 +1,21 @@
-//! What a process writes: the end of it is kept, lines go to the log.
+//! What a process writes: the end of it is kept.
 
 use std::collections::VecDeque;
 
-use processes::Lines;
-use telemetry::{Fields, Level, Logger};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 /// Bytes kept of what a process wrote last.
 const KEPT_BYTES: usize = 64 * 1024;
 /// Longest line of the log; longer ones come in pieces.
-const LINE_BYTES: usize = 61_440;
+pub(super) const LINE_BYTES: usize = 61_440;
 
 /// The last bytes of an output.
 #[derive(Debug, Default)]
 pub(super) struct Tail(VecDeque<u8>);
 
 impl Tail {
-    fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES)..];
         let surplus = (self.0.len() + bytes.len()).saturating_sub(KEPT_BYTES);
         self.0.drain(..surplus);
@@ -32,26 +30,12 @@ impl Tail {
     }
 }
 
-/// Reads an output to its end into `tail`.
-pub(super) async fn follow(
-    mut output: pipe::Receiver,
-    tail: &mut Tail,
-    logger: &Logger,
-    fields: &Fields,
-) {
-    let logged = logger.enabled(Level::Debug);
-    let mut lines = Lines::new(LINE_BYTES);
-    let log = |line: &str| logger.debug("line", fields.clone().and("line", line));
+/// Reads an output to its end, in the pieces in which it comes.
+pub(super) async fn follow(mut output: pipe::Receiver, mut each: impl FnMut(&[u8])) {
     let mut buffer = [0; 4096];
     // An error means that nothing more can be read, which is an end as well.
     while let Ok(read @ 1..) = output.read(&mut buffer).await {
-        tail.push(&buffer[..read]);
-        if logged {
-            lines.push(&buffer[..read], log);
-        }
-    }
-    if logged {
-        lines.end(log);
+        each(&buffer[..read]);
     }
 }
 

@@ -1,0 +1,354 @@
+//! The leaves of a container's steps: its programs and its files.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use diego::models::{DownloadAction, RunAction, UploadAction};
+use net::Shutdown;
+use processes::{AsyncProcess, Ended, Lines, Program, Signal, StartError};
+use telemetry::{Fields, Level};
+use tokio::net::unix::pipe;
+use tokio::time::{sleep_until, timeout};
+use url::Url;
+
+use super::super::super::metrics::count;
+use super::super::super::steps::{Check, Failure, Leaves, Outcome, Ready, Voice, go_duration};
+use super::super::Job;
+use super::log_limit::{LogLimit, Taken};
+use super::output::{LINE_BYTES, Tail, follow};
+use super::transfer::{TransferError, Wanted};
+use super::{Process, environment, place, probe};
+
+/// Longest wait for the rest of an output after the process has ended.
+const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
+/// Longest wait for a process that was killed.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
+/// Bytes of the output that are logged when a process fails.
+const LOGGED_BYTES: usize = 2048;
+
+/// A container that runs.
+pub(super) struct Container<'a> {
+    executor: &'a Process,
+    job: &'a Job,
+    folder: &'a Path,
+    exit_status: Mutex<Option<i32>>,
+    log_limit: Mutex<LogLimit>,
+}
+
+impl<'a> Container<'a> {
+    pub(super) fn new(executor: &'a Process, job: &'a Job, folder: &'a Path) -> Self {
+        let lines = executor.settings.log_lines_per_second;
+        let log_limit = LogLimit::new(job.log_bytes_per_second(), lines);
+        Self {
+            executor,
+            job,
+            folder,
+            exit_status: Mutex::default(),
+            log_limit: Mutex::new(log_limit),
+        }
+    }
+
+    /// Status of the process that ended last.
+    pub(super) fn exit_status(&self) -> Option<i32> {
+        *self
+            .exit_status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn fields(&self) -> Fields {
+        Fields::new().and("container-guid", &self.job.guid)
+    }
+
+    fn logs(&self) -> bool {
+        self.executor.logger.enabled(Level::Debug)
+    }
+
+    /// Logs a line of the container, while it may log.
+    fn log(&self, source: &str, line: &str) {
+        if line.is_empty() || !self.logs() {
+            return;
+        }
+        let mut limit = self
+            .log_limit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let line = match limit.take(Instant::now(), line.len()) {
+            Taken::Logged => line,
+            Taken::Dropped => return,
+            Taken::Exceeded(ref said) => {
+                count(&self.executor.metrics.muted, 1);
+                &said.clone()
+            }
+        };
+        let fields = self.fields().and("source", source).and("line", line);
+        self.executor.logger.debug("line", fields);
+    }
+
+    fn program(&self, run: &RunAction, voice: &Voice) -> Program {
+        let path = match run.path.contains('/') {
+            true => place::found(self.folder, &run.path).into_os_string(),
+            false => run.path.clone().into(),
+        };
+        let args = match voice.checks {
+            true => environment::ports_behind(&run.args, self.job),
+            false => run.args.clone(),
+        };
+        let mut program = Program::without_environment(path).args(args);
+        program.home = Some(self.folder.to_owned());
+        program.folder = Some(place::found(self.folder, &run.dir));
+        program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
+        program.network = self.job.network.clone();
+        let limits = self.executor.limits.as_ref();
+        let folders = limits.map(|limits| limits.folders(&self.job.guid));
+        program.groups = folders.unwrap_or_default();
+        let tag = self.executor.reaper.as_ref().map(|(_, tag)| tag.variable());
+        program.env = environment::of(self.job, self.folder, &run.env)
+            .into_iter()
+            .chain(tag)
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        program
+    }
+
+    async fn start(
+        &self,
+        run: &RunAction,
+        voice: &Voice,
+    ) -> Result<(AsyncProcess, pipe::Receiver), Failure> {
+        let refuse = |cause: StartError| {
+            let (source, path) = (&voice.source, &run.path);
+            let folder = place::found(self.folder, &run.dir);
+            Failure::plain(format!(
+                "{source}: failed to run {path} in {}: {cause}",
+                folder.display()
+            ))
+        };
+        let spawned = self.executor.spawner.spawn(self.program(run, voice)).await;
+        let metrics = &self.executor.metrics;
+        let counter = match &spawned {
+            Ok(_) => &metrics.spawned,
+            Err(_) => &metrics.failed_spawns,
+        };
+        count(counter, 1);
+        spawned.map_err(refuse)
+    }
+
+    /// Brings an archive into the container.
+    async fn bring(&self, download: &DownloadAction) -> Result<u64, TransferError> {
+        let (wanted, room) = (Wanted::from(download), self.job.disk_bytes());
+        self.executor.bring(wanted, self.folder, room).await
+    }
+}
+
+impl Leaves for Container<'_> {
+    async fn run(
+        &self,
+        run: &RunAction,
+        voice: &Voice,
+        ready: Ready<'_>,
+        mut stop: Shutdown,
+    ) -> Outcome {
+        let source = voice.source.as_str();
+        let (mut process, output) = match self.start(run, voice).await {
+            Ok(started) => started,
+            Err(failure) => {
+                self.log(source, failure.text());
+                return Err(failure);
+            }
+        };
+        ready.tell();
+        let (mut tail, mut lines) = (Tail::default(), Lines::new(LINE_BYTES));
+        let log = |line: &str| self.log(source, line);
+        let silent = run.suppress_log_output && !voice.checks;
+        let ended = {
+            let mut output = std::pin::pin!(follow(output, |bytes| {
+                tail.push(bytes);
+                match &voice.heard {
+                    Some(heard) => heard.push(bytes),
+                    None if silent || !self.logs() => {}
+                    None => lines.push(bytes, log),
+                }
+            }));
+            let (mut read_all, mut asked, mut killed) = (false, false, false);
+            let mut over = None;
+            let status = loop {
+                let now = tokio::time::Instant::now();
+                tokio::select! {
+                    status = process.ended() => break Some(status),
+                    () = &mut output, if !read_all => read_all = true,
+                    () = stop.asked(), if !asked => {
+                        asked = true;
+                        process.leader().signal(Signal::SIGTERM);
+                        over = Some(now + self.executor.settings.grace);
+                    }
+                    () = sleep_until(over.unwrap_or(now)), if over.is_some() => {
+                        if killed {
+                            break None;
+                        }
+                        killed = true;
+                        count(&self.executor.metrics.killed, 1);
+                        process.leader().signal(Signal::SIGKILL);
+                        over = Some(now + KILLED_WITHIN);
+                    }
+                }
+            };
+            if !read_all {
+                let _ = timeout(OUTPUT_WITHIN, output).await;
+            }
+            status.map(|status| (status, asked, killed))
+        };
+        lines.end(log);
+        let Some((status, asked, killed)) = ended else {
+            return Err(Failure::plain("process did not exit"));
+        };
+        let waited = |cause| Failure::plain(format!("{source}: wait for its process: {cause}"));
+        let status = as_shells_say(status.map_err(waited)?);
+        *self
+            .exit_status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(status);
+        if voice.checks {
+            // What it wrote says why; its status is nothing that is told of a check.
+            return match status {
+                _ if killed => Err(Failure::killed()),
+                _ if asked => Err(Failure::cancelled()),
+                0 => Ok(()),
+                _ => Err(Failure::worded("")),
+            };
+        }
+        let limits = self.executor.limits.as_ref();
+        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.guid));
+        let memory = if memory { " (out of memory)" } else { "" };
+        if !silent {
+            let grace = go_duration(self.executor.settings.grace);
+            let exceeded = match killed {
+                true => format!(" (exceeded {grace} graceful shutdown interval)"),
+                false => String::new(),
+            };
+            self.log(source, &format!("Exit status {status}{exceeded}{memory}"));
+        }
+        match status {
+            _ if killed => Err(Failure::killed()),
+            _ if asked => Err(Failure::cancelled()),
+            0 => Ok(()),
+            status => {
+                let reason = format!("{source}: Exited with status {status}{memory}");
+                let fields = self.fields().and("output-tail", tail.text(LOGGED_BYTES));
+                let logger = &self.executor.logger;
+                logger.error("process-failed", &reason, fields);
+                Err(Failure::worded(reason))
+            }
+        }
+    }
+
+    async fn download(
+        &self,
+        download: &DownloadAction,
+        voice: &Voice,
+        mut stop: Shutdown,
+    ) -> Outcome {
+        let (source, artifact) = (voice.source.as_str(), download.artifact.as_str());
+        let of = match artifact {
+            "" => String::new(),
+            artifact => format!(" {artifact}"),
+        };
+        let say = |text: &str| {
+            if !artifact.is_empty() {
+                self.log(source, text);
+            }
+        };
+        let _place = tokio::select! {
+            place = self.executor.transfers.place_to_download() => place,
+            () = stop.asked() => return Err(Failure::cancelled()),
+        };
+        say(&format!("Downloading{of}..."));
+        let brought = tokio::select! {
+            brought = self.bring(download) => brought,
+            () = stop.asked() => return Err(Failure::cancelled()),
+        };
+        let error = match brought {
+            Ok(0) => {
+                say(&format!("Downloaded{of}"));
+                return Ok(());
+            }
+            Ok(bytes) => {
+                say(&format!("Downloaded{of} ({bytes} bytes)"));
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let fields = self.fields().and("to", &download.to);
+        let logger = &self.executor.logger;
+        logger.error("failed-to-download", &error, fields);
+        let text = match error {
+            TransferError::Place(cause) if !cause.is_about_the_format() => {
+                format!("Copying{of} into the container failed: {cause}")
+            }
+            _ => format!("Downloading{of} failed"),
+        };
+        self.log(source, &text);
+        Err(Failure::worded(text))
+    }
+
+    async fn upload(&self, upload: &UploadAction, voice: &Voice, mut stop: Shutdown) -> Outcome {
+        let (source, artifact) = (voice.source.as_str(), upload.artifact.as_str());
+        let _place = tokio::select! {
+            place = self.executor.transfers.place_to_upload() => place,
+            () = stop.asked() => return Err(Failure::cancelled()),
+        };
+        let said = |text: &str| match artifact {
+            "" => text.to_owned(),
+            artifact => format!("{text} for {artifact}"),
+        };
+        let say = |text: &str| {
+            if !artifact.is_empty() {
+                self.log(source, text);
+            }
+        };
+        say(&format!("Uploading {artifact}..."));
+        let url = Url::parse(&upload.to).map_err(|cause| {
+            say(&said("Failed to parse URL"));
+            Failure::plain(cause.to_string())
+        })?;
+        let file = place::found(self.folder, &upload.from);
+        if !file.is_file() {
+            let text = said("Failed to establish stream from container");
+            say(&text);
+            return Err(Failure::worded(text));
+        }
+        let sent = tokio::select! {
+            sent = self.executor.transfers.send(&file, &url) => sent,
+            () = stop.asked() => return Err(Failure::cancelled()),
+        };
+        match sent {
+            Ok(bytes) => {
+                say(&format!("Uploaded {artifact} ({bytes} bytes)"));
+                Ok(())
+            }
+            Err(error) => {
+                let logger = &self.executor.logger;
+                logger.error("failed-to-upload", &error, self.fields());
+                say(&said("Failed to upload payload"));
+                Err(Failure::plain(error.to_string()))
+            }
+        }
+    }
+
+    async fn ask(&self, check: &Check) -> Result<(), String> {
+        let port = self.job.host_port(check.port);
+        probe::ask(&self.job.address, port, check).await
+    }
+
+    fn say(&self, source: &str, text: &str) {
+        self.log(source, text);
+    }
+}
+
+/// The status of a process; one that was killed has 128 plus the signal.
+fn as_shells_say(ended: Ended) -> i32 {
+    let signal = ended.status.signal().unwrap_or_default();
+    ended.status.code().unwrap_or(128 + signal)
+}

@@ -1,0 +1,63 @@
+//! Where the paths of a container lead.
+//!
+//! A container has no file system of its own, but a folder. What comes into the container is
+//! put there, also where its path is absolute; programs and files are looked for there first,
+//! and then where the machine has them.
+
+use std::path::{Component, Path, PathBuf};
+
+/// A container's path as one within its folder; `None`: it leads out.
+pub(super) fn inside(path: &str) -> Option<PathBuf> {
+    let mut inside = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => inside.push(name),
+            Component::RootDir | Component::CurDir => {}
+            Component::ParentDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(inside)
+}
+
+/// Where a container's path is: in its folder, if it is there, else on the machine.
+pub(super) fn found(folder: &Path, path: &str) -> PathBuf {
+    let own = inside(path).map(|inside| folder.join(inside));
+    match own {
+        Some(own) if own.exists() => own,
+        // One that is absolute stays as it is.
+        _ => folder.join(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_into_the_folder_or_nowhere() {
+        for (path, expected) in [
+            (".", Some("")),
+            ("", Some("")),
+            ("/tmp/app", Some("tmp/app")),
+            ("./a//b/", Some("a/b")),
+            ("../up", None),
+            ("/a/../../up", None),
+        ] {
+            let expected = expected.map(PathBuf::from);
+            assert_eq!(inside(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_containers_own_files_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+        std::fs::write(folder.path().join("bin/sh"), "").unwrap();
+        assert_eq!(
+            found(folder.path(), "/bin/sh"),
+            folder.path().join("bin/sh")
+        );
+        assert_eq!(found(folder.path(), "/bin/no"), Path::new("/bin/no"));
+        assert_eq!(found(folder.path(), "new"), folder.path().join("new"));
+    }
+}

@@ -1,0 +1,351 @@
+//! Files that come into a container and go out of it.
+
+mod archive;
+mod cache;
+mod checksum;
+mod fetch;
+mod send;
+#[cfg(test)]
+mod tests;
+mod zip;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use diego::models::{CachedDependency, DownloadAction};
+use net::{Client, ClientOptions};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use url::Url;
+
+use super::super::super::config::TransferSettings;
+use super::super::super::settings::Error;
+use super::place;
+use archive::{Room, UnpackError, folder_within, unpack};
+use cache::{Index, Version};
+use checksum::Expected;
+use fetch::{FetchError, Fetched, fetch};
+use send::send;
+
+/// Longest wait for a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a file did not come into a container, or out of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TransferError {
+    /// It was not fetched.
+    #[error("{0}")]
+    Fetch(#[from] FetchError),
+    /// It could not be put where it belongs.
+    #[error("{0}")]
+    Place(#[from] UnpackError),
+    /// It was not sent.
+    #[error("{0}")]
+    Send(#[from] send::SendError),
+}
+
+/// What is to be fetched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    from: &'a str,
+    to: &'a str,
+    cache_key: &'a str,
+    algorithm: &'a str,
+    value: &'a str,
+}
+
+impl<'a> From<&'a DownloadAction> for Wanted<'a> {
+    fn from(download: &'a DownloadAction) -> Self {
+        Self {
+            from: &download.from,
+            to: &download.to,
+            cache_key: &download.cache_key,
+            algorithm: &download.checksum_algorithm,
+            value: &download.checksum_value,
+        }
+    }
+}
+
+impl<'a> From<&'a CachedDependency> for Wanted<'a> {
+    fn from(dependency: &'a CachedDependency) -> Self {
+        Self {
+            from: &dependency.from,
+            to: &dependency.to,
+            cache_key: &dependency.cache_key,
+            algorithm: &dependency.checksum_algorithm,
+            value: &dependency.checksum_value,
+        }
+    }
+}
+
+/// Unpacks an archive that a container downloads into `folder`, where it may take so many
+/// bytes, and writes nothing anywhere else. What fails may have written a part of it.
+///
+/// # Errors
+/// When it is no archive of a kind that is known, is damaged, does not fit, or has in it what
+/// does not belong into a container.
+pub fn unpack_archive(archive: File, folder: &Path, bytes_max: u64) -> io::Result<()> {
+    let wanted = AtomicBool::new(false);
+    unpack(archive, folder, Room::new(bytes_max), &wanted).map_err(io::Error::other)
+}
+
+/// A file that was fetched, or had been before.
+#[derive(Debug)]
+pub(super) struct Archive {
+    file: File,
+    /// Bytes that came over the network for it.
+    pub(super) fetched: u64,
+}
+
+/// Fetches and sends the files of all containers.
+pub(super) struct Transfers {
+    client: Client,
+    folder: PathBuf,
+    settings: TransferSettings,
+    index: Mutex<Index>,
+    /// Whoever fetches a file, by its key: one at a time.
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    files: AtomicU64,
+    downloads: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
+}
+
+impl Transfers {
+    /// Keeps files in `folder`, which is emptied.
+    pub(super) fn new(folder: PathBuf, settings: TransferSettings) -> Result<Self, Error> {
+        match fs::remove_dir_all(&folder) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause.into()),
+            _ => super::make_folder(&folder)?,
+        }
+        let tls = net::tls::anonymous(settings.authorities.as_deref())?;
+        Ok(Self {
+            client: Client::new(ClientOptions {
+                connect_within: CONNECT_WITHIN,
+                tls: Some(tls),
+                ..ClientOptions::default()
+            }),
+            folder,
+            index: Mutex::new(Index::new(settings.cache_bytes)),
+            turns: Mutex::default(),
+            files: AtomicU64::new(0),
+            downloads: Arc::new(Semaphore::new(settings.downloads.max(1))),
+            uploads: Arc::new(Semaphore::new(settings.uploads.max(1))),
+            settings,
+        })
+    }
+
+    /// Waits for a place among those who download; the error never comes.
+    pub(super) async fn place_to_download(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.downloads).acquire_owned().await.ok()
+    }
+
+    /// Waits for a place among those who upload; the error never comes.
+    pub(super) async fn place_to_upload(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.uploads).acquire_owned().await.ok()
+    }
+
+    /// Fetches what is wanted.
+    pub(super) async fn fetch(&self, wanted: Wanted<'_>) -> Result<Archive, TransferError> {
+        let bad = |cause: url::ParseError| FetchError::Address(cause.to_string());
+        let url = Url::parse(wanted.from).map_err(bad)?;
+        let expected = Expected::of(wanted.algorithm, wanted.value).map_err(FetchError::from)?;
+        if wanted.cache_key.is_empty() {
+            let file = self.new_file();
+            return Ok(self.fetch_new(&url, expected.as_ref(), file).await?.0);
+        }
+        let turn = self.turn(wanted.cache_key);
+        let _turn = turn.lock().await;
+        let known = self.index().find(wanted.cache_key);
+        let Some((file, version)) = known.filter(|(_, version)| version.is_told()) else {
+            return self.fetch_anew(wanted, &url, expected.as_ref()).await;
+        };
+        let next = self.new_file();
+        let bytes_max = self.settings.file_bytes;
+        let path = self.path(next);
+        let fetched = fetch(
+            &self.client,
+            &url,
+            &version,
+            expected.as_ref(),
+            bytes_max,
+            &path.0,
+        );
+        match fetched.await? {
+            Fetched::New { bytes, version } => self.keep(wanted, path, next, bytes, version),
+            Fetched::Unchanged => {
+                let opened = File::open(self.folder.join(file.to_string()));
+                let archive = opened.map_err(FetchError::from)?;
+                verify(&archive, expected).await?;
+                Ok(Archive {
+                    file: archive,
+                    fetched: 0,
+                })
+            }
+        }
+    }
+
+    async fn fetch_anew(
+        &self,
+        wanted: Wanted<'_>,
+        url: &Url,
+        expected: Option<&Expected>,
+    ) -> Result<Archive, TransferError> {
+        let file = self.new_file();
+        let path = self.path(file);
+        let (client, max) = (&self.client, self.settings.file_bytes);
+        let none = Version::default();
+        match fetch(client, url, &none, expected, max, &path.0).await? {
+            Fetched::New { bytes, version } => self.keep(wanted, path, file, bytes, version),
+            Fetched::Unchanged => Err(FetchError::Status(304).into()),
+        }
+    }
+
+    async fn fetch_new(
+        &self,
+        url: &Url,
+        expected: Option<&Expected>,
+        file: u64,
+    ) -> Result<(Archive, Version), TransferError> {
+        let path = self.path(file);
+        let (client, max) = (&self.client, self.settings.file_bytes);
+        let none = Version::default();
+        match fetch(client, url, &none, expected, max, &path.0).await? {
+            Fetched::New { bytes, version } => {
+                let file = File::open(&path.0).map_err(FetchError::from)?;
+                let fetched = bytes;
+                Ok((Archive { file, fetched }, version))
+            }
+            Fetched::Unchanged => Err(FetchError::Status(304).into()),
+        }
+    }
+
+    /// Keeps a file of which the server will be able to say whether it is the newest.
+    fn keep(
+        &self,
+        wanted: Wanted<'_>,
+        path: Temporary,
+        file: u64,
+        bytes: u64,
+        version: Version,
+    ) -> Result<Archive, TransferError> {
+        let opened = File::open(&path.0).map_err(FetchError::from)?;
+        let mut index = self.index();
+        let go = match version.is_told() {
+            true => {
+                path.stays();
+                index.keep(wanted.cache_key, file, bytes, version)
+            }
+            false => index.remove(wanted.cache_key).into_iter().collect(),
+        };
+        for file in go {
+            // Whoever reads it goes on doing so; what cannot be removed goes at the next start.
+            let _ = fs::remove_file(self.folder.join(file.to_string()));
+        }
+        Ok(Archive {
+            file: opened,
+            fetched: bytes,
+        })
+    }
+
+    /// Unpacks an archive at `to` within a container's folder; what is in it may take so many
+    /// bytes, or as many as any may where that is 0.
+    pub(super) async fn unpack(
+        &self,
+        archive: Archive,
+        folder: &Path,
+        wanted: Wanted<'_>,
+        bytes: u64,
+    ) -> Result<(), TransferError> {
+        let outside = || archive::refused(Path::new(wanted.to), "lies outside of the container");
+        let inside = place::inside(wanted.to).ok_or_else(outside)?;
+        let folder = folder.to_owned();
+        let room = Room::new(match bytes {
+            0 => self.settings.unpacked_bytes,
+            bytes => bytes.min(self.settings.unpacked_bytes),
+        });
+        // Set when nobody waits for it any more.
+        let waits = GivenUp::default();
+        let given_up = Arc::clone(&waits.0);
+        let unpacked = tokio::task::spawn_blocking(move || {
+            let folder = folder_within(&folder, &inside)?;
+            unpack(archive.file, &folder, room, &given_up)
+        });
+        let unpacked = unpacked.await.map_err(io::Error::other);
+        Ok(unpacked.map_err(UnpackError::from)??)
+    }
+
+    /// Sends a file, and returns its length.
+    pub(super) async fn send(&self, file: &Path, to: &Url) -> Result<u64, TransferError> {
+        Ok(send(&self.client, file, to).await?)
+    }
+
+    fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(key.to_owned()).or_default())
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_file(&self) -> u64 {
+        self.files.fetch_add(1, Relaxed)
+    }
+
+    fn path(&self, file: u64) -> Temporary {
+        Temporary(self.folder.join(file.to_string()), true)
+    }
+}
+
+/// Reads a file that was kept and fails when it is another one than is expected now.
+async fn verify(file: &File, expected: Option<Expected>) -> Result<(), FetchError> {
+    let Some(mut expected) = expected else {
+        return Ok(());
+    };
+    let mut file = file.try_clone()?;
+    let checked = tokio::task::spawn_blocking(move || {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let read = io::Read::read(&mut file, &mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            expected.update(&buffer[..read]);
+        }
+        Ok(expected.check()?)
+    });
+    checked.await.map_err(io::Error::other)?
+}
+
+/// Says, when it is dropped, that nobody waits any more.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A file that is removed, unless it is said that it stays.
+struct Temporary(PathBuf, bool);
+
+impl Temporary {
+    fn stays(mut self) {
+        self.1 = false;
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if self.1 {
+            // It may never have been made.
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
