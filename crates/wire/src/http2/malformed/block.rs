@@ -75,9 +75,7 @@ impl Blocks {
 }
 
 fn read_so_far<'b>(whole: &'b [u8], rest: &[u8]) -> &'b [u8] {
-    whole
-        .get(..whole.len() - rest.len())
-        .unwrap_or_default()
+    whole.get(..whole.len() - rest.len()).unwrap_or_default()
 }
 
 /// A literal that enters the table, malformed, of which name and value have so many bytes.
@@ -150,10 +148,7 @@ fn integer(rest: &mut &[u8], prefix: u32) -> Result<usize, Unreadable> {
 }
 
 /// Section 5.2.
-fn string<'t, 'b: 't>(
-    rest: &mut &'b [u8],
-    text: &'t mut Vec<u8>,
-) -> Result<&'t [u8], Unreadable> {
+fn string<'t, 'b: 't>(rest: &mut &'b [u8], text: &'t mut Vec<u8>) -> Result<&'t [u8], Unreadable> {
     let compressed = rest.first().ok_or(Unreadable)? & 0x80 != 0;
     let length = integer(rest, 7)?;
     let (bytes, behind) = rest.split_at_checked(length).ok_or(Unreadable)?;

@@ -5,8 +5,10 @@
 //! gives up such a block in the middle, and with it the table that later ones refer to, so that
 //! it has to end the connection. Here every block is read before, and one of that sort replaced
 //! by one that is malformed in another way, which the codec reads to the end and answers with a
-//! reset of the stream. All else passes as it is: what is no HTTP/2, broken compression among
-//! it, is for the codec to judge. Pure.
+//! reset of the stream. A head that comes in several frames is handed on in one, if it fits, for
+//! the codec gives up also what is malformed in other ways at the end of a frame. All else
+//! passes as it is: what is no HTTP/2, broken compression among it, is for the codec to judge.
+//! Pure.
 
 mod block;
 mod huffman;
@@ -68,7 +70,7 @@ enum Stop {
     End,
     /// There is more to come of what begins there.
     Partial,
-    /// What begins there is replaced, up to this place.
+    /// What begins there is replaced by other bytes, up to this place.
     Replaced(usize),
 }
 
@@ -212,20 +214,21 @@ impl Heads {
             true => fragment,
             false => &together,
         };
-        let replacement = self.blocks.read(block)?;
-        if let Some(block) = replacement {
-            let payload = block.len() + frames.priority.map_or(0, |it| it.len());
-            if payload > MOST_PAYLOAD {
-                return Err(Unreadable);
-            }
-            let length = (payload as u32).to_be_bytes();
-            self.replacement.extend_from_slice(&length[1..]);
-            let flags = (frames.flags | END_HEADERS) & !PADDED;
-            self.replacement.extend_from_slice(&[HEADERS, flags]);
-            self.replacement.extend_from_slice(&frames.stream);
-            self.replacement.extend(frames.priority.iter().flatten());
-            self.replacement.extend_from_slice(block);
-        }
+        let payload = |block: &[u8]| block.len() + frames.priority.map_or(0, |it| it.len());
+        let block = match self.blocks.read(block)? {
+            Some(block) if payload(block) > MOST_PAYLOAD => return Err(Unreadable),
+            Some(block) => block,
+            // What is malformed in other ways the codec resets the stream for in one frame only.
+            None if !together.is_empty() && payload(block) <= MOST_PAYLOAD => block,
+            None => return Ok(Some(frames.length)),
+        };
+        let length = (payload(block) as u32).to_be_bytes();
+        let flags = (frames.flags | END_HEADERS) & !PADDED;
+        self.replacement.extend_from_slice(&length[1..]);
+        self.replacement.extend_from_slice(&[HEADERS, flags]);
+        self.replacement.extend_from_slice(&frames.stream);
+        self.replacement.extend(frames.priority.iter().flatten());
+        self.replacement.extend_from_slice(block);
         Ok(Some(frames.length))
     }
 }
