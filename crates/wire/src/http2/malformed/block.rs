@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Method, StatusCode};
 
-use super::table::{Kind, Name, Table};
+use super::table::{CONTENT_LENGTH, Kind, Name, Table};
 use super::{Unreadable, huffman};
 
 /// A field that every reader takes for malformed (RFC 9113 section 8.2.2), and no table keeps.
@@ -42,7 +42,8 @@ impl Blocks {
             begun = true;
             if first & 0x80 != 0 {
                 let index = integer(&mut rest, 7)?;
-                malformed |= self.table.name(index)?.kind == Kind::None;
+                let none = self.table.name(index)?.kind == Kind::None;
+                malformed |= none || index == CONTENT_LENGTH;
                 continue;
             }
             let enters = first & 0x40 != 0;
@@ -102,6 +103,7 @@ fn name_of(text: &[u8]) -> Name {
     let kind = match text {
         b":authority" | b":path" | b":protocol" | b":scheme" => Kind::Text,
         b":method" => Kind::Method,
+        b"content-length" => Kind::Length,
         b":status" => Kind::Status,
         text if HeaderName::from_lowercase(text).is_ok() => Kind::Field,
         _ => Kind::None,
@@ -118,6 +120,8 @@ fn may_be(kind: Kind, value: &[u8]) -> bool {
         Kind::Field => value
             .iter()
             .all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f)),
+        // Which the codec takes for none if it is empty.
+        Kind::Length => !value.is_empty() && value.iter().all(u8::is_ascii_digit),
         Kind::Text => std::str::from_utf8(value).is_ok(),
         Kind::Method => Method::from_bytes(value).is_ok(),
         Kind::Status => StatusCode::from_bytes(value).is_ok(),

@@ -10,6 +10,9 @@ const LARGEST: usize = 4096;
 /// What an entry counts besides its bytes (RFC 7541 section 4.1).
 const OVERHEAD: usize = 32;
 
+/// Where `content-length` is in the static table, without a value.
+pub(super) const CONTENT_LENGTH: usize = 28;
+
 /// The names from 15 on of appendix A; those before are pseudo-header fields'.
 const STATIC_FIELDS: [&str; 47] = [
     "accept-charset",
@@ -65,6 +68,8 @@ const STATIC_FIELDS: [&str; 47] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Field,
+    /// `content-length`.
+    Length,
     /// `:authority`, `:path`, `:protocol`, `:scheme`.
     Text,
     Method,
@@ -119,6 +124,7 @@ impl Table {
             4 | 5 => (Kind::Text, ":path".len()),
             6 | 7 => (Kind::Text, ":scheme".len()),
             8..=14 => (Kind::Status, ":status".len()),
+            CONTENT_LENGTH => (Kind::Length, "content-length".len()),
             _ => match STATIC_FIELDS.get(index - 15) {
                 Some(name) => (Kind::Field, name.len()),
                 None => {

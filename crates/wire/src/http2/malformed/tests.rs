@@ -471,9 +471,12 @@ fn a_name_of_no_bytes_that_enters_the_table_is_left_to_the_codec() {
 }
 
 #[test]
-fn pseudo_fields_of_which_the_value_cannot_be_reset_the_stream() {
+fn values_that_cannot_be_reset_the_stream() {
     for field in [
-        &b"\x02\x03G T"[..],
+        &b"\x9c"[..],
+        b"\x0f\x0d\x00",
+        b"\x00\x0econtent-length\x02+1",
+        b"\x02\x03G T",
         b"\x00\x07:method\x03G T",
         b"\x04\x03/\xff\xfe",
         b"\x00\x09:protocol\x01\xff",

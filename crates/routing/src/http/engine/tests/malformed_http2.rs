@@ -117,6 +117,7 @@ fn a_malformed_head_resets_its_stream_only() {
         with(b":path", b"/b"),
         with(b":status", b"200"),
         with(b"content-length", b"abc"),
+        with(b"content-length", b""),
         GOOD[..3].to_vec(),
         GOOD[1..].to_vec(),
         but(b":path", b""),
