@@ -16,6 +16,12 @@ const TYPES: &[(&str, &str, &str, bool)] = &[
     ("Step", "Step", "lab/report/src/page_events.rs", true),
     ("Fault", "Fault", "lab/report/src/page_events.rs", true),
     ("Note", "Note", "lab/report/src/page_events.rs", true),
+    (
+        "Profile",
+        "PageProfile",
+        "lab/report/src/page_profile.rs",
+        true,
+    ),
     ("Process", "Process", "lab/report/src/page_data.rs", true),
     (
         "OneProcess",

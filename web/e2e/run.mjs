@@ -69,6 +69,24 @@ await check('charts are made when they come near the screen, and all of them for
   assert.equal(await page.locator('.life .grid svg').count(), 8 + 7);
 });
 
+await check('where processor time went is drawn, and a part of it alone', demo, async (page) => {
+  const section = page.locator('section', { has: page.locator('#profile') });
+  assert.match(await section.locator('p').first().innerText(), /800 samples, 8\.08 s\s+of processor time, bbs 60\.0 %, rep\.0 40\.0 %/);
+  const flame = section.locator('.flame');
+  await flame.scrollIntoViewIfNeeded();
+  await flame.locator('button').first().waitFor();
+  const wide = async (name) => (await flame.getByRole('button', { name: new RegExp(`^${name}: `) }).boundingBox()).width;
+  assert.equal(await flame.locator('button').count(), 12);
+  const whole = (await flame.boundingBox()).width;
+  assert(Math.abs((await wide('encode')) - 0.375 * whole) < 2);
+  await flame.getByRole('button', { name: /^commit: / }).click();
+  assert.equal(await flame.locator('button').count(), 2);
+  assert(Math.abs((await wide('fdatasync \\(kernel\\)')) - whole) < 2);
+  await section.getByRole('button', { name: 'Show all' }).click();
+  assert.equal(await flame.locator('button').count(), 12);
+  assert.equal(await page.locator('section:has(#profile)').count(), 1);
+});
+
 await check('groups have names on the chart, and the slowest is a click away', demo, async (page) => {
   const section = life(page);
   await section.getByLabel('Sort by').selectOption('group');

@@ -11,6 +11,7 @@ mod machine;
 mod proc_text;
 mod process;
 mod sockets;
+mod stacks;
 mod threads;
 mod tree;
 
@@ -24,5 +25,8 @@ pub use process::{
     is_between_programs, pids,
 };
 pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
+pub use stacks::{
+    KernelSymbols, Maps, RawStack, SAMPLES_PER_SECOND, Sampled, SamplerError, StackSampler, Symbols,
+};
 pub use threads::{ThreadTime, ThreadTimes, Threads, thread_name};
 pub use tree::{Found, Marks, Member, TreeSample, Trees};

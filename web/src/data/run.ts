@@ -42,6 +42,25 @@ export interface Line {
   v: Scaled;
 }
 
+/** Where the processor time of the systems went in the worst seconds of the run. */
+export interface Profile {
+  from_s: number;
+  to_s: number;
+  /** Why these seconds: `in which most requests of front failed`. */
+  why: string;
+  /** Samples a second of each processor that a system runs on. */
+  per_second: number;
+  samples: number;
+  /** Samples of the whole run that found no room. */
+  lost: number;
+  systems: { system: string; samples: number }[];
+  /** Why nothing or not all was sampled. */
+  note: string | null;
+  names: string[];
+  /** Each behind the one that it is in: the place of that one (-1: none), its name, its samples. */
+  tree: [number, number, number][];
+}
+
 export interface NamedLine {
   name: string;
   line: Line;
@@ -394,6 +413,8 @@ export interface Run {
   faults: Fault[];
   notes: Note[];
   findings: Finding[];
+  /** Of a run that has ended. */
+  profile: Profile | null;
   counts: { what: string; states: NamedLine[] }[];
   processes: Process[];
   loops: NamedLine[];

@@ -8,6 +8,7 @@
 
 pub mod detect;
 mod finding;
+pub mod profile;
 mod ranking;
 pub mod recovery;
 

@@ -12,6 +12,7 @@ mod page_data;
 mod page_events;
 mod page_loads;
 mod page_probes;
+mod page_profile;
 mod perfetto;
 #[cfg(test)]
 mod planted_run;

@@ -23,6 +23,7 @@ use crate::moment::Moment;
 use crate::page_events::{Fault, Note, Step, faults_so_far, notes, steps};
 use crate::page_loads::PageLoad;
 use crate::page_probes::{PageProbe, probes, summaries_so_far};
+use crate::page_profile::{self, PageProfile};
 use crate::series::{Line, pack};
 use crate::timelines::{self, Timelines};
 
@@ -46,6 +47,8 @@ pub(crate) struct PageData {
     faults: Vec<Fault>,
     notes: Vec<Note>,
     findings: Vec<FindingRecord>,
+    /// Of a run that has ended.
+    profile: Option<PageProfile>,
     counts: Vec<Counts>,
     processes: Vec<Process>,
     loops: Vec<Named>,
@@ -202,6 +205,7 @@ impl PageData {
             },
             notes: notes(&events),
             findings: rest.findings(),
+            profile: rest.profile(),
             counts: counts(&rest.records(RunFile::Entities), &mut blob),
             processes: processes(
                 &rest.records(RunFile::Processes),
@@ -261,6 +265,7 @@ impl PageData {
             faults: Vec::new(),
             notes: Vec::new(),
             findings: Vec::new(),
+            profile: None,
             counts: Vec::new(),
             processes: Vec::new(),
             loops: Vec::new(),
@@ -344,6 +349,11 @@ impl<'a> Rest<'a> {
     fn findings(&mut self) -> Vec<FindingRecord> {
         let read = self.run.findings();
         self.read(RunFile::Findings, read).unwrap_or_default()
+    }
+
+    fn profile(&mut self) -> Option<PageProfile> {
+        let read = page_profile::read(self.run);
+        self.read(RunFile::Profile, read).flatten()
     }
 
     fn records<R: Record>(&mut self, file: RunFile<'_>) -> Vec<R> {

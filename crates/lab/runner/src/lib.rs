@@ -29,6 +29,7 @@ mod mine;
 mod options;
 mod probes;
 mod processes;
+mod profile;
 mod progress;
 mod proxies;
 mod record;

@@ -33,6 +33,7 @@ use crate::probes::{self, Probes, Tried};
 use crate::processes::{
     Addresses, Children, Ended, Ports, Running, StartError, Starting, Systems, last_lines,
 };
+use crate::profile::{Profiler, Stacks};
 use crate::progress::{Shown, Status};
 use crate::proxies::Proxies;
 use crate::record::Recorder;
@@ -120,6 +121,7 @@ macro_rules! starting {
             recorder: &$session.recorder,
             status: &$session.status,
             watcher: $session.watcher.as_ref(),
+            profiler: $session.profiler.as_ref(),
             systems: &$session.plan.systems,
             own_binary: $session.options.own_binary.clone(),
             tag: $session.tag.to_string(),
@@ -140,6 +142,8 @@ struct Session<'a> {
     recorder: Recorder,
     counts: Option<Appender<lab_store::EntityCount>>,
     watcher: Option<Watcher>,
+    profiler: Option<Profiler>,
+    sampled: Stacks,
     miner: LogMiner,
     inputs: Inputs,
     reaper: Arc<Reaper>,
@@ -212,6 +216,8 @@ impl<'a> Session<'a> {
                 (status.clone(), options.underway.glance()),
                 alarm.clone(),
             )?,
+            profiler: Some(Profiler::start(clock)),
+            sampled: Stacks::default(),
             watcher: Some(Watcher::start(
                 &folder,
                 clock,
@@ -451,6 +457,9 @@ impl<'a> Session<'a> {
         if let Some(watcher) = self.watcher.take() {
             watcher.stop();
         }
+        if let Some(profiler) = self.profiler.take() {
+            self.sampled = profiler.stop();
+        }
         left.extend(self.inputs.finish());
         if let Err(error) = self.systems.remove_groups() {
             left.push(format!("a cgroup could not be removed: {error}"));
@@ -525,7 +534,13 @@ impl<'a> Session<'a> {
             loads: &outcomes.loads,
             faults: &faults,
         });
+        let summaries = outcomes.loads.iter().map(|load| &load.summary);
+        let stored = self.sampled.store(&self.folder, self.clock, summaries);
         verdict.notes = mined.silent;
+        if let Err(error) = stored {
+            let note = format!("the stacks of the worst seconds are not stored: {error}");
+            verdict.notes.push(note);
+        }
         verdict.notes.extend(silent);
         match &found {
             Ok(found) => self.folder.write_json(RunFile::Findings, found)?,

@@ -15,6 +15,7 @@ mod parts;
 #[path = "../../generator/tests/postgres_server/mod.rs"]
 mod postgres_server;
 mod probes;
+mod profile;
 mod programs;
 mod signals;
 mod simulated;

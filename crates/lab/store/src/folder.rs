@@ -40,6 +40,10 @@ pub enum RunFile<'a> {
     Faults,
     /// A list of [`crate::FindingRecord`].
     Findings,
+    /// [`crate::ProfileRecord`]; only where stacks were asked for.
+    Profile,
+    /// Stacks of the worst seconds with how often each was sampled: `system;caller;callee 12`.
+    Stacks,
     /// A list of [`MetricValue`]: what other runs of the experiment can be compared by.
     Metrics,
     /// [`crate::ProcessSample`].
@@ -85,6 +89,8 @@ impl RunFile<'_> {
             Self::Events => "events.jsonl".into(),
             Self::Faults => "faults.json".into(),
             Self::Findings => "findings.json".into(),
+            Self::Profile => "profile.json".into(),
+            Self::Stacks => "stacks.folded".into(),
             Self::Metrics => "metrics.json".into(),
             Self::Processes => "series/processes.csv".into(),
             Self::SystemProcesses => "series/system-processes.csv".into(),

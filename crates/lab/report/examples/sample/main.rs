@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use lab_load::Summary;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, Expectation, FaultEffect, FaultRecord, LoopTurn,
-    Outcome, ProcessSample, RunFile, RunFolder, SCHEMA, Verdict,
+    Outcome, ProcessSample, ProfileRecord, RunFile, RunFolder, SCHEMA, SystemSamples, Verdict,
 };
 use model::{Dice, LRP_POINTS, Life, TASK_POINTS};
 
@@ -190,6 +190,7 @@ fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
         end,
     )?;
     write_processes(&run, &mut dice, end)?;
+    write_profile(&run)?;
     let mut loops = run.appender::<LoopTurn>()?;
     for turn in 0..(end / 1.5) as u32 {
         let t_s = 0.7 + 1.5 * f64::from(turn);
@@ -228,6 +229,29 @@ fn demo(folder: &Path, name: &str, count: usize) -> Result<(), Failure> {
             expect("bbs rss max < 1GiB", "212 MiB", Outcome::Pass, ""),
         ],
     )
+}
+
+/// Stacks of two systems.
+fn write_profile(run: &RunFolder) -> Result<(), Failure> {
+    let stacks = "bbs;main;serve;commit;fdatasync (kernel) 120\nbbs;main;serve;encode 300\nbbs;main;serve;[libc.so.6] 60\n\
+                  rep.0;main;run;create 240\nrep.0;main;poll 80\n";
+    run.write(RunFile::Stacks, stacks.as_bytes())?;
+    let system = |system: &str, samples| SystemSamples {
+        system: system.into(),
+        samples,
+    };
+    let record = ProfileRecord {
+        from_s: 2.0,
+        to_s: 12.0,
+        why: "in which most processor time was used".into(),
+        per_second: 99,
+        samples: 800,
+        lost: 0,
+        systems: vec![system("bbs", 480), system("rep.0", 320)],
+        note: None,
+    };
+    run.write_json(RunFile::Profile, &record)?;
+    Ok(())
 }
 
 /// Names and ids that try to break out of where they are put; one entity.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_experiment::plan::{Program, System};
+use lab_experiment::plan::{Program, System, Watch};
 use lab_store::{EventKind, RunFile, RunFolder};
 use measure::Marks;
 use processes::{DiskError, Group, GroupError, Groups, Reaper, ReaperError, Signal, mount_disk};
@@ -23,6 +23,7 @@ use super::launch::{Launch, Output, itself};
 use super::ports::Ports;
 use super::ready::{describe, until_ready};
 use super::tail::last_lines;
+use crate::profile::Profiler;
 use crate::progress::Status;
 use crate::record::Recorder;
 use crate::watch::Watcher;
@@ -144,6 +145,7 @@ pub(crate) struct Starting<'a> {
     pub(crate) recorder: &'a Recorder,
     pub(crate) status: &'a Status,
     pub(crate) watcher: Option<&'a Watcher>,
+    pub(crate) profiler: Option<&'a Profiler>,
     pub(crate) systems: &'a [System],
     /// Path of the binary that makes the run.
     pub(crate) own_binary: OsString,
@@ -283,6 +285,10 @@ impl Systems {
         starting
             .recorder
             .event(EventKind::SystemStarted, name, &text);
+        let is_sampled = system.watch.contains(&Watch::Cpu);
+        if let Some(profiler) = starting.profiler.filter(|_| is_sampled) {
+            profiler.add(name, child.pid);
+        }
         if let Some(watcher) = starting.watcher.filter(|_| !system.watch.is_empty()) {
             watcher.add(name, child.pid, marks.clone());
         }
