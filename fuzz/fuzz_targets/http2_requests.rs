@@ -81,7 +81,9 @@ fuzz_target!(|input: &[u8]| {
     for _ in 0..8 {
         let mut accepted = Vec::new();
         let ended = server.drive(true, &mut accepted).is_err();
-        let opened = accepted.into_iter().filter_map(|it| ServerStream::new(it, &heads, &open));
+        let opened = accepted
+            .into_iter()
+            .filter_map(|it| ServerStream::new(it, &heads, &open, [7; 16]));
         streams.extend(opened.map(|stream| (stream, Vec::new())));
         for (stream, seen) in &mut streams {
             while let Ok(Received::Bytes(length)) = stream.receive(&mut scratch) {

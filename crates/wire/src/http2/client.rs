@@ -13,6 +13,7 @@ use http::Request;
 use super::Http2Error;
 use super::driver::{Driver, Progress};
 use super::io::Socket;
+use super::malformed::Heads;
 use crate::poller::Poller;
 use crate::signal::Signal;
 use crate::stream::Stream;
@@ -71,7 +72,7 @@ enum Stage {
 impl Client {
     /// A connection on which nothing was sent yet; [`drive`](Self::drive) begins.
     pub fn start(stream: Stream, settings: ClientSettings) -> Self {
-        let (driver, socket) = Driver::new(stream, settings.read_budget);
+        let (driver, socket) = Driver::new(stream, settings.read_budget, Heads::default());
         let window = settings.window.min(i32::MAX as u32);
         let mut builder = client::Builder::new();
         builder

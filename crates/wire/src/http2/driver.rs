@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::Http2Error;
 use super::io::{Shared, Socket};
+use super::malformed::Heads;
 use crate::poller::{Interest, Poller, Registration};
 use crate::signal::Signal;
 use crate::stream::Stream;
@@ -32,10 +33,13 @@ pub(super) struct Driver {
 
 impl Driver {
     /// A driver that reads `read_budget` bytes in one drive, and the socket as `h2` wants
-    /// to see it.
-    pub(super) fn new(stream: Stream, read_budget: usize) -> (Self, Socket) {
+    /// to see it, behind what reads the peer's `heads`.
+    pub(super) fn new(stream: Stream, read_budget: usize, heads: Heads) -> (Self, Socket) {
         let shared = Arc::new(Shared::new(stream));
-        let socket = Socket(Arc::clone(&shared));
+        let socket = Socket {
+            shared: Arc::clone(&shared),
+            heads,
+        };
         let woken = Arc::new(Woken::default());
         let driver = Self {
             shared,

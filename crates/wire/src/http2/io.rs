@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::malformed::Heads;
 use crate::stream::Stream;
 
 /// Bytes of frames that are sent together: those of many streams cost one call into the
@@ -75,6 +76,33 @@ impl Shared {
         }
     }
 
+    /// Reads what there is, within the budget of this drive; 0: the peer sends no more.
+    fn read(&self, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let budget = self.budget.load(Ordering::Relaxed);
+        if budget == 0 || !self.readable.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        loop {
+            let read = self.stream().read(into);
+            return match read {
+                Ok(read) => {
+                    if read < into.len() && read > 0 && self.short_read_drains {
+                        self.readable.store(false, Ordering::Relaxed);
+                    }
+                    self.budget
+                        .store(budget.saturating_sub(read), Ordering::Relaxed);
+                    Poll::Ready(Ok(read))
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable.store(false, Ordering::Relaxed);
+                    Poll::Pending
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Poll::Ready(Err(error)),
+            };
+        }
+    }
+
     /// Sends the frames that wait; ready when all are on their way.
     pub(super) fn send(&self) -> Poll<io::Result<()>> {
         let frames = &mut *locked(&self.frames);
@@ -107,7 +135,11 @@ impl Shared {
 
 /// The protocol's hold on the socket. Pending means: the socket is empty or full; whoever
 /// polls comes back on its own when that has changed, so that no waker is kept.
-pub(super) struct Socket(pub(super) Arc<Shared>);
+pub(super) struct Socket {
+    pub(super) shared: Arc<Shared>,
+    /// Reads what comes before the protocol does.
+    pub(super) heads: Heads,
+}
 
 impl AsyncRead for Socket {
     fn poll_read(
@@ -115,33 +147,26 @@ impl AsyncRead for Socket {
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let shared = &self.0;
-        let budget = shared.budget.load(Ordering::Relaxed);
-        if budget == 0 || !shared.readable.load(Ordering::Relaxed) {
-            return Poll::Pending;
-        }
-        let asked = buffer.initialize_unfilled();
-        let most = asked.len();
+        let Self { shared, heads } = self.get_mut();
         loop {
-            let read = shared.stream().read(asked);
-            return match read {
-                Ok(read) => {
-                    if read < most && read > 0 && shared.short_read_drains {
-                        shared.readable.store(false, Ordering::Relaxed);
-                    }
-                    shared
-                        .budget
-                        .store(budget.saturating_sub(read), Ordering::Relaxed);
-                    buffer.advance(read);
-                    Poll::Ready(Ok(()))
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    shared.readable.store(false, Ordering::Relaxed);
-                    Poll::Pending
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => Poll::Ready(Err(error)),
-            };
+            let asked = buffer.initialize_unfilled();
+            let given = heads.give(asked);
+            if given > 0 {
+                buffer.advance(given);
+                return Poll::Ready(Ok(()));
+            }
+            let read = ready!(shared.read(asked))?;
+            if read == 0 {
+                heads.end();
+                let given = heads.give(asked);
+                buffer.advance(given);
+                return Poll::Ready(Ok(()));
+            }
+            let passed = heads.pass(&asked[..read]);
+            if passed > 0 {
+                buffer.advance(passed);
+                return Poll::Ready(Ok(()));
+            }
         }
     }
 }
@@ -152,7 +177,7 @@ impl AsyncWrite for Socket {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.0.take(bytes)
+        self.shared.take(bytes)
     }
 
     /// The protocol asks for this behind every frame with a body. The loop sends when all
@@ -163,6 +188,6 @@ impl AsyncWrite for Socket {
 
     /// The stream closes its socket when it is dropped.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.send()
+        self.shared.send()
     }
 }

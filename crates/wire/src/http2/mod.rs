@@ -10,7 +10,8 @@
 //!
 //! There are two kinds of connection, [`Client`] and [`Server`], whose streams are handed
 //! out part by part. [`Exchanges`] and [`Serving`] keep these parts until a message is
-//! whole; [`gateway`] turns them into bytes of HTTP/1.1 and back.
+//! whole; [`gateway`] turns them into bytes of HTTP/1.1 and back. Of what a peer sends, the
+//! heads are read before the codec reads them, so that a malformed one costs its stream only.
 
 mod answer;
 mod client;
@@ -20,6 +21,7 @@ mod exchanges;
 pub mod gateway;
 pub mod grpc;
 mod io;
+mod malformed;
 mod payload;
 mod server;
 mod serving;

@@ -13,6 +13,7 @@ use http::Request;
 use super::Http2Error;
 use super::driver::{Driver, Progress};
 use super::io::Socket;
+use super::malformed::Heads;
 use crate::poller::Poller;
 use crate::signal::Signal;
 use crate::stream::Stream;
@@ -82,7 +83,7 @@ enum Stage {
 impl Server {
     /// A connection on which nothing was received yet.
     pub fn start(stream: Stream, settings: ServerSettings) -> Self {
-        let (driver, socket) = Driver::new(stream, settings.read_budget);
+        let (driver, socket) = Driver::new(stream, settings.read_budget, Heads::of_client());
         let most = i32::MAX as u32;
         let mut builder = server::Builder::new();
         builder
