@@ -1,6 +1,7 @@
 //! Stacks of processes while they run on a processor: sampled by the kernel, named by the symbols of
 //! their programs.
 
+mod go;
 mod maps;
 mod records;
 mod ring;

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+
+use super::go;
 
 /// Largest file whose symbols are read, in bytes.
 const MOST_BYTES: u64 = 2 << 30;
@@ -66,9 +68,15 @@ impl Symbols {
             let name = shown(symbol.name().ok()?);
             Some((symbol.address(), symbol.size(), name))
         });
+        let mut functions: Vec<_> = functions.take(MOST_FUNCTIONS).collect();
+        if let Some(table) = object.section_by_name(".gopclntab") {
+            let text = object.section_by_name(".text");
+            let text = text.map_or(0, |text| text.address());
+            functions.extend(go::functions(table.data().ok()?, text));
+        }
         Some(Self {
             parts: parts.collect(),
-            functions: Functions::of(functions.take(MOST_FUNCTIONS).collect()),
+            functions: Functions::of(functions),
         })
     }
 
@@ -112,7 +120,7 @@ impl KernelSymbols {
 
 /// As a person reads it: Rust's names without their hashes; without what separates frames from
 /// one another in folded stacks.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     let mut name = format!("{:#}", rustc_demangle::demangle(name));
     let mut end = name.len().min(NAME_BYTES);
     while !name.is_char_boundary(end) {
