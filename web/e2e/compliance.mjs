@@ -47,7 +47,7 @@ try {
   await page.reload();
   await region('nodes').locator('tbody tr').first().waitFor();
   await page.waitForFunction(() => /\d+ %\s*of 40 nodes/.test(document.querySelector('main').innerText));
-  await region('fleet').getByText('error').first().waitFor();
+  await region('fleet').locator('.legend').getByText('error').first().waitFor();
   await page.locator('figure svg line').first().waitFor({ state: 'attached' });
   assert.equal(await region('rules').locator('tbody tr').count(), 2);
   console.log('ok    a fleet that reports: its figure, statuses, history and rules');

@@ -6,8 +6,9 @@ import { worstFirst } from '../data/statuses';
 import { poll, type Polling } from '../../state/poll';
 
 const EVERY_MS = 5_000;
-/** The list of all nodes is long. */
+/** The list of nodes is asked for less often when it is long, which is from so many on. */
 const NODES_EVERY_MS = 30_000;
+const MANY_NODES = 1_000;
 /** Of the tab alone: another one, or a restart of the browser, asks anew. */
 const KEPT_AS = 'compliance-token';
 
@@ -79,7 +80,7 @@ export class Fleet {
       let nodes: Listed[] | null = null;
       let pending = 0;
       const now = performance.now();
-      if (now - this.nodesAt >= NODES_EVERY_MS || this.nodes.length === 0) {
+      if (now - this.nodesAt >= NODES_EVERY_MS || this.nodes.length < MANY_NODES) {
         nodes = (await ask<{ nodes: Listed[] }>('nodes/compliance?level=0', token)).nodes;
         if (nodes.length === 0) pending = (await ask<{ nodes: unknown[] }>('nodes/pending', token)).nodes.length;
       }
