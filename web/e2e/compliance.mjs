@@ -17,8 +17,7 @@ assert(headroom, 'which program? npm run e2e:compliance -- HEADROOM');
 const NODES = 40;
 const browser = await launch();
 const fleet = await start(resolve(headroom));
-// COMPLIANCE_PAGE is a server of the page in development, which passes questions on.
-const address = process.env.COMPLIANCE_PAGE ? await (await import(resolve(process.env.COMPLIANCE_PAGE))).serve(fleet.url) : fleet.url;
+const address = fleet.url;
 const { page, complaints } = await openLive(browser, address, { ignoreHTTPSErrors: true });
 page.setDefaultTimeout(60_000);
 const main = page.locator('main');
