@@ -10,8 +10,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 HEADROOM := $(TARGET)/release/headroom
-# Both pages come of one build.
-PAGE := web/dist/graph.html
+# All pages come of one build, this one last.
+PAGE := web/dist/compliance.html
 PAGE_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 
 .PHONY: demo
@@ -68,6 +68,7 @@ test-page: release ## Every control of the pages, on sample runs, on a graph and
 	$(CARGO) run --release --locked --quiet -p lab-report --example sample -- $(TARGET)/samples
 	cd web && npm run --silent e2e -- $(abspath $(TARGET))/samples
 	cd web && npm run --silent e2e:graph -- $(abspath $(HEADROOM))
+	cd web && npm run --silent e2e:compliance -- $(abspath $(HEADROOM))
 	cd web && npm run --silent e2e:live -- $(abspath $(HEADROOM))
 
 .PHONY: test-demo

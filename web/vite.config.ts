@@ -5,9 +5,12 @@ import { onePage } from './one-page.js';
 /** A running graph that `npm run dev` shows at /graph.html. */
 const GRAPH = process.env.GRAPH ?? 'http://127.0.0.1:8090';
 
+/** Pages beside the report, each the name of its mode. */
+const OTHERS = ['graph', 'compliance'];
+
 /** Each page is a build of its own, so that none waits for a part that it shares. */
 export default defineConfig(({ mode }) => {
-  const page = mode === 'graph' ? 'graph.html' : 'page.html';
+  const page = OTHERS.includes(mode) ? `${mode}.html` : 'page.html';
   return {
     plugins: [svelte(), onePage(page)],
     server: {
@@ -17,7 +20,7 @@ export default defineConfig(({ mode }) => {
       target: 'es2022',
       modulePreload: false,
       assetsInlineLimit: 0,
-      emptyOutDir: mode !== 'graph',
+      emptyOutDir: !OTHERS.includes(mode),
       rollupOptions: { input: page },
     },
   };

@@ -8,7 +8,13 @@ use std::process::Command;
 #[path = "../../web/pages.rs"]
 mod build_script;
 
-const FILES: [&str; 3] = ["page.html", "graph.html", "graph.policy"];
+const FILES: [&str; 5] = [
+    "page.html",
+    "graph.html",
+    "graph.policy",
+    "compliance.html",
+    "compliance.policy",
+];
 
 #[test]
 fn the_build_provides_the_pages_when_they_are_missing() {

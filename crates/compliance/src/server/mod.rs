@@ -21,6 +21,7 @@ mod intake;
 mod ledger;
 mod metrics;
 mod packed;
+mod page;
 mod plan;
 mod rest;
 mod service;

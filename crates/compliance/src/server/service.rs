@@ -16,6 +16,7 @@ use super::generator::Task;
 use super::intake::{Intake, Taken};
 use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
+use super::page::page;
 use super::rest::{answer, openapi, text, unescaped};
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
@@ -84,6 +85,7 @@ impl Service {
             None => (path.trim_start_matches('/'), ""),
         };
         match (&head.method, first) {
+            (&Method::GET, "" | "page") if rest.is_empty() => page(),
             (&Method::GET, "health") => text(StatusCode::OK, "ok\n"),
             (&Method::GET, "metrics") => self.metrics(),
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
