@@ -471,7 +471,12 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_never_worse_than_an_error(cut in 0_usize..45_162, at in 0_usize..45_162, byte: u8) {
+    fn damage_is_never_worse_than_an_error(
+        // What is cut off behind its last element is missed by nobody.
+        cut in 0..AGENT1.trim_ascii_end().len(),
+        at in 0..AGENT1.len(),
+        byte: u8,
+    ) {
         let mut damaged = AGENT1.to_vec();
         damaged[at] = byte;
         if let Ok(facts) = read(&damaged) {
