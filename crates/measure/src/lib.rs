@@ -21,8 +21,8 @@ pub use listening::listening_ports;
 pub use machine::Machine;
 pub use proc_text::{CpuTimes, Malformed};
 pub use process::{
-    ProcessSampler, Sample, SampleError, descriptors_of, environ, holder_of_socket,
-    is_between_programs, pids,
+    Environment, ProcessSampler, Sample, SampleError, descriptors_of, environment,
+    holder_of_socket, pids,
 };
 pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
 pub use stacks::{

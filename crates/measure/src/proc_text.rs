@@ -85,6 +85,44 @@ pub(crate) fn parse_stat(text: &str) -> Result<Stat, Malformed> {
     })
 }
 
+/// How far a process is with putting its program in place, of `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// It has no memory: a thread of the kernel, or it has ended.
+    NoMemory,
+    /// In the middle of `execve`: arguments and environment may read as empty.
+    NotYet,
+    /// Its environment has so many bytes.
+    Environment(u64),
+}
+
+/// Reads it. The kernel takes all the numbers of one memory. It writes where the code ends
+/// (field 27) once arguments and environment are in place (fields 50 and 51; `load_elf_binary` of
+/// Linux's `fs/binfmt_elf.c`).
+///
+/// # Errors
+/// When a field is missing or not a number.
+pub(crate) fn parse_placed(text: &str) -> Result<Placed, Malformed> {
+    let lacks = |missing| Malformed {
+        what: "/proc/PID/stat",
+        missing,
+    };
+    let fields = text.rsplit_once(')').ok_or(lacks("command"))?.1;
+    let number = |field: usize, name| {
+        let text = fields.split_ascii_whitespace().nth(field - 3);
+        let number = text.and_then(|text| text.parse::<u64>().ok());
+        number.ok_or(lacks(name))
+    };
+    if number(23, "vsize")? == 0 {
+        return Ok(Placed::NoMemory);
+    }
+    if number(27, "endcode")? == 0 {
+        return Ok(Placed::NotYet);
+    }
+    let bytes = number(51, "env_end")?.saturating_sub(number(50, "env_start")?);
+    Ok(Placed::Environment(bytes))
+}
+
 /// Resident memory and the process's share of it, in bytes, from
 /// `/proc/PID/smaps_rollup`: a page that `n` processes have counts an `n`th in the share.
 ///
@@ -228,6 +266,25 @@ mod tests {
         assert_eq!(parse_stat(cut).unwrap_err().missing, "starttime");
         assert_eq!(parse_stat("1 )(").unwrap_err().missing, "command");
         assert_eq!(parse_stat("").unwrap_err().missing, "command");
+    }
+
+    #[test]
+    fn a_program_is_in_place_once_its_code_is() {
+        let stat = |memory: u64, code: u64, from: u64, to: u64| {
+            let between = "0 ".repeat(22);
+            let text = format!(
+                "7 (a) b) R {}{memory} 388 0 1 {code} {between}{from} {to} 0\n",
+                "0 ".repeat(19)
+            );
+            parse_placed(&text)
+        };
+        assert_eq!(stat(0, 0, 0, 0), Ok(Placed::NoMemory));
+        // Before the arguments, and between the first and the last variable.
+        assert_eq!(stat(4096, 0, 0, 0), Ok(Placed::NotYet));
+        assert_eq!(stat(4096, 0, 700, 700), Ok(Placed::NotYet));
+        assert_eq!(stat(4096, 9, 700, 700), Ok(Placed::Environment(0)));
+        assert_eq!(stat(4096, 9, 700, 742), Ok(Placed::Environment(42)));
+        assert_eq!(parse_placed("7 (a) R 1 2").unwrap_err().missing, "vsize");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
-use crate::proc_text::{Malformed, Stat, parse_stat};
+use crate::proc_text::{Malformed, Placed, Stat, parse_placed, parse_stat};
 
 /// What a process used at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,19 +134,41 @@ pub fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// The environment that a process was started with: `NAME=value`, each ended by a zero byte.
-/// `None`: it has ended, or is another user's. It is empty also where [`is_between_programs`].
-pub fn environ(pid: u32) -> Option<Vec<u8>> {
-    fs::read(format!("/proc/{pid}/environ")).ok()
+/// What can be told of the environment of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Environment {
+    /// What its program was started with: `NAME=value`, each ended by a zero byte.
+    Known(Vec<u8>),
+    /// It is in the middle of `execve`, when nobody can see it.
+    NotYet,
+    /// It has ended, is another user's, or is a thread of the kernel.
+    Nobody,
 }
 
-/// Whether a process is in the middle of `execve`: the old program's memory is gone, and the
-/// new one's arguments and environment are not in place yet, so both read as empty. Threads
-/// of the kernel and what has ended have neither, but no memory either.
-pub fn is_between_programs(pid: u32) -> bool {
-    let read = |file| fs::read(format!("/proc/{pid}/{file}")).ok();
-    read("cmdline").is_some_and(|arguments| arguments.is_empty())
-        && read("statm").is_some_and(|pages| !pages.starts_with(b"0 "))
+/// Most looks at a process that goes from program to program.
+const LOOKS: u32 = 4;
+
+/// The environment that the program of a process was started with.
+pub fn environment(pid: u32) -> Environment {
+    for _ in 0..LOOKS {
+        let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else {
+            return Environment::Nobody;
+        };
+        if !environ.is_empty() {
+            return Environment::Known(environ);
+        }
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
+            return Environment::Nobody;
+        };
+        match parse_placed(&String::from_utf8_lossy(&stat)) {
+            Ok(Placed::Environment(0)) => return Environment::Known(environ),
+            // It was of a program that has been replaced meanwhile.
+            Ok(Placed::Environment(_)) => {}
+            Ok(Placed::NotYet) => return Environment::NotYet,
+            Ok(Placed::NoMemory) | Err(_) => return Environment::Nobody,
+        }
+    }
+    Environment::NotYet
 }
 
 pub(crate) fn stat(pid: u32) -> Result<Stat, SampleError> {

@@ -25,6 +25,9 @@ const MOST_PROCESSES: usize = 10_000;
 const MOST_PARENTS: usize = 1_000_000;
 /// Most files whose symbols are read.
 const MOST_FILES: usize = 200;
+/// Longest time between two looks at what a process has loaded, in seconds: at first they are as
+/// far apart as it is old.
+const MOST_BETWEEN_LOOKS_S: u32 = 60;
 /// Most frames of a stack that are named, from the innermost.
 const MOST_FRAMES: usize = 127;
 
@@ -63,8 +66,10 @@ struct Process {
     system: usize,
     /// `None`: it had ended before it was looked at.
     maps: Option<Maps>,
-    /// The second of the run from which on its memory is looked at again.
-    looked_again: u32,
+    /// The second of the run in which it was seen first.
+    first: u32,
+    /// The second from which on its memory is looked at again.
+    again: u32,
 }
 
 impl Profiler {
@@ -184,10 +189,9 @@ impl Sampling {
     /// Whether it is one of a system's.
     fn process(&mut self, pid: u32, second: u32) -> bool {
         if let Some(process) = self.sampled.processes.get_mut(&pid) {
-            if second >= process.looked_again {
-                let since = process.looked_again.max(1);
+            if second >= process.again {
                 process.maps = Maps::of(pid).or(process.maps.take());
-                process.looked_again = second.saturating_add(since.min(60));
+                process.again = second + (second - process.first).clamp(1, MOST_BETWEEN_LOOKS_S);
             }
             return true;
         }
@@ -201,7 +205,8 @@ impl Sampling {
         let process = Process {
             system,
             maps: Maps::of(pid),
-            looked_again: second + 1,
+            first: second,
+            again: second + 1,
         };
         self.sampled.processes.insert(pid, process);
         true
@@ -243,13 +248,8 @@ impl Stacks {
                 _ => Ok(()),
             };
         };
-        let (from, to) = (worst.from_s.floor() as u32, worst.to_s.ceil() as u32);
         let mut counts: HashMap<u32, u64> = HashMap::new();
-        for (number, count) in self
-            .seconds
-            .range(from..to.max(from + 1))
-            .flat_map(|(_, seen)| seen)
-        {
+        for (number, count) in self.within(&worst).flatten() {
             *counts.entry(*number).or_default() += u64::from(*count);
         }
         let mut names = Names::default();
@@ -287,15 +287,16 @@ impl Stacks {
         folder.write_json(RunFile::Profile, &record)
     }
 
+    /// What was seen in each second that a window touches.
+    fn within(&self, worst: &Worst) -> impl Iterator<Item = &HashMap<u32, u32>> {
+        let (from, to) = (worst.from_s.floor() as u32, worst.to_s.ceil() as u32);
+        let seconds = self.seconds.range(from..to.max(from + 1));
+        seconds.map(|(_, seen)| seen)
+    }
+
     fn worst<'a>(&self, clock: Clock, loads: impl Iterator<Item = &'a Summary>) -> Option<Worst> {
         let loads: Vec<(String, Vec<Slot>)> = loads.map(|load| slots(load, clock)).collect();
-        let seen = |worst: &Worst| {
-            let to = worst.to_s.ceil() as u32;
-            self.seconds
-                .range(worst.from_s as u32..to.max(worst.from_s as u32 + 1))
-                .next()
-                .is_some()
-        };
+        let seen = |worst: &Worst| self.within(worst).next().is_some();
         let sums = self.seconds.iter().map(|(second, seen)| {
             let sum: u64 = seen.values().map(|count| u64::from(*count)).sum();
             (*second, sum)

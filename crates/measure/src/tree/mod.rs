@@ -17,7 +17,7 @@ use nix::time::clock_getcpuclockid;
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use crate::proc_text::{Stat, parse_rollup};
-use crate::process::{descriptors, environ, pids, stat};
+use crate::process::{Environment, descriptors, environment, pids, stat};
 use books::{Books, Seen};
 
 pub use books::Member;
@@ -240,7 +240,9 @@ impl Trees {
 
     /// The tree whose mark the environment of a process carries.
     fn marked(&self, pid: u32) -> Option<(usize, &Tree)> {
-        let environ = environ(pid)?;
+        let Environment::Known(environ) = environment(pid) else {
+            return None;
+        };
         self.trees.iter().enumerate().find(|(_, tree)| {
             let variable = tree.marks.variable.as_ref().filter(|_| !tree.ended);
             variable.is_some_and(|variable| {

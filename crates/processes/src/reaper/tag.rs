@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use measure::Environment;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -67,29 +68,13 @@ impl RunTag {
     fn look(&self) -> Look {
         let mut look = Look::default();
         for pid in measure::pids().filter(|pid| *pid != std::process::id()) {
-            match self.is_carried_by(pid) {
-                Some(true) => look.carriers.push(pid),
-                Some(false) => {}
-                None => look.undecided = true,
+            match measure::environment(pid) {
+                Environment::Known(environ) if self.is_in(&environ) => look.carriers.push(pid),
+                Environment::Known(_) | Environment::Nobody => {}
+                Environment::NotYet => look.undecided = true,
             }
         }
         look
-    }
-
-    /// `None`: it cannot be told yet.
-    fn is_carried_by(&self, pid: u32) -> Option<bool> {
-        // What began its next program before it was asked for that has its environment at the
-        // second look.
-        for _ in 0..2 {
-            match measure::environ(pid) {
-                // Unreadable: another user's, or gone; neither is ours.
-                None => return Some(false),
-                Some(environ) if !environ.is_empty() => return Some(self.is_in(&environ)),
-                Some(_) if measure::is_between_programs(pid) => return None,
-                Some(_) => {}
-            }
-        }
-        Some(false)
     }
 
     /// Kills every carrier, those that appear meanwhile as well. Returns the ones
