@@ -132,6 +132,8 @@ fn a_sweep_ends_a_process_that_goes_from_program_to_program() {
     let tag = tag("exec");
     for turn in 0..50 {
         let mut child = tagged(&tag, &format!("exec sh {}", script.display()));
+        // The kernel lets us go on a moment before the child has its own environment.
+        wait_for_carriers(&tag, 1);
         let left = tag.sweep();
         // A killed process loses its memory, and so its tag, before it can be waited for.
         let ended = (0..1000).any(|_| {
