@@ -11,6 +11,8 @@ mod bbs_replay;
 mod bbs_resume;
 mod bbs_service;
 mod bbs_update;
+mod client_asks;
+mod client_json;
 mod evacuation;
 mod fake_bbs;
 mod locket;
