@@ -12,6 +12,7 @@ mod bbs_resume;
 mod bbs_service;
 mod bbs_update;
 mod client_asks;
+mod client_failures;
 mod client_json;
 mod evacuation;
 mod fake_bbs;

@@ -93,6 +93,10 @@ impl Caller {
                 answer.status.as_u16()
             ));
         }
+        // A list would be read as well, as the fields in their order.
+        if !answer.body.trim_ascii_start().starts_with(b"{") {
+            return Err("its answer is no state: it is no object".into());
+        }
         let state = serde_json::from_slice::<CellState>(&answer.body);
         state.map_err(|error| format!("its answer is no state: {error}"))?;
         json::compact(&answer.body).map_err(|error| error.to_string())

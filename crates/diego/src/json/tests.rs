@@ -404,6 +404,28 @@ proptest! {
     }
 
     #[test]
+    fn what_was_read_once_is_printed_and_read_the_same_for_ever(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let spec = r#"{"process_guid":"p","env":[{"name":"a","value":"b"}],"routes":{"r":[1],"s":{}},"ports":[1,2],
+            "metric_tags":{"a":{"static":"x"},"b":{"dynamic":"INDEX"}},"network":{"properties":{"k":"v","l":"w"}},
+            "image_layers":[{"url":"u","layer_type":"SHARED"}],"volume_mounts":[{"driver":"d"}],
+            "action":{"serial":{"actions":[{"try":{"action":{"run":{"path":"p","resource_limits":{"nofile":0}}}}}]}}}"#;
+        let mut bytes = read(&DESIRED_LRP, spec).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(first) = print(&DESIRED_LRP, &bytes)
+            && let Ok(bytes) = read(&DESIRED_LRP, &first)
+        {
+            let once = print(&DESIRED_LRP, &bytes).unwrap();
+            let again = read(&DESIRED_LRP, &once).unwrap();
+            prop_assert_eq!(print(&DESIRED_LRP, &again).unwrap(), once);
+        }
+    }
+
+    #[test]
     fn any_text_is_an_error_or_bytes(text in "[\\[\\]{}\",:0-9a-z_ ]{0,60}") {
         let _ = read(&DESIRED_LRP, &text);
     }
