@@ -212,6 +212,19 @@ struct Desire {
     domain: String,
 }
 
+/// A message as people write it. Nothing for a number without a name, which was sent to be refused:
+/// it cannot be written.
+fn read<M: Message + Default>(shape: &'static Shape, spec: Option<&str>) -> Option<Option<M>> {
+    let Some(spec) = spec else {
+        return Some(None);
+    };
+    match json::read(shape, spec) {
+        Ok(bytes) => Some(Some(M::decode(&*bytes).unwrap())),
+        Err(error) if error.to_string().contains("expected one of ") => None,
+        Err(error) => panic!("{error} in {spec}"),
+    }
+}
+
 #[test]
 fn what_was_desired_is_read_as_it_was_sent() {
     let (mut lrps, mut updates, mut tasks) = (0, 0, 0);
@@ -220,28 +233,28 @@ fn what_was_desired_is_read_as_it_was_sent() {
         let (Some(message), Some(view)) = (request.message.as_deref(), &request.json) else {
             continue;
         };
-        // A number without a name, which was sent to be refused, cannot be written.
-        if view.get().contains(r#""dynamic": """#) || view.get().contains(r#""dynamic":"""#) {
-            continue;
-        }
         let sent = bytes(request);
         let said = || serde_json::from_str::<Desire>(view.get()).unwrap();
         match message {
             "DesireLRPRequest" => {
                 let sent = DesireLrpRequest::decode(&*sent).unwrap().desired_lrp;
-                let read = said().desired_lrp.map(|spec| {
-                    let read = json::read(&shapes::DESIRED_LRP, spec.get()).unwrap();
-                    models::DesiredLrp::decode(&*read).unwrap()
-                });
+                let spec = said().desired_lrp;
+                let Some(read) = read(&shapes::DESIRED_LRP, spec.as_deref().map(RawValue::get))
+                else {
+                    continue;
+                };
                 assert_eq!(compact(read), compact(sent), "{}", step.name);
                 lrps += 1;
             }
             "UpdateDesiredLRPRequest" => {
                 let sent = UpdateDesiredLrpRequest::decode(&*sent).unwrap().update;
-                let read = said().update.map(|spec| {
-                    let read = json::read(&shapes::DESIRED_LRP_UPDATE, spec.get()).unwrap();
-                    models::DesiredLrpUpdate::decode(&*read).unwrap()
-                });
+                let spec = said().update;
+                let spec = spec.as_deref().map(RawValue::get);
+                let Some(read) =
+                    read::<models::DesiredLrpUpdate>(&shapes::DESIRED_LRP_UPDATE, spec)
+                else {
+                    continue;
+                };
                 assert_eq!(read, sent, "{}", step.name);
                 updates += 1;
             }
@@ -261,8 +274,9 @@ fn what_was_desired_is_read_as_it_was_sent() {
                     Some(spec) => format!("{spec},{}", names.trim_start_matches('{')),
                     None => names,
                 };
-                let read = json::read(&shapes::TASK, &spec).unwrap();
-                let read = models::Task::decode(&*read).unwrap();
+                let Some(Some(read)) = read::<models::Task>(&shapes::TASK, Some(&spec)) else {
+                    continue;
+                };
                 assert_eq!(read.task_guid, sent.task_guid, "{}", step.name);
                 assert_eq!(read.domain, sent.domain, "{}", step.name);
                 let definition = read.task_definition;

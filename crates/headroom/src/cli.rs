@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Target(Box<TargetArgs>),
     /// Measure what this machine can tell apart, and keep it for reports of load
     Calibrate(CalibrateArgs),
-    /// Parts of a container scheduler that speaks Diego's protocols, and cfdot's commands to look at it and order
+    /// Parts of a container scheduler that speaks Diego's protocols, and cfdot's commands
     #[command(subcommand, after_help = CELLS)]
     Cells(Box<CellsCommand>),
     /// HTTP and TCP routers that speak Cloud Foundry's protocols, and what belongs to them
@@ -116,11 +116,15 @@ Exit codes:
   4  error         the run could not be made";
 
 const CELLS: &str = "\
-bbs, auctioneer, rep and locket serve until they are asked to stop. The others ask, or order, and print JSON, a line
-for each record. Their exit codes are cfdot's: 0 done, 3 wrong arguments, 4 a component refused or failed, 5 anything
-else.
+bbs, auctioneer, rep and locket serve until they are asked to stop. The others ask, or order, and
+print JSON, a line for each record:
+  headroom cells actual-lrps --bbs http://127.0.0.1:8889
 
-  headroom cells actual-lrps --bbs http://127.0.0.1:8889";
+Their exit codes are cfdot's:
+  0  done
+  3  wrong arguments
+  4  a component refused or failed
+  5  anything else, such as no connection";
 
 const INIT: &str = "\
 It measures for five seconds at 20 requests a second, and writes what should hold:

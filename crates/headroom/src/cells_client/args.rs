@@ -4,10 +4,28 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-const SPEC: &str = "\
+const LRP_SPEC: &str = "\
 The spec is JSON, or @ and the name of a file that holds it:
-  headroom cells create-desired-lrp '{\"process_guid\":\"web\",\"domain\":\"trial\",\"instances\":2,…}'
-  headroom cells create-desired-lrp @web.json";
+  headroom cells create-desired-lrp @web.json
+
+It needs process_guid, domain, rootfs, action and metric_tags, for instance
+  {\"process_guid\":\"web\", \"domain\":\"trial\", \"instances\":2, \"memory_mb\":64, \"disk_mb\":64,
+   \"rootfs\":\"preloaded:cflinuxfs4\", \"action\":{\"run\":{\"path\":\"/bin/true\",\"user\":\"vcap\"}},
+   \"metric_tags\":{\"source_id\":{\"static\":\"web\"}}}";
+
+const UPDATE_SPEC: &str = "\
+The spec is JSON, or @ and the name of a file that holds it; what it does not name stays:
+  headroom cells update-desired-lrp web '{\"instances\":4}'
+
+It may name instances, routes, annotation, metric_tags, image_username and image_password.";
+
+const TASK_SPEC: &str = "\
+The spec is JSON, or @ and the name of a file that holds it:
+  headroom cells create-task @task.json
+
+It needs task_guid, domain, rootfs and action, for instance
+  {\"task_guid\":\"once\", \"domain\":\"trial\", \"memory_mb\":64, \"disk_mb\":64,
+   \"rootfs\":\"preloaded:cflinuxfs4\", \"action\":{\"run\":{\"path\":\"/bin/true\",\"user\":\"vcap\"}}}";
 
 // No comment for documentation: it would become that of the command around it.
 #[derive(Debug, Subcommand)]
@@ -31,10 +49,10 @@ pub(crate) enum ClientCommand {
     /// List of desired LRPs what placing needs to know
     DesiredLrpSchedulingInfos(InDomain),
     /// Desire an LRP
-    #[command(after_help = SPEC)]
+    #[command(after_help = LRP_SPEC)]
     CreateDesiredLrp(Create),
     /// Change a desired LRP: instances, routes, annotation, metric tags, access to its image
-    #[command(after_help = SPEC)]
+    #[command(after_help = UPDATE_SPEC)]
     UpdateDesiredLrp(Update),
     /// Desire an LRP no longer
     DeleteDesiredLrp(OfProcess),
@@ -53,7 +71,7 @@ pub(crate) enum ClientCommand {
     /// Show a task
     Task(OfTask),
     /// Desire a task
-    #[command(after_help = SPEC)]
+    #[command(after_help = TASK_SPEC)]
     CreateTask(Create),
     /// Cancel a task
     CancelTask(OfTask),
