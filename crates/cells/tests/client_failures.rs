@@ -232,7 +232,7 @@ async fn a_stream_that_breaks_says_so_and_one_that_ends_does_not() {
     const EVENT: &str = "26\r\nid: 0\nevent: task_created\ndata: CgA=\n\n\r\n";
     let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let lines = Lines::default();
-    let mut add = |line: &str| Ok(lines.add(line));
+    let mut add = |line: &str| lines.add(line);
     let ends = plain(answering(leaked(format!("{HEAD}{EVENT}0\r\n\r\n"))), None);
     ends.task_events(&mut add).await.unwrap();
     let breaks = plain(answering(leaked(format!("{HEAD}{EVENT}26\r\nid: 1"))), None);
