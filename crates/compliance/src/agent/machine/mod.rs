@@ -185,7 +185,7 @@ impl Disk {
         } else {
             self.database(database)?
         };
-        Ok(entry(&text, name, |line| read(line)))
+        Ok(entry(&text, name, read))
     }
 
     /// A database below another root.

@@ -26,6 +26,9 @@ struct End<'t> {
     rest: &'t str,
 }
 
+/// The second character of a tag, and what is in it.
+type Tag<'t> = (char, &'t str);
+
 struct Tags<'t> {
     rest: &'t str,
     /// Is the space before the next text taken away?
@@ -33,8 +36,8 @@ struct Tags<'t> {
 }
 
 impl<'t> Tags<'t> {
-    /// The text until the next tag, which begins with two characters, and the tag's inside.
-    fn next(&mut self) -> Result<(&'t str, Option<(char, &'t str)>), String> {
+    /// The text until the next tag, and the tag.
+    fn next(&mut self) -> Result<(&'t str, Option<Tag<'t>>), String> {
         let open = self.rest.match_indices('{').find(|(at, _)| {
             let second = self.rest[at + 1..].chars().next();
             matches!(second, Some('{' | '%' | '#'))
