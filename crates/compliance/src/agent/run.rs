@@ -76,6 +76,7 @@ pub fn run(
         now: start,
         text: String::new(),
     };
+    let asked = asks_for_conditions(policy);
     let (mut counts, mut skipped) = ([0; 5], 0);
     log.marker("start", "Start execution");
     for directive in &policy.policies {
@@ -108,13 +109,8 @@ pub fn run(
                 Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
                 Err(error) => Applied::new(Outcome::Error, error.to_string()),
             };
-            let prefix = of(&call.method).map_or(&*call.method, |known| known.prefix);
-            let mut names = vec![canonify(&format!("{}_{key}", call.method))];
-            if prefix != call.method {
-                names.push(canonify(&format!("{prefix}_{key}")));
-            }
-            for ending in applied.outcome.conditions() {
-                known.extend(names.iter().map(|name| format!("{name}_{ending}")));
+            if asked {
+                tell(&mut known, (&call.method, key), applied.outcome);
             }
             known.extend(applied.conditions.iter().map(|name| canonify(name)));
             counts[applied.outcome as usize] += 1;
@@ -140,6 +136,28 @@ pub fn run(
         log: log.text,
         counts,
         skipped,
+    }
+}
+
+/// Does any call ask what holds? Where none does nobody need remember how calls ended, which is most
+/// of the work of a hollow agent.
+fn asks_for_conditions(policy: &AgentPolicy) -> bool {
+    let mut calls = policy.policies.iter().flat_map(|one| &one.calls);
+    calls.any(|call| {
+        let method = call.method.as_str();
+        let reads = matches!(method, "condition_from_expression" | "report_if_condition");
+        !call.condition.is_empty() || reads || method.starts_with("file_from_")
+    })
+}
+
+/// Notes how a call ended, by the method's name and by what Rudder's library has in its place.
+fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outcome) {
+    let prefix = of(method).map_or(method, |known| known.prefix);
+    let own = (prefix != method).then_some(prefix);
+    for name in [Some(method), own].into_iter().flatten() {
+        let name = canonify(&format!("{name}_{key}"));
+        let endings = outcome.conditions().iter();
+        known.extend(endings.map(|ending| format!("{name}_{ending}")));
     }
 }
 
