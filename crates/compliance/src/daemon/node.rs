@@ -1,10 +1,12 @@
 //! One agent on this machine.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::identity::{AgentIdentity, keep_pin, random_id, server_pin};
 use super::machine;
@@ -13,7 +15,7 @@ use super::wire::{Asked, Wire, WireError};
 use super::{Config, Error, INVENTORY};
 use crate::agent::{
     AgentPolicy, Applied, Disk, Invocation, Methods, OnSystem, Outcome, RunLock, RunOutcome,
-    RunSettings, RunTimes, run,
+    RunSettings, RunTimes, Site, run,
 };
 use crate::model::mode::PolicyMode;
 use crate::policy::system::is_reserved;
@@ -157,8 +159,12 @@ impl Agent {
                 force_audit: self.config.force_audit,
                 ..RunSettings::default()
             };
-            let root = self.config.root.clone();
-            let work = move || run_here(policy, root, conditions, &settings, start);
+            let site = Site::with_folder(&self.config.data);
+            let mut methods = OnSystem::new(Disk::new(&self.config.root, site), COMMAND);
+            methods.conditions = conditions;
+            methods.node.clone_from(&self.identity.id);
+            methods.now = Timestamp::now().to_zoned(TimeZone::system()).datetime();
+            let work = move || run_here(policy, methods, &settings, start);
             match tokio::task::spawn_blocking(work).await {
                 Ok((policy, outcome)) => {
                     self.policy = Some(policy);
@@ -313,6 +319,10 @@ impl<M: Methods> Methods for Here<M> {
     fn conditions(&self) -> Vec<String> {
         self.0.conditions()
     }
+
+    fn expanded<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.0.expanded(text)
+    }
 }
 
 /// The time now, in whole seconds: with the node it is a run's identity.
@@ -325,16 +335,11 @@ pub(super) fn start_of_run() -> Moment {
 
 fn run_here(
     policy: AgentPolicy,
-    root: PathBuf,
-    conditions: Vec<String>,
+    methods: OnSystem<Disk>,
     settings: &RunSettings,
     start: Moment,
 ) -> (AgentPolicy, RunOutcome) {
-    let mut methods = Here(OnSystem {
-        system: Disk::new(root),
-        command_limit: COMMAND,
-        conditions,
-    });
+    let mut methods = Here(methods);
     let begin = Instant::now();
     let outcome = run(&policy, &mut methods, settings, start, || begin.elapsed());
     (policy, outcome)
