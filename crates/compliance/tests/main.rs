@@ -8,5 +8,6 @@ mod peers;
 #[path = "../../commit/src/postgres/cluster.rs"]
 mod postgres_cluster;
 mod refused;
+mod relays;
 mod rest;
 mod syslog;

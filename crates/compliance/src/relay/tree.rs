@@ -110,7 +110,7 @@ mod tests {
         nodes.iter().map(own).collect()
     }
 
-    fn places(tree: &Tree) -> impl Fn(&str) -> Option<Place<'_>> {
+    fn places<'t>(tree: &'t Tree) -> impl Fn(&str) -> Option<Place<'t>> {
         |id| {
             let (server, relay) = tree.get(id)?;
             let relay = *relay;
