@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -130,11 +129,7 @@ impl Intake {
     async fn report(&self, named: Named, body: Bytes, relays: &str) -> Taken {
         let (info, packing, child) = named;
         let _place = self.place()?;
-        let checked = {
-            // It is never closed.
-            let _turn = self.checking.acquire().await;
-            self.checked(&info, packing, child, &body).await?
-        };
+        let checked = self.checked(&info, packing, child, &body).await?;
         let file = info.file_name();
         let log = RunLog::parse(info, &checked.text, &Limits::default());
         let log = log.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
@@ -177,17 +172,22 @@ impl Intake {
             NotTaken::later(why)
         };
         let key = child.key.clone().ok_or_else(unreadable)?;
-        let checked = check_report(body.clone(), packing, key).await;
+        let check = async |key| {
+            // It is never closed.
+            let _turn = self.checking.acquire().await;
+            check_report(body.clone(), packing, key).await
+        };
+        let checked = check(key).await;
         if !matches!(&checked, Err(refused) if refused.status == StatusCode::FORBIDDEN) {
             return checked;
         }
-        self.roster.refresh(&self.upstream, Instant::now()).await;
+        self.roster.glance(&self.upstream).await;
         let now = self.roster.children();
         let now = now.and_then(|children| children.get(&info.node_id).cloned());
         match now {
             Some(now) if now.listed.certificate != child.listed.certificate => {
                 let key = now.key.clone().ok_or_else(unreadable)?;
-                check_report(body.clone(), packing, key).await
+                check(key).await
             }
             _ => checked,
         }

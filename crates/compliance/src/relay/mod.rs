@@ -282,8 +282,9 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         let mut server = tokio::spawn(server);
         let mut forwarding = forwarding;
         let ended = tokio::select! {
+            // Asked to stop, the others end as well.
+            biased;
             () = stop.asked() => Ok(()),
-            // Nothing else ends it.
             _ = &mut server => Err(Error::Ended),
             _ = &mut forwarding => Err(Error::Ended),
         };

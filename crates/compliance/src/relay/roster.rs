@@ -83,19 +83,31 @@ impl Roster {
         *self.charge.lock().unwrap_or_else(PoisonError::into_inner) = charge;
     }
 
-    /// Asks the upstream, unless it was asked since this moment, or just now. True if it
-    /// answered.
+    /// Asks the upstream, unless it was asked since this moment; true if it answered. Two
+    /// questions have a gap between them, so that those who wait at once have one answer.
     pub(super) async fn refresh(&self, upstream: &Upstream, since: Instant) -> bool {
         let mut asked = self.asked.lock().await;
-        if let Some((at, answered)) = *asked
-            && (at >= since || at.elapsed() < GAP)
-        {
-            return answered;
+        if let Some((at, answered)) = *asked {
+            if at >= since {
+                return answered;
+            }
+            tokio::time::sleep(GAP.saturating_sub(at.elapsed())).await;
         }
         let at = Instant::now();
         let answered = self.ask(upstream).await;
         *asked = Some((at, answered));
         answered
+    }
+
+    /// Asks the upstream, unless somebody else does or did just now.
+    pub(super) async fn glance(&self, upstream: &Upstream) {
+        let Ok(mut asked) = self.asked.try_lock() else {
+            return;
+        };
+        if asked.is_none_or(|(at, _)| at.elapsed() >= GAP) {
+            let at = Instant::now();
+            *asked = Some((at, self.ask(upstream).await));
+        }
     }
 
     async fn ask(&self, upstream: &Upstream) -> bool {

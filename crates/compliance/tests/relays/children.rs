@@ -128,7 +128,8 @@ async fn a_relay_refuses_what_the_server_would_and_forwards_none_of_it() {
     // It came over this relay before.
     let relay = site.relay().id();
     let headers = [("x-compliance-relays", relay)];
-    let answer = a.request(Method::PUT, &a.path(start), &headers, message.clone());
+    let path = a.path(start);
+    let answer = a.request(Method::PUT, &path, &headers, message.clone());
     assert_eq!(answer.await.unwrap().status, 508);
 
     for (status, count) in [("forged", "3"), ("invalid", "3"), ("ok", "0")] {

@@ -58,14 +58,12 @@ fn as_peer(folder: &Path, url: &str) -> Node {
 
 /// Makes a node that is accepted a relay, once it is.
 async fn promote(admin: &Admin, relay: &str) {
-    let accepted = async || {
-        let answered = admin.call(Method::GET, &format!("nodes/{relay}"), None);
-        answered.await.status == 200
-    };
+    let path = format!("nodes/{relay}");
+    let accepted = async || admin.call(Method::GET, &path, None).await.status == 200;
     until(accepted, "the relay to be a node").await;
     let kind = json!({"kind": "relay"});
-    let set = admin.data(Method::POST, &format!("nodes/{relay}"), Some(kind));
-    assert_eq!(set.await["nodes"][0]["kind"], "relay");
+    let set = admin.data(Method::POST, &path, Some(kind)).await;
+    assert_eq!(set["nodes"][0]["kind"], "relay");
 }
 
 /// A server, and a relay that is ready to serve.

@@ -117,20 +117,24 @@ async fn a_full_spool_refuses_with_a_time_to_come_again_and_drops_nothing() {
     let a = site.child(A).await;
     site.until_drained().await;
     site.stop_server().await;
+    // Until it served.
+    let before: u64 = metric(&a, &reports("error")).await.parse().unwrap();
     let start = now();
     for run in 0..6 {
         assert_eq!(a.run(start + run, "c", &[REPORT]).await, 201);
     }
     let message = a.signed(a.log(start + 6, "c", &[REPORT]).as_bytes());
-    let sent = a.request(Method::PUT, &a.path(start + 6), &[], message);
-    let answer = sent.await.unwrap();
+    let path = a.path(start + 6);
+    let sent = a.request(Method::PUT, &path, &[], message).await;
+    let answer = sent.unwrap();
     assert_eq!(answer.status, 503);
     assert!(answer.headers.contains_key("retry-after"));
     let told = String::from_utf8_lossy(&answer.body);
     assert!(told.contains("6 uploads wait"), "{told}");
     // What waits is known all the same.
     assert_eq!(a.run(start, "c", &[REPORT]).await, 200);
-    assert_eq!(metric(&a, &reports("error")).await, "1");
+    let error = metric(&a, &reports("error")).await;
+    assert_eq!(error.parse::<u64>().unwrap(), before + 1);
     let bytes = metric(&a, "compliance_relay_spool_bytes").await;
     assert!(bytes.parse::<u64>().unwrap() > 1_000, "{bytes}");
     let oldest = metric(&a, "compliance_relay_spool_oldest_seconds").await;
