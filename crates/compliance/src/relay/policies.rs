@@ -54,10 +54,16 @@ impl Policies {
         self.tags().get(node).cloned()
     }
 
-    /// A node's policy with its tag.
+    /// A node's policy with its tag. One that cannot be read is forgotten, so that it is fetched
+    /// again.
     pub(super) fn get(&self, node: &str) -> Option<(String, Bytes)> {
         self.tag(node)?;
-        split(self.folder.read(&name_of(node)).ok()?.into())
+        let file = self.folder.read(&name_of(node)).ok();
+        let found = file.and_then(|file| split(file.into()));
+        if found.is_none() {
+            self.remove(node);
+        }
+        found
     }
 
     /// Keeps a node's policy. Without it the one before is gone too: it is no more the node's.
@@ -110,5 +116,7 @@ mod tests {
         policies.retain(|node| node == "b");
         assert_eq!((policies.get("a"), policies.tag("a")), (None, None));
         assert!(open().get("a").is_none() && open().get("b").is_some());
+        std::fs::remove_file(policies.folder.path("b.policy")).unwrap();
+        assert_eq!((policies.get("b"), policies.tag("b")), (None, None));
     }
 }

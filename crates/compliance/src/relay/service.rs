@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -16,7 +17,7 @@ use super::spool::Spool;
 use super::tree::DEPTH;
 use super::upstream::Upstream;
 use crate::reports::signature::NodeCertificate;
-use crate::server::{answer, now, tagged, text, unescaped};
+use crate::server::{answer, is_known, now, tagged, text, unescaped};
 use crate::uploads::{NotTaken, Taken};
 use crate::upstream::{Asked, RELAYS};
 
@@ -148,7 +149,7 @@ impl Service {
                 self.keep_policy(node, &tag, document.clone()).await;
                 Some((tag, document))
             }
-            Ok(Asked::Same) => self.kept(node).await,
+            Ok(Asked::Same) => self.kept(node, head).await,
             Ok(Asked::None { status, why }) => {
                 // It is the node's no more, or this relay may not hand it on any more.
                 self.policies.remove(node);
@@ -156,7 +157,7 @@ impl Service {
             }
             Err(_) => {
                 self.metrics.from_disk.add(u64::from(tag.is_some()));
-                self.kept(node).await
+                self.kept(node, head).await
             }
         };
         let Some((tag, document)) = document else {
@@ -171,7 +172,7 @@ impl Service {
         response
     }
 
-    async fn keep_policy(&self, node: &str, tag: &str, document: bytes::Bytes) {
+    async fn keep_policy(&self, node: &str, tag: &str, document: Bytes) {
         let (policies, node, tag) = (Arc::clone(&self.policies), node.to_owned(), tag.to_owned());
         let put = move || policies.put(&node, &tag, &document);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(put).await {
@@ -180,7 +181,12 @@ impl Service {
         }
     }
 
-    async fn kept(&self, node: &str) -> Option<(String, bytes::Bytes)> {
+    /// The last policy of a node; of one that the peer knows the tag alone.
+    async fn kept(&self, node: &str, head: &Parts) -> Option<(String, Bytes)> {
+        let tag = self.policies.tag(node)?;
+        if is_known(head, &tag) {
+            return Some((tag, Bytes::new()));
+        }
         let (policies, node) = (Arc::clone(&self.policies), node.to_owned());
         let get = tokio::task::spawn_blocking(move || policies.get(&node));
         get.await.ok().flatten()

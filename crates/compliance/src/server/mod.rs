@@ -55,7 +55,7 @@ pub use start::start;
 pub(crate) use metrics::Count;
 pub(crate) use packed::{pack, unpack};
 pub(crate) use rest::{answer, text, unescaped};
-pub(crate) use service::tagged;
+pub(crate) use service::{is_known, tagged};
 
 /// Milliseconds since 1970.
 pub(crate) fn now() -> UnixMillis {

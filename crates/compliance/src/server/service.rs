@@ -119,17 +119,21 @@ pub(crate) fn tagged(
     content_type: &'static str,
     document: impl Into<Bytes>,
 ) -> (bool, Response<Body>) {
-    let tag = format!("\"{tag}\"");
-    let known = head.headers.get(IF_NONE_MATCH);
-    let same = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let same = is_known(head, tag);
     let mut response = match same {
         true => answer(StatusCode::NOT_MODIFIED, content_type, ""),
         false => answer(StatusCode::OK, content_type, document),
     };
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
         response.headers_mut().insert(ETAG, tag);
     }
     (same, response)
+}
+
+/// Does the peer know the document with this tag?
+pub(crate) fn is_known(head: &Parts, tag: &str) -> bool {
+    let known = head.headers.get(IF_NONE_MATCH);
+    known.is_some_and(|known| *known == *format!("\"{tag}\""))
 }
 
 impl Service {

@@ -142,6 +142,12 @@ async fn a_full_spool_refuses_with_a_time_to_come_again_and_drops_nothing() {
     site.start_server().await;
     site.until_drained().await;
     assert_eq!(site.runs().await, 6);
+    // A disk that takes nothing is as a spool that is full.
+    let spool = site.relay_folder.path().join("relay/spool");
+    let away = spool.with_extension("away");
+    std::fs::rename(&spool, &away).unwrap();
+    assert_eq!(a.run(start + 6, "c", &[REPORT]).await, 503);
+    std::fs::rename(&away, &spool).unwrap();
     assert_eq!(a.run(start + 6, "c", &[REPORT]).await, 201);
     site.until_drained().await;
     assert_eq!(site.runs().await, 7);

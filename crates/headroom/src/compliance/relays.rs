@@ -41,7 +41,10 @@ async fn list(args: &AdminArgs) -> Result<()> {
     let all = nodes(&client(args)?, "nodes").await?;
     let mut behind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for node in &all {
-        behind.entry(text(node, "policyServerId")).or_default().push(node);
+        behind
+            .entry(text(node, "policyServerId"))
+            .or_default()
+            .push(node);
     }
     let mut out = String::new();
     let name = |id: &str| match all.iter().find(|node| node["id"] == id) {
@@ -85,7 +88,10 @@ async fn assign(args: &AssignArgs) -> Result<()> {
         "root" => "root".to_owned(),
         relay => accepted(&all, relay)?,
     };
-    let ids = args.nodes.iter().map(|node| Ok((accepted(&all, node)?, node)));
+    let ids = args
+        .nodes
+        .iter()
+        .map(|node| Ok((accepted(&all, node)?, node)));
     // Mistakes are found before anything changes.
     let ids: Vec<(String, &String)> = ids.collect::<Result<_>>()?;
     let body = json!({"policyServerId": server});
