@@ -15,12 +15,11 @@ use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinSet;
 
 use super::admin::Counters;
-use super::identity::{AgentIdentity, server_pin};
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
-use super::wire::{Asked, Wire, WireError};
 use super::{Error, FleetConfig, NO_POLICY};
 use crate::agent::{self, Hollow, Rates, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
+use crate::upstream::{Asked, NodeIdentity, Wire, WireError, server_pin};
 
 /// Runs of one agent that wait for the server; the oldest make room.
 const WAITING: usize = 8;
@@ -29,7 +28,7 @@ const COMPUTING: usize = 4;
 
 /// One hollow agent.
 struct One {
-    identity: AgentIdentity,
+    identity: NodeIdentity,
     wire: Wire,
     seed: u64,
     rates: Rates,
@@ -66,10 +65,10 @@ pub(super) async fn run(
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
         let folder = folder_of(&config.agent.data, number);
-        let identity = AgentIdentity::open(Path::new(&folder), || drawn_id(&mut random))?;
+        let identity = NodeIdentity::open(Path::new(&folder), &[], || drawn_id(&mut random))?;
         let seed = SplitMix::new(config.seed.wrapping_add(number.into())).bits();
         let one = One {
-            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity)?,
+            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity, 1)?,
             identity,
             seed,
             rates: config.rates,
@@ -164,7 +163,8 @@ impl One {
         let hostname = format!("hollow-{number}.example.org");
         let certificate = &self.identity.pems.certificate;
         let id = &self.identity.id;
-        let facts = hollow_node(self.seed, id, &hostname, "root", certificate, now);
+        let server = self.wire.server_id().await?;
+        let facts = hollow_node(self.seed, id, &hostname, &server, certificate, now);
         let _turn = self.computing.acquire().await;
         let about = || Fields::new().and("node", id);
         self.logger.debug("inventory-sent", about());
@@ -182,7 +182,7 @@ impl One {
                 self.logger.debug("policy-taken", fields.and("config", &id));
                 self.policy = Some((id, packed));
             }
-            Ok(Asked::Same | Asked::None(_)) => {}
+            Ok(Asked::Same | Asked::None { .. }) => {}
             Err(error) => self.problem("ask for the policy", &error),
         }
     }
