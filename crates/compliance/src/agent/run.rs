@@ -49,6 +49,8 @@ pub struct RunOutcome {
     pub counts: [u64; 5],
     /// Calls that were not made because the time was over.
     pub skipped: u64,
+    /// Reports in the run log, its markers among them.
+    pub reports: u64,
 }
 
 impl RunOutcome {
@@ -73,6 +75,7 @@ pub fn run(
         start,
         now: start,
         text: String::new(),
+        reports: 0,
     };
     let (mut counts, mut skipped) = ([0; 5], 0);
     log.marker("start", "Start execution");
@@ -131,6 +134,7 @@ pub fn run(
         log: log.text,
         counts,
         skipped,
+        reports: log.reports,
     }
 }
 
@@ -146,6 +150,7 @@ struct Log<'p> {
     start: Moment,
     now: Moment,
     text: String,
+    reports: u64,
 }
 
 impl Log<'_> {
@@ -196,6 +201,7 @@ impl Log<'_> {
     /// Writes a report; one that could not be read as it is loses what stands in the way.
     fn write(&mut self, report: &Report<'_>) {
         if write_report(&mut self.text, report).is_ok() {
+            self.reports += 1;
             return;
         }
         let [component, key, message, technique, id] = [
@@ -215,7 +221,9 @@ impl Log<'_> {
             ..report.clone()
         };
         // Identities of rules, directives and nodes are checked where they are defined.
-        let _ = write_report(&mut self.text, &harmless);
+        if write_report(&mut self.text, &harmless).is_ok() {
+            self.reports += 1;
+        }
     }
 }
 
