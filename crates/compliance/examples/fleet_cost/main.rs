@@ -123,8 +123,13 @@ async fn measured(folder: &Path, options: &Options) -> Result<(), Failure> {
     define_all(&server, &api, options.nodes).await?;
     let mut stored = reports(&server, &fleet, options).await?;
     if store.is_none() {
-        let database = std::fs::metadata(folder.join("compliance.sqlite"))?.len();
-        println!("  the database has {:.0} MB", database as f64 / 1e6);
+        let bytes = |name| std::fs::metadata(folder.join(name)).map(|data| data.len());
+        let (database, log) = (bytes("compliance.sqlite")?, bytes("compliance.sqlite-wal")?);
+        println!(
+            "  the database has {:.1} MB, its log {:.1} MB",
+            database as f64 / 1e6,
+            log as f64 / 1e6
+        );
     }
     if options.seconds > 0 {
         stored += steady(&server, &fleet, options).await?;
@@ -266,6 +271,7 @@ async fn steady(server: &Server, fleet: &Fleet, options: &Options) -> Result<u64
     while let Some(ended) = running.join_next().await {
         lags.push(ended??);
     }
+    tokio::time::sleep_until(begin + Duration::from_secs_f64(count as f64 / rate)).await;
     let used = mark.used(server)?;
     used.told(server, "reports at a steady rate", sum, "report")?;
     println!(
@@ -347,7 +353,7 @@ fn percentiles(all: &mut [Duration]) -> String {
     all.sort_unstable();
     let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     format!(
-        "{:.1} ms (p50), {:.1} ms (p99), {:.1} ms",
+        "{:.2} ms (p50), {:.2} ms (p99), {:.2} ms",
         at(0.5),
         at(0.99),
         at(1.0)
