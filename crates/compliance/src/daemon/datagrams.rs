@@ -66,3 +66,80 @@ impl Spoken {
         self.problem.get_or_insert_with(|| why.to_string());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, UdpSocket as Plain};
+    use std::time::Duration;
+
+    use super::{Datagrams, Spoken};
+    use crate::agent::RunOutcome;
+    use crate::reports::moment::Moment;
+    use crate::reports::run_info::RunInfo;
+    use crate::reports::runlog::{Limits, Report, RunLog, write_report};
+    use crate::reports::syslog::parse;
+
+    fn outcome(components: &[&str]) -> RunOutcome {
+        let at = Moment::from_rfc3339("2026-03-01T12:00:00+00:00").unwrap();
+        let mut log = String::new();
+        for component in components {
+            let report = Report {
+                start_datetime: at,
+                execution_datetime: at,
+                rule_id: "r",
+                directive_id: "d",
+                component: (*component).into(),
+                key_value: "/etc/motd".into(),
+                event_type: "result_success",
+                msg: "it was as it should be",
+                policy: "T",
+                node_id: "n",
+                report_id: "0",
+            };
+            write_report(&mut log, &report).unwrap();
+        }
+        RunOutcome {
+            info: RunInfo {
+                node_id: "n".into(),
+                timestamp: at,
+            },
+            log,
+            counts: [0; 5],
+            skipped: 0,
+            reports: u64::try_from(components.len()).unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn each_report_is_a_message_in_the_order_of_the_run() {
+        let hears = Plain::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        hears
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let datagrams = Datagrams::to(hears.local_addr().unwrap()).await.unwrap();
+        let outcome = outcome(&["first", "second", "third"]);
+        let all = Spoken {
+            sent: 3,
+            problem: None,
+        };
+        assert_eq!(datagrams.send(&outcome, "web-1").await, all);
+        let limits = Limits::default();
+        let log = RunLog::parse(outcome.info.clone(), &outcome.log, &limits).unwrap();
+        for report in &log.reports {
+            let mut buffer = [0; 2_048];
+            let length = hears.recv(&mut buffer).unwrap();
+            let text = str::from_utf8(&buffer[..length]).unwrap();
+            let heard = parse(text, report.execution_datetime, &limits).unwrap();
+            assert_eq!((heard.host, &heard.report), ("web-1", report));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_said_is_not_counted_as_sent() {
+        let hears = Plain::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let datagrams = Datagrams::to(hears.local_addr().unwrap()).await.unwrap();
+        let spoken = datagrams.send(&outcome(&["first"]), "not a host").await;
+        assert_eq!(spoken.sent, 0);
+        assert!(spoken.problem.is_some());
+    }
+}

@@ -169,7 +169,10 @@ impl One {
             }
             let next = self.run().await.unwrap_or(NO_POLICY);
             // A server that is slow does not slow the schedule down.
-            turn = after(turn, self.interval.unwrap_or(next), Turn::now());
+            turn = match self.interval {
+                Some(interval) => after(turn, interval, Turn::now()),
+                None => Turn::now() + next,
+            };
             if !self.agent.is_silent() {
                 self.send().await;
             }
