@@ -1,5 +1,6 @@
 //! A server of compliance, an agent that keeps a real folder, and a fleet beside it, as a user starts them.
 
+mod experiments;
 mod outage;
 mod site;
 

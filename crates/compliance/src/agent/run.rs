@@ -51,6 +51,8 @@ pub struct RunOutcome {
     pub counts: [u64; 5],
     /// Calls that were not made because the time was over.
     pub skipped: u64,
+    /// Reports in the run log, its markers among them.
+    pub reports: u64,
 }
 
 impl RunOutcome {
@@ -75,6 +77,7 @@ pub fn run(
         start,
         now: start,
         text: String::new(),
+        reports: 0,
     };
     let asked = asks_for_conditions(policy);
     let (mut counts, mut skipped) = ([0; 5], 0);
@@ -136,6 +139,7 @@ pub fn run(
         log: log.text,
         counts,
         skipped,
+        reports: log.reports,
     }
 }
 
@@ -187,6 +191,7 @@ struct Log<'p> {
     start: Moment,
     now: Moment,
     text: String,
+    reports: u64,
 }
 
 impl Log<'_> {
@@ -242,6 +247,7 @@ impl Log<'_> {
     /// Writes a report; one that could not be read as it is loses what stands in the way.
     fn write(&mut self, report: &Report<'_>) {
         if write_report(&mut self.text, report).is_ok() {
+            self.reports += 1;
             return;
         }
         let [component, key, message, technique, id] = [
@@ -261,7 +267,9 @@ impl Log<'_> {
             ..report.clone()
         };
         // Identities of rules, directives and nodes are checked where they are defined.
-        let _ = write_report(&mut self.text, &harmless);
+        if write_report(&mut self.text, &harmless).is_ok() {
+            self.reports += 1;
+        }
     }
 }
 

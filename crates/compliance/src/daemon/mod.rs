@@ -3,6 +3,7 @@
 //! one process make a fleet.
 
 mod admin;
+mod datagrams;
 mod hollow;
 mod machine;
 mod node;
@@ -65,6 +66,15 @@ pub struct FleetConfig {
     pub rates: Rates,
     /// Runs of each agent after which it rests; none: it goes on.
     pub runs: Option<u64>,
+    /// Runs of each agent that may wait for the server; the oldest make room.
+    pub spool: usize,
+    /// Where reports go over syslog, as those of older agents; signed runs to the server without.
+    pub syslog: Option<SocketAddr>,
+}
+
+impl FleetConfig {
+    /// [`Self::spool`] where nothing else is said.
+    pub const SPOOL: usize = 8;
 }
 
 /// Why an agent cannot run.
@@ -93,6 +103,9 @@ pub enum Error {
     /// The outcomes of hollow agents cannot be drawn.
     #[error(transparent)]
     Rates(#[from] crate::agent::RatesError),
+    /// Nothing can be sent over syslog.
+    #[error("open a socket for reports over syslog: {0}")]
+    Syslog(std::io::Error),
     /// The address cannot be listened on.
     #[error(transparent)]
     Listen(std::io::Error),

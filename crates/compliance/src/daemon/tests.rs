@@ -265,6 +265,8 @@ async fn every_report_of_a_fleet_is_counted() {
             ..Rates::NONE
         },
         runs: None,
+        spool: FleetConfig::SPOOL,
+        syslog: None,
     };
     let (stop, asked) = net::shutdown();
     let running = tokio::spawn(run_fleet(fleet, logger(), asked));

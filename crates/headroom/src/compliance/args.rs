@@ -115,6 +115,12 @@ pub(crate) struct AgentArgs {
     /// Hollow: runs of each agent, after which it rests
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
+    /// Hollow: runs of each agent that may wait for the server; the oldest make room
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) spool: u32,
+    /// Hollow: report over syslog to this address (UDP), as older agents do, and send no signed runs
+    #[arg(long, value_name = "ADDR", requires = "count")]
+    pub(crate) syslog: Option<SocketAddr>,
     /// Hollow: share of calls that fail
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) errors: f64,

@@ -125,6 +125,8 @@ async fn agent(args: AgentArgs) -> Result<Outcome> {
                 count,
                 seed: args.seed,
                 runs: args.runs,
+                spool: usize::try_from(args.spool).unwrap_or(daemon::FleetConfig::SPOOL),
+                syslog: args.syslog,
                 rates: Rates {
                     error: args.errors,
                     non_compliant: args.non_compliant,

@@ -82,6 +82,7 @@ fn told(outcome: &RunOutcome) -> Vec<(String, String, String)> {
     let log = RunLog::parse(outcome.info.clone(), &outcome.log, &Limits::default()).unwrap();
     assert!(log.is_run());
     assert_eq!((log.broken, log.config_id.as_deref()), (0, Some("c1")));
+    assert_eq!(u64::try_from(log.reports.len()), Ok(outcome.reports));
     let (first, rest) = log.reports.split_first().unwrap();
     let (last, between) = rest.split_last().unwrap();
     assert_eq!((&*first.component, &*last.component), ("start", "end"));
