@@ -8,7 +8,6 @@ use crate::lab::{Finished, Lab, experiment, processes_of_run};
 
 /// A run of an experiment that was made small, in which every expectation held.
 struct Small {
-    lab: Lab,
     verdict: Value,
 }
 
@@ -22,7 +21,7 @@ impl Small {
         }
         let left = processes_of_run(&lab.run_folder());
         assert_eq!(left, Vec::<String>::new());
-        Self { lab, verdict }
+        Self { verdict }
     }
 
     fn ended(lab: &Lab, name: &str, settings: &[&str]) -> Finished {
