@@ -14,6 +14,7 @@
 mod cgroup;
 mod disk;
 mod lines;
+mod memory;
 mod network;
 mod process;
 mod program;
@@ -24,6 +25,7 @@ use std::path::Path;
 pub use cgroup::{Bounds, Group, GroupError, Groups, Hierarchy, out_of_memory};
 pub use disk::{DiskError, may_mount, mount_disk, unmount_disks, unmount_disks_below};
 pub use lines::Lines;
+pub use memory::give_back_freed_memory;
 pub use network::{MOST_INSTANCES, Network, NetworkError};
 pub use nix::sys::signal::Signal;
 pub use process::{AsyncProcess, Ended, Leader, Process};

@@ -10,6 +10,7 @@
 
 mod component;
 mod drain;
+mod ebb;
 mod feeds;
 mod log_losses;
 mod run;

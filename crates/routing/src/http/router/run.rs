@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::drain::drain;
+use super::ebb::Ebb;
 use super::feeds::{FeedError, Feeding, Feeds};
 use super::log_losses::{self, LogLosses};
 use super::servers;
@@ -238,9 +239,16 @@ async fn serve(
     let mut drains = parts.settings.drain;
     let mut looks = tokio::time::interval(log_losses::EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ebb = Ebb::default();
     loop {
         tokio::select! {
-            _ = looks.tick() => losses.tell(&parts.counters.totals(), &parts.logger),
+            _ = looks.tick() => {
+                losses.tell(&parts.counters.totals(), &parts.logger);
+                if ebb.is_over(parts.table.endpoints().max(parts.table.len())) {
+                    // Threads that serve may wait for it a moment; this one need not.
+                    tokio::task::spawn_blocking(processes::give_back_freed_memory);
+                }
+            }
             signal = signals.recv() => match signal {
                 Some(Signal::Stop) | None => return Ok(()),
                 Some(Signal::Drain) => {
