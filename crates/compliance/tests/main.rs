@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+#[path = "../../../tests/end_to_end/free_port.rs"]
+mod free_port;
 mod killed;
 mod outage;
 mod peers;

@@ -17,6 +17,7 @@ use http::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::free_port::free_port;
 use crate::peers::{Node, config, logger, metric, until, url};
 use crate::rest::Admin;
 
@@ -84,9 +85,12 @@ impl Site {
 
     async fn with(change: impl Fn(relay::Config) -> relay::Config) -> Self {
         let (folder, relay_folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let server = server::start(config(folder.path()), logger())
-            .await
-            .unwrap();
+        // It starts again at one address, while others connect.
+        let config = Config {
+            listen: ([127, 0, 0, 1], free_port()).into(),
+            ..config(folder.path())
+        };
+        let server = server::start(config, logger()).await.unwrap();
         let at = url(&server);
         let admin = Admin::of(folder.path(), &at).await;
         let relay = change(relay_config(relay_folder.path(), &at));

@@ -54,6 +54,8 @@ async fn while_the_server_is_away_nothing_is_lost_and_policies_are_served() {
     site.start_server().await;
     site.until_drained().await;
     assert_eq!(site.runs().await, 1 + answered.len() as u64);
+    // None was sent twice.
+    assert_eq!(metric(&site.direct(&a), &reports("duplicate")).await, "0");
     for (id, second) in answered {
         let node = if id == a.id { &a } else { &b };
         let status = site.direct(node).run(second, &config_id, &[REPORT]).await;
