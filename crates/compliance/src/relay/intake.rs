@@ -19,10 +19,11 @@ use super::spool::{NotKept, Spool};
 use super::upstream::Upstream;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, RunLog};
+use crate::reports::signature::NodeCertificate;
 use crate::server::{self, now, pack};
 use crate::uploads::{
     CheckedInventory, CheckedReport, Half, Halves, NotHeld, NotTaken, Room, Taken, aside,
-    check_inventory, check_report, first_half, half_of, paired, run_of,
+    check_inventory, check_report, first_half, half_of, paired, read_report, run_of,
 };
 
 /// Takes uploads.
@@ -41,8 +42,8 @@ pub(super) struct Intake {
     pub(super) logger: Logger,
 }
 
-/// A run by its file's name.
-type Named = (RunInfo, Packing, Arc<Child>);
+/// A run by its file's name, and its node; none if a relay brings it that has checked it.
+type Named = (RunInfo, Packing, Option<Arc<Child>>);
 
 impl Intake {
     /// Takes what a peer uploads to this folder under this name; it came over these relays.
@@ -51,11 +52,12 @@ impl Intake {
         folder: &str,
         name: &str,
         relays: &str,
+        peer: Option<&NodeCertificate>,
         body: Incoming,
     ) -> Taken {
         let reports = folder == "reports";
         let (named, expected) = match reports {
-            true => match self.named(name).await {
+            true => match self.named(name, peer).await {
                 Ok(named) => (Some(named), Ok(())),
                 Err(refused) => (None, Err(refused)),
             },
@@ -119,11 +121,22 @@ impl Intake {
         self.places.try_acquire().map_err(|_| NotTaken::busy())
     }
 
-    /// What a file's name tells, and the node that it names.
-    async fn named(&self, name: &str) -> Result<Named, NotTaken> {
+    /// What a file's name tells, and the node that it names. A run that a relay behind this one has
+    /// acknowledged goes on also when its node was put elsewhere since: the server knows it.
+    async fn named(&self, name: &str, peer: Option<&NodeCertificate>) -> Result<Named, NotTaken> {
         let (info, packing) = run_of(name)?;
-        let child = self.roster.child(&info.node_id, &self.upstream).await?;
-        Ok((info, packing, child))
+        let refused = match self.roster.child(&info.node_id, &self.upstream).await {
+            Ok(child) => return Ok((info, packing, Some(child))),
+            Err(refused) => refused,
+        };
+        let children = self.roster.children();
+        let checked = children
+            .zip(peer)
+            .is_some_and(|(children, peer)| children.is_relay(peer));
+        match checked && refused.status == StatusCode::NOT_FOUND {
+            true => Ok((info, packing, None)),
+            false => Err(refused),
+        }
     }
 
     async fn report(&self, named: Named, body: Bytes, relays: &str) -> Taken {
@@ -164,16 +177,20 @@ impl Intake {
         &self,
         info: &RunInfo,
         packing: Packing,
-        child: Arc<Child>,
+        child: Option<Arc<Child>>,
         body: &Bytes,
     ) -> Result<CheckedReport, NotTaken> {
+        let Some(child) = child else {
+            // It is never closed.
+            let _turn = self.checking.acquire().await;
+            return read_report(body.clone(), packing).await;
+        };
         let unreadable = || {
             let why = "the certificate that the upstream lists of this node cannot be read";
             NotTaken::later(why)
         };
         let key = child.key.clone().ok_or_else(unreadable)?;
         let check = async |key| {
-            // It is never closed.
             let _turn = self.checking.acquire().await;
             check_report(body.clone(), packing, key).await
         };

@@ -124,6 +124,12 @@ impl Children {
         has_key(node) || relays_above(node, |id| self.place(id)).any(has_key)
     }
 
+    /// Is this the certificate of a relay behind this one?
+    pub(crate) fn is_relay(&self, shown: &NodeCertificate) -> bool {
+        let mut relays = self.nodes.values().filter(|one| one.listed.relay);
+        relays.any(|one| one.key.as_ref().is_some_and(|key| key.has_key_of(shown)))
+    }
+
     /// The list for a relay behind this one, if the one that showed this certificate is that.
     pub(crate) fn behind(&self, relay: &str, shown: &NodeCertificate) -> Option<(String, Vec<u8>)> {
         let own = self.nodes.get(relay)?;
@@ -194,6 +200,7 @@ mod tests {
         // A certificate of the same name, of another key.
         assert!(!children.may_fetch("n1", &identity("n1").1));
         assert_eq!(children.counts("r1"), (2, 3));
+        assert!(children.is_relay(&keys["r2"]) && !children.is_relay(&keys["n2"]));
     }
 
     #[test]

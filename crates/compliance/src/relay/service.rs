@@ -75,7 +75,13 @@ impl Service {
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
                 let name = unescaped(rest, false);
                 let taken = match self.came_over(&head) {
-                    Ok(relays) => self.intake.upload(first, &name, &relays, body).await,
+                    Ok(relays) => {
+                        let peer = shown(&head);
+                        let intake = &self.intake;
+                        intake
+                            .upload(first, &name, &relays, peer.as_ref(), body)
+                            .await
+                    }
                     Err(refused) => Err(refused),
                 };
                 taken_answer(taken)
@@ -204,6 +210,12 @@ impl Service {
         if let Err(refused) = self.roster.child(relay, &self.upstream).await {
             // Not known here: it sends an inventory, which the server gets.
             return taken_answer(Err(refused));
+        }
+        // What it is told to be nobody's it refuses for good: that must be so now.
+        self.roster.glance(&self.upstream).await;
+        if !self.upstream.is_there() {
+            let told = "the upstream of this relay is away; ask again\n";
+            return text(StatusCode::SERVICE_UNAVAILABLE, told);
         }
         let children = self.roster.children();
         let listed = children.and_then(|children| children.behind(relay, &shown));

@@ -1,12 +1,14 @@
 //! Run logs: by their file's name, and by the signature of their node.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::StatusCode;
 
 use super::NotTaken;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::Limits;
-use crate::reports::signature::{NodeCertificate, verify};
+use crate::reports::signature::{NodeCertificate, text_of_checked, verify};
 use crate::reports::upload::unpack;
 use crate::server::pack;
 
@@ -29,12 +31,30 @@ pub(crate) async fn check_report(
     packing: Packing,
     key: NodeCertificate,
 ) -> Result<CheckedReport, NotTaken> {
+    opened(body, packing, move |message| {
+        verify(message, &key).map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))
+    })
+    .await
+}
+
+/// Unpacks a message whose signature somebody else has checked, and who gets it checks again.
+pub(crate) async fn read_report(body: Bytes, packing: Packing) -> Result<CheckedReport, NotTaken> {
+    opened(body, packing, |message| {
+        text_of_checked(message).map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))
+    })
+    .await
+}
+
+async fn opened(
+    body: Bytes,
+    packing: Packing,
+    text: impl for<'m> FnOnce(&'m [u8]) -> Result<Cow<'m, [u8]>, NotTaken> + Send + 'static,
+) -> Result<CheckedReport, NotTaken> {
     let check = move || {
         let limit = Limits::default().text_bytes;
         let message = unpack(&body, packing, limit)
             .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
-        let text =
-            verify(&message, &key).map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))?;
+        let text = text(&message)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         // Most come as they are kept.
         let message = match packing {

@@ -61,6 +61,32 @@ async fn a_relay_may_be_behind_a_relay() {
     }
     site.start_server().await;
     until(async || site.runs().await == 6, "all runs").await;
+
+    // What the inner one has acknowledged reaches the server also when its node is put elsewhere
+    // before it went.
+    site.stop_relay().await;
+    for run in 6..9 {
+        assert_eq!(a.run(start + run, &config_id, &[REPORT]).await, 201);
+    }
+    let place = Some(json!({"policyServerId": "root"}));
+    let path = format!("nodes/{A}");
+    let moved = site.admin.call(Method::POST, &path, place).await;
+    assert_eq!(moved.status, 200, "{}", moved.body);
+    site.start_relay().await;
+    until(
+        async || site.runs().await == 9,
+        "the runs of a node that moved",
+    )
+    .await;
+    let mut second = start + 9;
+    let refused = async || {
+        second += 1;
+        a.run(second, &config_id, &[REPORT]).await == 404
+    };
+    until(refused, "the inner relay to know").await;
+    // By whom else they come, the outer one takes none of it.
+    let other = Node::with(A, a.identity.clone(), &site.relay_url());
+    assert_eq!(other.run(start + 9, &config_id, &[REPORT]).await, 404);
     inner.stop().await.unwrap();
     site.stop().await;
 }

@@ -76,6 +76,7 @@ struct Site {
     admin: Admin,
     relay: Option<relay::Running>,
     relay_folder: TempDir,
+    relay_listen: SocketAddr,
 }
 
 impl Site {
@@ -93,7 +94,11 @@ impl Site {
         let server = server::start(config, logger()).await.unwrap();
         let at = url(&server);
         let admin = Admin::of(folder.path(), &at).await;
-        let relay = change(relay_config(relay_folder.path(), &at));
+        let relay_listen = ([127, 0, 0, 1], free_port()).into();
+        let relay = change(relay::Config {
+            listen: relay_listen,
+            ..relay_config(relay_folder.path(), &at)
+        });
         let relay = relay::start(relay, logger()).await.unwrap();
         promote(&admin, relay.id()).await;
         let site = Self {
@@ -103,6 +108,7 @@ impl Site {
             admin,
             relay: Some(relay),
             relay_folder,
+            relay_listen,
         };
         site.until_serving().await;
         site
@@ -154,10 +160,16 @@ impl Site {
         self.server = Some(server::start(config, logger()).await.unwrap());
     }
 
-    /// Stops the relay and starts it again, somewhere else.
-    async fn restart_relay(&mut self) {
+    async fn stop_relay(&mut self) {
         self.relay.take().unwrap().stop().await.unwrap();
-        let config = relay_config(self.relay_folder.path(), &self.server_url());
+    }
+
+    /// Starts the relay again, where it was.
+    async fn start_relay(&mut self) {
+        let config = relay::Config {
+            listen: self.relay_listen,
+            ..relay_config(self.relay_folder.path(), &self.server_url())
+        };
         self.relay = Some(relay::start(config, logger()).await.unwrap());
     }
 

@@ -145,7 +145,7 @@ pub(crate) enum Refusal {
     Misplaced(#[from] Misplaced),
     /// The relay is needed.
     #[error(
-        "{count} nodes are behind the relay {relay}, {first} among them; put them behind another \
+        "nodes are behind the relay {relay} ({count}, {first} among them); put them behind another \
          with headroom compliance relays assign first"
     )]
     NodesBehind {
