@@ -91,7 +91,7 @@ mod tests {
                 component: (*component).into(),
                 key_value: "/etc/motd".into(),
                 event_type: "result_success",
-                msg: "it was as it should be",
+                msg: "it was as it should be".into(),
                 policy: "T",
                 node_id: "n",
                 report_id: "0",

@@ -17,13 +17,12 @@ use tokio::time::Instant as Turn;
 
 use super::admin::{Counters, ReportsOf};
 use super::datagrams::Datagrams;
-use super::identity::{AgentIdentity, server_pin};
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
-use super::wire::{Asked, Wire, WireError};
 use super::{Error, FleetConfig, NO_POLICY};
 use crate::agent::{self, AgentPolicy, Hollow, Rates, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
 use crate::reports::moment::Moment;
+use crate::upstream::{Asked, NodeIdentity, Wire, WireError, server_pin};
 
 /// Until it is looked again whether another second has begun.
 const SAME_SECOND: Duration = Duration::from_millis(20);
@@ -39,7 +38,7 @@ struct Waiting {
 
 /// One hollow agent.
 struct One {
-    identity: AgentIdentity,
+    identity: NodeIdentity,
     wire: Wire,
     seed: u64,
     rates: Rates,
@@ -82,14 +81,14 @@ pub(super) async fn run(
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
         let folder = folder_of(&config.agent.data, number);
-        let identity = AgentIdentity::open(Path::new(&folder), || drawn_id(&mut random))?;
+        let identity = NodeIdentity::open(Path::new(&folder), &[], || drawn_id(&mut random))?;
         let seed = SplitMix::new(config.seed.wrapping_add(number.into())).bits();
         let datagrams = match config.syslog {
             Some(address) => Some(Datagrams::to(address).await.map_err(Error::Syslog)?),
             None => None,
         };
         let one = One {
-            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity)?,
+            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity, 1)?,
             identity,
             seed,
             rates: config.rates,
@@ -196,7 +195,8 @@ impl One {
         let now = Timestamp::now();
         let certificate = &self.identity.pems.certificate;
         let (id, hostname) = (&self.identity.id, &self.hostname);
-        let facts = hollow_node(self.seed, id, hostname, "root", certificate, now);
+        let server = self.wire.server_id().await?;
+        let facts = hollow_node(self.seed, id, hostname, &server, certificate, now);
         let _turn = self.computing.acquire().await;
         let about = || Fields::new().and("node", id);
         self.logger.debug("inventory-sent", about());
@@ -214,7 +214,7 @@ impl One {
                 self.logger.debug("policy-taken", fields.and("config", &id));
                 self.policy = Some((id, packed));
             }
-            Ok(Asked::Same | Asked::None(_)) => {}
+            Ok(Asked::Same | Asked::None { .. }) => {}
             Err(error) => self.problem("ask for the policy", &error),
         }
     }

@@ -5,13 +5,11 @@
 mod admin;
 mod datagrams;
 mod hollow;
-mod identity;
 mod machine;
 mod node;
 mod spool;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,15 +21,16 @@ use telemetry::{Fields, Logger};
 
 use crate::agent::{LockError, Rates};
 use crate::trust::TrustError;
+use crate::upstream::AccessError;
 use admin::{Admin, Counters};
 use node::Agent;
 
 pub use node::{Event, Round};
 
+pub(crate) use machine::facts;
+
 /// Wait of an agent that has no policy yet, until it asks again.
 const NO_POLICY: Duration = Duration::from_secs(2);
-/// Time from one inventory to the next.
-const INVENTORY: Duration = Duration::from_secs(86_400);
 
 /// What an agent needs to run.
 #[derive(Debug, Clone)]
@@ -81,6 +80,9 @@ impl FleetConfig {
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// There is no way to its server.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Its key or certificate cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -92,9 +94,6 @@ pub enum Error {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The server's address is none.
-    #[error("the server is {0:?}; expected https://HOST:PORT")]
-    Address(String),
     /// Runs of one second cannot be told apart.
     #[error("the interval is {0:?}; expected at least 1 s, as a run is known by its second")]
     Interval(Duration),
