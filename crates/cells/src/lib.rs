@@ -2,7 +2,7 @@
 //!
 //! Three processes: the [`bbs`] keeps what is desired and what is actual, the
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
-//! it. They meet only over sockets. The [`driver`] makes and counts work for experiments.
+//! it; the [`route_emitter`] tells routers where it runs. They meet only over sockets. The [`driver`] makes and counts work for experiments.
 //!
 //! # What always holds
 //!
@@ -16,5 +16,7 @@ pub mod auctioneer;
 pub mod bbs;
 mod descriptors;
 pub mod driver;
+mod lock;
 mod locket_client;
 pub mod rep;
+pub mod route_emitter;
