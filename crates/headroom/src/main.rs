@@ -6,6 +6,7 @@ mod calibrate;
 mod catalogue;
 mod cells;
 mod cells_certs;
+mod cells_route_emitter;
 mod ci;
 mod cli;
 mod compare;

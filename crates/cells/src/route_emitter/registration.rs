@@ -33,7 +33,7 @@ pub enum Key {
     },
     /// A name, and the container.
     Internal {
-        /// The name.
+        /// The name with its index: of a cell without networks all containers have one address.
         hostname: String,
         /// Address of the container.
         host: String,
@@ -157,7 +157,7 @@ impl Registration {
                 },
             },
             Self::Internal(message) => Key::Internal {
-                hostname: message.uris.first().cloned().unwrap_or_default(),
+                hostname: message.uris.last().cloned().unwrap_or_default(),
                 host: message.host.clone(),
             },
             Self::Tcp(mapping) => Key::Tcp {
