@@ -389,7 +389,13 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let system = System::start().await;
     let _rep = system.rep("cell").await;
     system.desire(3, &[WEB]).await;
-    let emitter = emit(system.config(&nats)).await;
+    // Sent again while nobody hears it, an unregistration would soon be used up.
+    let emitter = emit(route_emitter::Config {
+        unregistration_interval: Duration::from_millis(1),
+        unregistration_send_count: 2,
+        ..system.config(&nats)
+    });
+    let emitter = emitter.await;
     router.has("all are registered", 3).await;
     until_ready(&emitter, 200).await;
 

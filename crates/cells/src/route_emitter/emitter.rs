@@ -373,13 +373,21 @@ impl Emitter {
     /// Whether there is a page that could go out.
     fn has_more(&self) -> bool {
         let unregistration = self.unregistrations.next_due();
-        unregistration.is_some_and(|due| due <= Instant::now())
+        self.is_heard() && unregistration.is_some_and(|due| due <= Instant::now())
             || self.listeners.iter().any(|it| it.round.active)
+    }
+
+    /// Whether anybody hears what is sent again: what nobody does is not used up meanwhile.
+    fn is_heard(&self) -> bool {
+        self.metrics.connected.load(Relaxed)
     }
 
     /// The next page of unregistrations that are due, or else of a round.
     fn next_page(&mut self) -> Vec<Outgoing> {
-        let again = self.unregistrations.due(Instant::now(), PAGE);
+        let again = match self.is_heard() {
+            true => self.unregistrations.due(Instant::now(), PAGE),
+            false => Vec::new(),
+        };
         if !again.is_empty() {
             add(&self.metrics.unregistered_again, again.len() as u64);
             return again
