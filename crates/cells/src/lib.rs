@@ -2,8 +2,8 @@
 //!
 //! Three processes: the [`bbs`] keeps what is desired and what is actual, the
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
-//! it. They meet only over sockets. The [`driver`] makes and counts work for experiments, the [`client`]
-//! asks and orders what people want to know and to have.
+//! it; the [`route_emitter`] tells routers where it runs. They meet only over sockets. The [`driver`] makes
+//! and counts work for experiments, the [`client`] asks and orders what people want to know and to have.
 //!
 //! # What always holds
 //!
@@ -18,5 +18,7 @@ pub mod bbs;
 pub mod client;
 mod descriptors;
 pub mod driver;
+mod lock;
 mod locket_client;
 pub mod rep;
+pub mod route_emitter;

@@ -27,5 +27,6 @@ mod rep_vectors;
 #[allow(unreachable_pub, reason = "modules of one test")]
 mod replay;
 mod restarts;
+mod route_emitter;
 mod same_json;
 mod standby;

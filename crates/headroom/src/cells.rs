@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use cells::bbs::locket;
 use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
-use cells::{auctioneer, bbs, rep};
+use cells::{auctioneer, bbs, rep, route_emitter};
 use net::Shutdown;
 use net::tls::Files;
 use telemetry::{Level, Logger, Sink};
@@ -14,10 +14,10 @@ use tokio::io::BufReader;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cells_certs;
 use crate::cli::{
     AuctioneerArgs, BbsArgs, CellsPart, Executor, LogArgs, LogLevel, RepArgs, StoreAccess, TlsArgs,
 };
+use crate::{cells_certs, cells_route_emitter};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(part: CellsPart) -> Result<()> {
@@ -54,6 +54,14 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
                 ended(
                     &logger,
                     locket::run(config, logger.clone(), on_signal()?).await,
+                )
+            }
+            CellsPart::RouteEmitter(args) => {
+                let logger = logger("route-emitter", &args.log)?;
+                let config = cells_route_emitter::config(&args)?;
+                ended(
+                    &logger,
+                    route_emitter::run(config, logger.clone(), on_signal()?).await,
                 )
             }
             CellsPart::Rep(args) => {
@@ -129,7 +137,7 @@ pub(crate) fn on_signal() -> Result<Shutdown> {
     Ok(shutdown)
 }
 
-fn files(args: &TlsArgs) -> Option<Files> {
+pub(crate) fn files(args: &TlsArgs) -> Option<Files> {
     Some(Files {
         certificate: args.tls_cert.clone()?,
         key: args.tls_key.clone()?,

@@ -16,7 +16,7 @@ use crate::history::HistoryCommand;
 use crate::lifecycle::LifecycleCommand;
 use crate::load::{AFTER_HELP, LoadArgs};
 use crate::planted::PlantedArgs;
-use crate::router::RouterCommand;
+use crate::router::{ApiClientArgs, RouterCommand};
 use crate::runs::RunsArgs;
 use crate::target::TargetArgs;
 use crate::traces::TracesCommand;
@@ -248,6 +248,8 @@ pub(crate) enum CellsPart {
     Certs(CertsArgs),
     /// Run the work of one cell or many
     Rep(Box<RepArgs>),
+    /// Tell routers where instances run, as Diego's route-emitter does
+    RouteEmitter(Box<RouteEmitterArgs>),
     /// Make and count work for an experiment, which starts this itself
     #[command(hide = true)]
     Driver,
@@ -373,6 +375,73 @@ pub(crate) struct AuctioneerArgs {
     /// How much a cell's position weighs, to fill the first cells first; 0: not at all
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     pub(crate) bin_pack_first_fit_weight: f64,
+    /// Be one of several: the one that holds the lock at the BBS is active, the others wait
+    #[arg(long)]
+    pub(crate) standby: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RouteEmitterArgs {
+    /// The JSON file of Diego's route-emitter; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address of health checks, /ready and /metrics [default: 127.0.0.1:17011]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The BBS [default: http://127.0.0.1:8889]
+    #[arg(long, value_name = "URL")]
+    pub(crate) bbs: Option<String>,
+    /// Tell of the instances of this cell only [default: of all]
+    #[arg(long, value_name = "ID", conflicts_with = "standby")]
+    pub(crate) cell_id: Option<String>,
+    /// Servers of NATS [default: 127.0.0.1:4222]
+    #[arg(long, value_name = "ADDRS", value_delimiter = ',')]
+    pub(crate) nats: Vec<String>,
+    /// Who to be for NATS
+    #[arg(long, value_name = "NAME", requires = "nats_password_file")]
+    pub(crate) nats_user: Option<String>,
+    /// File with the password for NATS
+    #[arg(long, value_name = "FILE", requires = "nats_user")]
+    pub(crate) nats_password_file: Option<PathBuf>,
+    /// Certificate to show to NATS (PEM); turns TLS on, with --nats-key and --nats-ca
+    #[arg(long, value_name = "FILE", requires_all = ["nats_key", "nats_ca"])]
+    pub(crate) nats_cert: Option<PathBuf>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "nats_cert")]
+    pub(crate) nats_key: Option<PathBuf>,
+    /// Authority of NATS (PEM)
+    #[arg(long, value_name = "FILE", requires = "nats_cert")]
+    pub(crate) nats_ca: Option<PathBuf>,
+    /// Longest time between two comparisons of all routes with the BBS [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) sync_interval: Option<std::time::Duration>,
+    /// Lead to addresses of containers where an instance prefers none
+    #[arg(long)]
+    pub(crate) register_direct_instance_routes: bool,
+    /// Tell service discovery of internal routes
+    #[arg(long)]
+    pub(crate) internal_routes: bool,
+    /// Time between two sends of an unregistration [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) unregistration_interval: Option<std::time::Duration>,
+    /// How often an unregistration is sent again [default: 20]
+    #[arg(long, value_name = "N")]
+    pub(crate) unregistration_send_count: Option<u32>,
+    /// The routing API, which is told of TCP routes
+    #[arg(long, value_name = "URL")]
+    pub(crate) api: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ApiClientArgs,
+    /// How long a TCP route lives that is not repeated [default: 2m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) tcp_route_ttl: Option<std::time::Duration>,
+    /// TCP routes lead to ports for TLS
+    #[arg(long)]
+    pub(crate) tcp_tls: bool,
     /// Be one of several: the one that holds the lock at the BBS is active, the others wait
     #[arg(long)]
     pub(crate) standby: bool,

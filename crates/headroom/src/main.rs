@@ -7,6 +7,7 @@ mod catalogue;
 mod cells;
 mod cells_certs;
 mod cells_client;
+mod cells_route_emitter;
 mod ci;
 mod cli;
 mod compare;

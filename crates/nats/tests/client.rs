@@ -48,6 +48,22 @@ async fn a_reply_subject_comes_along() {
 }
 
 #[tokio::test]
+async fn a_request_names_where_answers_go() {
+    let server = NatsServer::start(&[]);
+    let ours = connect(&server.url()).await;
+    let mut answers = subscribe(&ours, "_INBOX.ours").await;
+    let mut greets = subscribe(&ours, "router.greet").await;
+    ours.publish_request(b"router.greet", b"_INBOX.ours", b"hello")
+        .unwrap();
+    let (_, reply, payload) = take(&mut greets, 1).await.remove(0);
+    assert_eq!(payload, "hello");
+    ours.publish(reply.as_bytes(), b"answer").unwrap();
+    assert_eq!(take(&mut answers, 1).await[0].2, "answer");
+    let no_subject = ours.publish_request(b"router.greet", b"a b", b"");
+    assert_eq!(no_subject, Err(PublishError::Subject));
+}
+
+#[tokio::test]
 async fn it_proves_who_it_is() {
     let server = NatsServer::start(&["--user", "nats", "--pass", "secret"]);
     let mut with = config(&server.url());

@@ -34,7 +34,8 @@ fn a_database_and_a_server_that_are_killed_lose_nothing_that_was_acknowledged() 
     let away = site.once("agent").expect_code(1);
     // The loss was seen before this run came, or by it.
     let why = ["the database", "keeping it failed: reach the database"];
-    let told = why.map(|why| format!("the server does not take it now: {why}"));
+    let told =
+        why.map(|why| format!("the server does not take it now (503 Service Unavailable): {why}"));
     assert!(
         told.iter().any(|told| away.stdout.contains(told)),
         "{}",

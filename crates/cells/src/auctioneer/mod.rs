@@ -6,7 +6,6 @@
 
 mod api;
 mod intake;
-mod lock;
 mod metrics;
 pub mod placement;
 mod queue;
@@ -23,7 +22,7 @@ use telemetry::{Fields, Logger};
 use tokio::task::JoinHandle;
 
 use crate::descriptors;
-use crate::locket_client::LocketClient;
+use crate::lock::Lock;
 use metrics::Metrics;
 use queue::Queue;
 use round::{Auctioneer, Workers};
@@ -181,16 +180,9 @@ async fn start_unboxed(
     };
     let to_bbs = client(64, config.communication_timeout);
     to_bbs.check(&config.bbs).map_err(Error::Bbs)?;
-    let lock = config.standby.then(|| lock::Lock {
-        locket: LocketClient {
-            client: to_bbs.clone(),
-            base: config.bbs.trim_end_matches('/').to_owned(),
-            holder: "auctioneer",
-        },
-        owner: uuid::Builder::from_random_bytes(rand::random())
-            .into_uuid()
-            .to_string(),
-        logger: logger.session("lock"),
+    let lock = config.standby.then(|| {
+        let (client, logger) = (to_bbs.clone(), logger.session("lock"));
+        Lock::new(client, &config.bbs, "auctioneer", "auctioneer", logger)
     });
     let bbs = Bbs::new(to_bbs, &*config.bbs);
     let reps = client(

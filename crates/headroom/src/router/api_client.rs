@@ -9,7 +9,7 @@ use routing_api::client::{ClientSettings, TokenSettings};
 use super::args::ApiClientArgs;
 
 /// Puts what the flags say over settings.
-pub(super) fn put_over(
+pub(crate) fn put_over(
     settings: &mut ClientSettings,
     url: &str,
     args: &ApiClientArgs,

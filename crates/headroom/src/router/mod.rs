@@ -15,8 +15,10 @@ use backend::{self, BackendSettings};
 use document::Secret;
 use tokio::runtime::{Builder, Runtime};
 
+pub(crate) use api_client::put_over;
 use args::StaticArgs;
-pub(crate) use args::{RouterCommand, body_size};
+pub(crate) use args::{ApiClientArgs, RouterCommand, body_size};
+pub(crate) use nats::user as nats_user;
 
 use crate::cells::{ended, logger, on_signal};
 

@@ -39,7 +39,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
 }
 
 /// A user with the password from a file.
-pub(super) fn user(name: Option<&str>, file: Option<&Path>) -> Result<Option<(String, Password)>> {
+pub(crate) fn user(name: Option<&str>, file: Option<&Path>) -> Result<Option<(String, Password)>> {
     let (Some(name), Some(file)) = (name, file) else {
         return Ok(None);
     };

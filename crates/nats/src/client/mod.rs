@@ -158,6 +158,23 @@ impl Client {
         outbox::publish(&self.0.shared.outbox, subject, b"", payload)
     }
 
+    /// As [`publish`](Self::publish), naming the subject at which answers are expected.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish); the subject of answers must be one as well.
+    pub fn publish_request(
+        &self,
+        subject: &[u8],
+        reply: &[u8],
+        payload: &[u8],
+    ) -> Result<(), PublishError> {
+        self.0.shared.check(subject, payload)?;
+        if !subject::is_publishable(reply) {
+            return Err(PublishError::Subject);
+        }
+        outbox::publish(&self.0.shared.outbox, subject, reply, payload)
+    }
+
     /// As [`publish`](Self::publish), but waits for room, for as long as the server is
     /// away or slow.
     ///

@@ -1,16 +1,14 @@
-//! The lock of the auctioneer that is active: others wait for it without listening.
+//! The lock of the one of several that is active: the others wait for it and do nothing.
 
 use std::time::Duration;
 
 use diego::locket::{Resource, TypeCode};
-use net::Shutdown;
+use net::{Client, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::time::{Instant, sleep};
 
 use crate::locket_client::{LocketClient, Refused};
 
-/// The key, as Diego's auctioneers have it.
-const KEY: &str = "auctioneer";
 /// How long it lives unless renewed: a passive one takes over within this, and a pause.
 const TTL: Duration = Duration::from_secs(15);
 /// Time between two renewals.
@@ -18,17 +16,42 @@ const RENEW: Duration = Duration::from_secs(5);
 /// Pause between attempts while it is not held.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub(super) struct Lock {
-    pub(super) locket: LocketClient,
+/// A lock at the Locket of a BBS.
+pub(crate) struct Lock {
+    locket: LocketClient,
+    /// What it is about, as Diego names it.
+    key: &'static str,
     /// Proves that it is we who renew.
-    pub(super) owner: String,
-    pub(super) logger: Logger,
+    owner: String,
+    logger: Logger,
 }
 
 impl Lock {
+    /// The lock `key`, for an owner of its own.
+    pub(crate) fn new(
+        client: Client,
+        bbs: &str,
+        key: &'static str,
+        holder: &'static str,
+        logger: Logger,
+    ) -> Self {
+        Self {
+            locket: LocketClient {
+                client,
+                base: bbs.trim_end_matches('/').to_owned(),
+                holder,
+            },
+            key,
+            owner: uuid::Builder::from_random_bytes(rand::random())
+                .into_uuid()
+                .to_string(),
+            logger,
+        }
+    }
+
     fn resource(&self) -> Resource {
         Resource {
-            key: KEY.into(),
+            key: self.key.into(),
             owner: self.owner.clone(),
             value: String::new(),
             r#type: "lock".into(),
@@ -37,7 +60,7 @@ impl Lock {
     }
 
     /// Waits until the lock is held; says until when.
-    pub(super) async fn acquire(&self) -> Instant {
+    pub(crate) async fn acquire(&self) -> Instant {
         let mut told = false;
         loop {
             // Counted from before the call: Locket counts from when it arrives.
@@ -61,7 +84,7 @@ impl Lock {
 
     /// Renews the lock until `shutdown`, then gives it up; true when it was lost before: it could
     /// not be renewed for as long as it lives, or somebody else has it.
-    pub(super) async fn keep(self, mut expires: Instant, mut shutdown: Shutdown) -> bool {
+    pub(crate) async fn keep(self, mut expires: Instant, mut shutdown: Shutdown) -> bool {
         let mut pause = RENEW;
         loop {
             tokio::select! {
