@@ -42,6 +42,8 @@ export interface SlowestGroup {
 
 /** What is told of some entities. */
 export interface Numbers {
+  /** Whose entities and groups are meant: of a run that goes on there may be newer ones. */
+  lives: Lives;
   phases: PhaseStats[];
   /** For each phase the slowest group; null where less than two groups have enough entities. */
   groups: (SlowestGroup | null)[];
@@ -114,7 +116,7 @@ export function* numbersOf(lives: Lives, rows: Uint32Array): Pieces<Numbers> {
     });
     yield;
   }
-  return { phases, groups, slowest: slowestOf(lives, rows) };
+  return { lives, phases, groups, slowest: slowestOf(lives, rows) };
 }
 
 function* sharesOf({ at }: Lives, rows: Uint32Array): Pieces<{ time: number[]; variance: number[] }> {

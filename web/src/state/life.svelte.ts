@@ -4,7 +4,7 @@ import { untrack } from 'svelte';
 import { bands, order, sorted, type Sort } from '../data/order';
 import { endOf, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
 import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
-import { survey, type Survey } from '../data/survey';
+import { survey } from '../data/survey';
 import type { Span, TimeAxis } from './axis.svelte';
 import { Counting } from './counting.svelte';
 import { MANY } from './later';
@@ -68,14 +68,13 @@ export class LifeView {
 
   private counting = new Counting<Numbers>();
   private crossing = new Counting<Edges[]>();
-  private surveying = new Counting<Survey>();
   /** Numbers over the entities in sight; null: of many entities they come later. */
   numbers = $derived.by(() => (this.visible.length <= MANY ? done(numbersOf(this.lives, this.visible)) : this.counting.value));
   /** Are the numbers those of what was in sight before? */
   stale = $derived.by(() => this.visible.length > MANY && this.counting.stale);
   /** For each phase, when entities enter and leave it; null: not yet. */
   edges = $derived.by(() => (this.lives.count <= MANY ? done(edgesOf(this.lives, this.byStart)) : this.crossing.value));
-  survey = $derived.by(() => (this.lives.count > MANY && this.surveying.value) || done(survey(this.lives)));
+  survey = $derived.by(() => done(survey(this.lives)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
@@ -104,6 +103,9 @@ export class LifeView {
     const { sort, align, fit, zoomedRows, ownZoom, shown, selected } = before;
     if (shown.length !== this.shown.length) return this;
     Object.assign(this, { sort, align, fit, zoomedRows, ownZoom, shown, lit: before.lit });
+    // What is counted in pieces stays until there is something newer.
+    this.counting = before.counting;
+    this.crossing = before.crossing;
     const id = selected === null ? -1 : this.lives.ids.exactly(before.lives.ids.at(selected));
     this.selected = id < 0 ? null : id;
     return this;
@@ -140,9 +142,9 @@ export class LifeView {
   bands = $derived.by(() => (this.sort === 'group' ? bands(this.lives, this.order) : []));
 
   /** Sorts by group and shows the rows of this one. */
-  showGroup(group: number): void {
+  showGroup(name: string): void {
     this.setSort('group');
-    const band = this.bands.find((one) => one.group === group);
+    const band = this.bands.find(({ group }) => this.lives.groups[group] === name);
     if (band) this.zoomedRows = [band.from, band.to];
   }
 
@@ -158,6 +160,12 @@ export class LifeView {
   /** The entity with this id, or the first whose id contains the text; -1: none. */
   find(text: string): number {
     return this.lives.ids.find(text);
+  }
+
+  /** Selects the entity with this id. */
+  selectId(id: string): void {
+    const entity = this.lives.ids.exactly(id);
+    if (entity >= 0) this.select(entity);
   }
 
   select(entity: number): void {

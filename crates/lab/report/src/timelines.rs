@@ -97,7 +97,7 @@ impl Timelines {
 
 /// Bytes that the times of all lifecycles of a page may take, about. With as many ids of 16 bytes as there are
 /// entities of 16 points in them, that is a page of less than 40 MB.
-pub(crate) const TIMES_MOST: f64 = 15.8e6;
+pub(crate) const TIMES_MOST: f64 = 14.9e6;
 /// Most and fewest bits behind the highest one that lengths are rounded to: by 0.01 % and 3 % at most.
 const DIGITS_MOST: u32 = 12;
 const DIGITS_LEAST: u32 = 4;
