@@ -3,7 +3,7 @@
  * all entities as they lie in memory, for a walk from row to row would wait for memory a million times.
  */
 
-import { NONE } from '../data/lives';
+import { NONE, type Lives } from '../data/lives';
 import type { Pieces } from '../data/stats';
 import type { Survey } from '../data/survey';
 import { BACKGROUND, GAP, rowsAt, SKEW, Walk, type Scene } from './raster';
@@ -46,7 +46,7 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   const wide = new Uint8Array(count);
   if (hides) shown.forEach((is, phase) => is && phase < at.length - 1 && widths(wide, counted, axis, at[phase], at[phase + 1]));
   else widths(wide, counted, axis, lives.first, lives.last);
-  for (let i = 0; i < count; i++) if (counted[i] >= 0 && wide[i] === 0) walked(i);
+  narrow(wide, counted).forEach(walked);
   yield;
 
   // What is hidden leaves holes in lives, for which all are looked at.
@@ -67,25 +67,18 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
     if (some) resolve(change, most, codes, width, kind === 0 ? GAP : kind);
     yield;
   }
-  for (const { entity, from, to } of survey.far) {
-    const y = lines[entity];
-    if (y < 0 || (to === from + 1 && !shown[from])) continue;
-    const [begin, end] = [axis.x(at[from][entity], entity), axis.x(at[to][entity], entity)];
-    const back = at[to][entity] < at[from][entity];
-    const within = (x: number) => y * width + Math.min(Math.max(x, 0), width);
-    codes.fill(back ? SKEW : to, within(back ? end : begin), within(back ? begin : end));
-  }
+  farOnes(codes, lines, axis, scene);
   if (step === 1) return codes;
   yield;
   // Those that were not counted show where nobody else is.
-  for (const i of stragglers(codes, counted, axis, lives.first, lives.last, step)) {
+  stragglers(codes, counted, axis, lives, step, (i) => {
     const row = lines[i] * width;
     walk.of(i, {
       add(code, a, b) {
         for (let pixel = row + a; pixel < row + b; pixel++) if (codes[pixel] === BACKGROUND) codes[pixel] = code;
       },
     });
-  }
+  });
   return codes;
 }
 
@@ -135,6 +128,27 @@ function widths(wide: Uint8Array, lines: Int16Array, axis: Axis, begins: Int32Ar
   }
 }
 
+/** Entities that have none. */
+function narrow(wide: Uint8Array, lines: Int16Array): number[] {
+  const found: number[] = [];
+  for (let i = 0; i < wide.length; i++) if (wide[i] === 0 && lines[i] >= 0) found.push(i);
+  return found;
+}
+
+/** Draws the intervals that always show, the longest last. */
+function farOnes(codes: Uint8Array, lines: Int16Array, axis: Axis, { lives, shown, survey }: Crowd): void {
+  const { x, width } = axis;
+  for (const { entity, from, to } of survey.far) {
+    const y = lines[entity];
+    if (y < 0 || (to === from + 1 && !shown[from])) continue;
+    const [begin, end] = [lives.at[from][entity], lives.at[to][entity]];
+    const back = end < begin;
+    const a = Math.max(x(back ? end : begin, entity), 0);
+    const b = Math.min(x(back ? begin : end, entity), width);
+    if (a < b) codes.fill(back ? SKEW : to, y * width + a, y * width + b);
+  }
+}
+
 /** Adds a phase of one in `step` entities to the changes of its count; tells whether there was any. */
 function tally(change: Int32Array, lines: Int16Array, axis: Axis, begins: Int32Array, ends: Int32Array, far: number, step: number): boolean {
   const { zeros, origin, unit, from, scale, width } = axis;
@@ -174,32 +188,18 @@ function resolve(change: Int32Array, most: Int32Array, codes: Uint8Array, width:
   change.fill(0);
 }
 
-/** Entities that were not counted and are where the background is still seen. */
-function* stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, first: Int32Array, last: Int32Array, step: number): Generator<number> {
-  const { width } = axis;
+/** Has those entities drawn that were not counted and are where the background is still seen. */
+function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, { first, last }: Lives, step: number, draw: (i: number) => void): void {
+  const { zeros, origin, unit, from, scale, width } = axis;
   const stride = width + 1;
+  // How much background is left of each pixel of a row; less becomes of it meanwhile.
   const empty = new Int32Array((codes.length / width) * stride);
-  for (let from = 0, pixel = 0; pixel < codes.length; from += stride) {
-    for (let k = from, end = from + width, n = 0; k < end; k++, pixel++) {
+  for (let line = 0, pixel = 0; pixel < codes.length; line += stride) {
+    for (let k = line, end = line + width, n = 0; k < end; k++, pixel++) {
       if (codes[pixel] === BACKGROUND) n++;
       empty[k + 1] = n;
     }
   }
-  for (const i of outside(empty, lines, axis, first, last, step)) {
-    // Another one may have filled the hole since.
-    const row = lines[i] * width;
-    const end = row + Math.min(axis.x(last[i], i), width);
-    for (let pixel = row + Math.max(axis.x(first[i], i), 0); pixel < end; pixel++) {
-      if (codes[pixel] !== BACKGROUND) continue;
-      yield i;
-      break;
-    }
-  }
-}
-
-function outside(empty: Int32Array, lines: Int16Array, axis: Axis, first: Int32Array, last: Int32Array, step: number): number[] {
-  const { zeros, origin, unit, from, scale, width } = axis;
-  const found: number[] = [];
   for (let i = 0; i < lines.length; i++) {
     const y = lines[i];
     if (y < 0 || i % step === 0) continue;
@@ -208,7 +208,10 @@ function outside(empty: Int32Array, lines: Int16Array, axis: Axis, first: Int32A
     let b = Math.floor((origin + last[i] * unit - zero) * scale);
     if (a < 0) a = 0;
     if (b > width) b = width;
-    if (a < b && empty[y * (width + 1) + b] > empty[y * (width + 1) + a]) found.push(i);
+    if (a >= b || empty[y * stride + b] === empty[y * stride + a]) continue;
+    const end = y * width + b;
+    let pixel = y * width + a;
+    while (pixel < end && codes[pixel] !== BACKGROUND) pixel++;
+    if (pixel < end) draw(i);
   }
-  return found;
 }

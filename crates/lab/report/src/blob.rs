@@ -63,9 +63,19 @@ pub(crate) struct Text {
 #[derive(Debug, Default)]
 pub(crate) struct Blob {
     bytes: Vec<u8>,
+    /// It is soon replaced by another one.
+    short_lived: bool,
 }
 
 impl Blob {
+    /// One that is soon replaced, and takes more room than it must.
+    pub(crate) fn short_lived() -> Self {
+        Self {
+            short_lived: true,
+            ..Self::default()
+        }
+    }
+
     /// Adds a column, predicted in whichever way deflates best.
     pub(crate) fn push_column(&mut self, values: &[Option<u32>]) -> Column {
         self.push_best(
@@ -135,6 +145,7 @@ impl Blob {
     pub(crate) fn finish(&self) -> Vec<u8> {
         // Much is numbers that are as good as random: more effort would not be worth its time.
         let level = match self.bytes.len() {
+            _ if self.short_lived => Compression::fast(),
             0..LARGE => Compression::best(),
             _ => Compression::default(),
         };

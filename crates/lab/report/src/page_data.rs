@@ -152,7 +152,10 @@ impl PageData {
     }
 
     fn gather(run: &RunFolder, moment: Moment<'_>) -> Result<(Self, Vec<u8>), ReportError> {
-        let mut blob = Blob::default();
+        let mut blob = match moment {
+            Moment::End(_) => Blob::default(),
+            Moment::Now(_) => Blob::short_lived(),
+        };
         let environment = run.environment()?;
         let mut rest = Rest {
             run,
@@ -170,7 +173,11 @@ impl PageData {
         let tables = rest.tables(&declared)?;
         let cells = |table: &Table| (table.rows.len() * table.points.len()) as f64;
         let all: f64 = tables.iter().map(cells).sum();
-        let room = |table| TIMES_MOST * cells(table) / all.max(1.0);
+        let room = |table| match moment {
+            Moment::End(_) => TIMES_MOST * cells(table) / all.max(1.0),
+            // Nobody keeps it.
+            Moment::Now(_) => f64::INFINITY,
+        };
         let lifecycles: Result<Vec<Timelines>, ReportError> = tables
             .iter()
             .map(|table| Timelines::pack(table, room(table), &mut blob))

@@ -41,6 +41,7 @@ fn main() -> Result<(), Failure> {
         std::fs::write(&path, &html)?;
         println!("{} ({} bytes)", path.display(), html.len());
     }
+    many::run(folder, 50_000)?;
     // Last, for it takes the longest.
     demo(folder, "hundred-thousand", 100_000)
 }

@@ -52,8 +52,8 @@ const GROUPS: usize = 100;
 const SLOW_PHASE: usize = 9;
 const SLOW_S: f64 = 60.0;
 
-/// One row of this many is slow: `slow-one`, in a place that no round number has.
-pub(crate) fn slow_row(count: usize) -> usize {
+/// The row of the slow one, which no round part of all is.
+fn slow_row(count: usize) -> usize {
     count * 5 / 8 + count / 97
 }
 
