@@ -1,6 +1,6 @@
 /** The newest numbers of something that goes on or is looked at in another way. */
 
-import { done, type Pieces } from '../data/stats';
+import type { Pieces } from '../data/stats';
 import { later } from './later';
 
 export class Counting<T> {
@@ -14,12 +14,6 @@ export class Counting<T> {
   private about = '';
   private told = '';
   private next: (() => Pieces<T>) | null = null;
-
-  /** At once: the value is there when this returns. */
-  now(about: string, work: Pieces<T>): void {
-    this.cancel();
-    this.tell(about, done(work));
-  }
 
   /**
    * In pieces. Newer work about the same waits for the end of what goes on, which would never
