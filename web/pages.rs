@@ -5,21 +5,25 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-/// Sees to it that `files` are in `dist` of the folder `web`, below the crate; otherwise cargo is
-/// told why not, and what to do. Pages that are there stay as they are: `make` knows when they are
-/// old.
-pub(crate) fn provide(web: &str, files: &[&str]) {
+/// Has cargo build the crate again when one of `files`, in `dist` of the folder `web` as seen from the
+/// crate, changes; and makes them, or tells cargo why not.
+pub(crate) fn embed(web: &str, files: &[&str]) {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join(web);
     for file in files {
         let file = web.join("dist").join(file);
         println!("cargo::rerun-if-changed={}", file.display());
     }
-    if let Err(error) = build(&web, files) {
+    if let Err(error) = provide(&web, files) {
         println!("cargo::error=the pages are not built: {error}");
     }
 }
 
-fn build(web: &Path, files: &[&str]) -> Result<(), String> {
+/// Sees to it that `files` are in `web/dist`. Pages that are there stay as they are: `make`
+/// knows when they are old.
+///
+/// # Errors
+/// When npm is missing or fails; the text says which, and what to do.
+pub(crate) fn provide(web: &Path, files: &[&str]) -> Result<(), String> {
     let dist = web.join("dist");
     let all = || files.iter().all(|file| dist.join(file).is_file());
     if all() {

@@ -4,5 +4,5 @@
 mod pages;
 
 fn main() {
-    pages::provide("../../web", &["compliance.html", "compliance.policy"]);
+    pages::embed("../../web", &["compliance.html", "compliance.policy"]);
 }

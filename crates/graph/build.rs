@@ -4,5 +4,5 @@
 mod pages;
 
 fn main() {
-    pages::provide("../../web", &["graph.html", "graph.policy"]);
+    pages::embed("../../web", &["graph.html", "graph.policy"]);
 }

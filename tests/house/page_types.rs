@@ -13,6 +13,8 @@ type Fields = BTreeMap<String, bool>;
 /// whether the page must know every field.
 const TYPES: &[(&str, &str, &str, bool)] = &[
     ("Run", "PageData", "lab/report/src/page_data.rs", false),
+    ("Underway", "Underway", "lab/report/src/page_data.rs", true),
+    ("LoadRate", "LoadRate", "lab/store/src/so_far.rs", true),
     ("Step", "Step", "lab/report/src/page_events.rs", true),
     ("Fault", "Fault", "lab/report/src/page_events.rs", true),
     ("Note", "Note", "lab/report/src/page_events.rs", true),

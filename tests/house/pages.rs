@@ -6,6 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 #[path = "../../web/pages.rs"]
+#[allow(
+    dead_code,
+    reason = "only cargo asks for pages from within a build script"
+)]
 mod build_script;
 
 const FILES: [&str; 5] = [

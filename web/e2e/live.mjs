@@ -18,7 +18,7 @@ const headroom = process.argv[2] ?? '../target/release/headroom';
 const folder = mkdtempSync(join(tmpdir(), 'headroom-live-'));
 cpSync(fileURLToPath(new URL('../../tests/end_to_end/page', import.meta.url)), folder, { recursive: true });
 const file = join(folder, 'watched.toml');
-writeFileSync(file, readFileSync(file, 'utf8').replace('seed = 1', 'seed = 1\npage = ["mark", "stop"]'));
+writeFileSync(file, readFileSync(file, 'utf8').replace('seed = 1', 'seed = 1\npage = ["mark", "stop", "rate"]'));
 const run = spawn(headroom, ['run', file, '--out', join(folder, 'runs'), '--page'], {
   stdio: ['ignore', 'ignore', 'pipe'],
 });
@@ -67,14 +67,24 @@ try {
   assert.equal(await page.locator('.live p').innerText(), still);
   await page.getByRole('button', { name: 'Go on' }).click();
 
+  // Another rate, and one that is none.
+  const rate = page.getByLabel('Rate of traffic');
+  const change = page.getByRole('button', { name: 'Change rate' });
+  await rate.fill('fast');
+  await change.click();
+  await page.getByRole('alert').getByText('expected a rate').waitFor();
+  await rate.fill('90/s');
+  await change.click();
+  await page.waitForFunction(() => document.querySelector('[aria-label="Rate of traffic"]')?.placeholder === '90/s');
+
   // A note is a line on every chart; a run is not ended by a slip of the hand.
   const lines = page.locator('.note');
-  assert.equal(await lines.count(), 0);
+  const earlier = await lines.count();
   await page.getByLabel('Note at this moment').fill('colder <b>now</b>');
   await page.getByRole('button', { name: 'Mark' }).click();
   const notes = page.getByLabel('Notes', { exact: true });
   await notes.getByText('colder <b>now</b>').waitFor();
-  assert.ok((await lines.count()) > 3);
+  assert.ok((await lines.count()) > earlier + 3);
   await page.getByRole('button', { name: 'Stop', exact: true }).click();
   await page.getByRole('button', { name: 'End the run?' }).waitFor();
   await chart.focus();
@@ -85,7 +95,8 @@ try {
   assert.equal(await page.title(), 'watched · pass · Headroom');
   assert.equal(await ended, 0);
   await page.waitForTimeout(500);
-  assert.deepEqual(complaints, []);
+  // The browser tells of the rate that was refused.
+  assert.deepEqual(complaints.filter((one) => !/409 \(Conflict\).*\/rate/.test(one)), []);
 
   const [id] = readdirSync(join(folder, 'runs'));
   const report = await open(browser, join(folder, 'runs', id, 'report.html'));

@@ -9,7 +9,7 @@ import { livesOf } from './lives';
 
 const page = Object.assign(new EventTarget(), { hidden: false }) as unknown as Document;
 const at = (now_s: number | null): Newer => ({
-  run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold', may: [] } } as Run,
+  run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold', may: [], rates: [] } } as Run,
   blob: new Uint8Array([now_s ?? 255]),
   tag: `"${now_s}"`,
 });

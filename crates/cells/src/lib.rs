@@ -2,7 +2,8 @@
 //!
 //! Three processes: the [`bbs`] keeps what is desired and what is actual, the
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
-//! it. They meet only over sockets. The [`driver`] makes and counts work for experiments.
+//! it. They meet only over sockets. The [`driver`] makes and counts work for experiments, the [`client`]
+//! asks and orders what people want to know and to have.
 //!
 //! # What always holds
 //!
@@ -14,6 +15,7 @@
 
 pub mod auctioneer;
 pub mod bbs;
+pub mod client;
 mod descriptors;
 pub mod driver;
 mod locket_client;

@@ -6,7 +6,8 @@
 //! they know.
 //!
 //! What is computed is pure: time, randomness and I/O come in as arguments. Around it are thin
-//! shells: [`server`] with its store and its API, and [`daemon`], the agent as a process.
+//! shells: [`server`] with its store and its API, [`relay`] between it and some of its nodes, and
+//! [`daemon`], the agent as a process.
 
 pub mod acceptance;
 pub mod agent;
@@ -17,6 +18,10 @@ pub mod folder;
 pub mod inventory;
 pub mod model;
 pub mod policy;
+pub mod relay;
 pub mod reports;
 pub mod server;
+mod spool;
 pub mod trust;
+mod uploads;
+pub mod upstream;

@@ -103,10 +103,15 @@ impl Node {
 
     /// The XML of its inventory, and the file that signs it.
     pub(crate) fn inventory(&self) -> (String, String) {
+        self.inventory_behind("root")
+    }
+
+    /// The same of a node that is behind this server.
+    pub(crate) fn inventory_behind(&self, server: &str) -> (String, String) {
         let now = Timestamp::now();
         let hostname = format!("{}.example.org", self.id);
         let certificate = &self.identity.certificate;
-        let facts = hollow::node(1, &self.id, &hostname, "root", certificate, now);
+        let facts = hollow::node(1, &self.id, &hostname, server, certificate, now);
         let xml = write(&facts);
         let signature = InventorySignature::sign(
             xml.as_bytes(),
@@ -120,7 +125,12 @@ impl Node {
 
     /// Sends its inventory; the status of the second half.
     pub(crate) async fn enrol(&self) -> u16 {
-        let (xml, signature) = self.inventory();
+        self.enrol_behind("root").await
+    }
+
+    /// The same of a node that is behind this server.
+    pub(crate) async fn enrol_behind(&self, server: &str) -> u16 {
+        let (xml, signature) = self.inventory_behind(server);
         let path = format!("/inventories/{}.ocs", self.id);
         let first = self.put(&format!("{path}.sign"), signature).await;
         assert_eq!(first, 202);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Go writes an empty list as null; read both.
@@ -223,7 +224,7 @@ pub struct Resources {
 }
 
 /// Root file systems that a provider of a cell offers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RootFsProvider {
     /// Any root file system of the scheme.
@@ -238,6 +239,21 @@ pub enum RootFsProvider {
 /// An empty JSON object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
+
+/// In Go it is a map, whose keys are sorted.
+impl Serialize for RootFsProvider {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            Self::Arbitrary => map.serialize_entry("type", "arbitrary")?,
+            Self::FixedSet { set } => {
+                map.serialize_entry("set", set)?;
+                map.serialize_entry("type", "fixed_set")?;
+            }
+        }
+        map.end()
+    }
+}
 
 impl RootFsProvider {
     /// A provider of exactly these names.
@@ -344,6 +360,21 @@ mod tests {
             let json = serde_json::to_string(&(&lrp, &task, &request)).unwrap();
             let read: (Lrp, Task, LrpStartRequest) = serde_json::from_str(&json).unwrap();
             prop_assert_eq!(read, (lrp, task, request));
+        }
+    }
+
+    #[test]
+    fn providers_are_written_with_their_keys_sorted_and_read_back() {
+        let fixed = RootFsProvider::fixed(&["a".to_owned()].into());
+        for (provider, text) in [
+            (RootFsProvider::Arbitrary, r#"{"type":"arbitrary"}"#),
+            (fixed, r#"{"set":{"a":{}},"type":"fixed_set"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&provider).unwrap(), text);
+            assert_eq!(
+                serde_json::from_str::<RootFsProvider>(text).unwrap(),
+                provider
+            );
         }
     }
 

@@ -129,6 +129,7 @@ struct Counters {
 pub struct Bbs {
     client: Client,
     base: String,
+    attempts: u32,
     counters: Arc<Counters>,
 }
 
@@ -140,7 +141,17 @@ impl Bbs {
         Self {
             client,
             base,
+            attempts: ATTEMPTS,
             counters: Arc::default(),
+        }
+    }
+
+    /// The same BBS; each call is sent once, for callers who would rather know at once.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self {
+            attempts: 1,
+            ..self
         }
     }
 
@@ -205,7 +216,7 @@ impl Bbs {
         let bytes = loop {
             match self.send(path, body.clone(), trace).await {
                 Ok(bytes) => break bytes,
-                Err(CallError::Transport { .. }) if attempt < ATTEMPTS => {
+                Err(CallError::Transport { .. }) if attempt < self.attempts => {
                     attempt += 1;
                     self.counters.resent.fetch_add(1, Relaxed);
                     tokio::time::sleep(PAUSE).await;
@@ -300,10 +311,14 @@ impl Bbs {
         let mut body = answer.into_body();
         tokio::spawn(async move {
             use http_body_util::BodyExt;
-            while let Some(Ok(frame)) = body.frame().await {
-                if let Ok(data) = frame.into_data()
-                    && pieces.send(data).await.is_err()
-                {
+            while let Some(frame) = body.frame().await {
+                let piece = match frame.map(|frame| frame.into_data()) {
+                    Ok(Ok(data)) => Ok(data),
+                    Ok(Err(_)) => continue,
+                    Err(broken) => Err(broken.to_string()),
+                };
+                let last = piece.is_err();
+                if pieces.send(piece).await.is_err() || last {
                     break;
                 }
             }
@@ -313,6 +328,7 @@ impl Bbs {
             pieces: received,
             decoder: Decoder::default(),
             ready: VecDeque::new(),
+            broken: None,
         })
     }
 
@@ -331,13 +347,20 @@ impl Bbs {
 /// An open event stream.
 pub struct Subscription {
     path: String,
-    pieces: mpsc::Receiver<Bytes>,
+    pieces: mpsc::Receiver<Result<Bytes, String>>,
     decoder: Decoder,
     ready: VecDeque<Event>,
+    broken: Option<String>,
 }
 
 impl Subscription {
-    /// The next event; `None` once the BBS ended the stream. May be dropped while
+    /// Why the connection broke, once [`Subscription::next`] has said that there is no next event;
+    /// `None` when the BBS ended the stream as one is ended.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// The next event; `None` once the stream has ended. May be dropped while
     /// it waits: no event is lost.
     ///
     /// # Errors
@@ -347,8 +370,13 @@ impl Subscription {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let Some(piece) = self.pieces.recv().await else {
-                return Ok(None);
+            let piece = match self.pieces.recv().await {
+                None => return Ok(None),
+                Some(Ok(piece)) => piece,
+                Some(Err(cause)) => {
+                    self.broken = Some(cause);
+                    return Ok(None);
+                }
             };
             self.ready = self
                 .decoder

@@ -8,6 +8,7 @@
 pub mod auction;
 mod client;
 pub mod error;
+pub mod json;
 pub mod path;
 pub mod sse;
 

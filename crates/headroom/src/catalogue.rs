@@ -103,6 +103,7 @@ fn agent_fleet() -> FleetKind {
         settings: vec![
             Setting::new("interval", Duration),
             Setting::new("runs", Count),
+            Setting::new("spool", Count),
             Setting::new("errors", Share),
             Setting::new("non-compliant", Share),
             Setting::new("repaired", Share),

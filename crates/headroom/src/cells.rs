@@ -16,28 +16,27 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cells_certs;
 use crate::cli::{
-    AuctioneerArgs, BbsArgs, CellsCommand, Executor, LogArgs, LogLevel, RepArgs, StoreAccess,
-    TlsArgs,
+    AuctioneerArgs, BbsArgs, CellsPart, Executor, LogArgs, LogLevel, RepArgs, StoreAccess, TlsArgs,
 };
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) fn serve(part: CellsCommand) -> Result<()> {
+pub(crate) fn serve(part: CellsPart) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("start the runtime")?;
     runtime.block_on(net::local(async {
         match part {
-            CellsCommand::Driver => drive().await,
-            CellsCommand::Certs(args) => cells_certs::make(&args),
-            CellsCommand::Bbs(args) => {
+            CellsPart::Driver => drive().await,
+            CellsPart::Certs(args) => cells_certs::make(&args),
+            CellsPart::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
                 ended(
                     &logger,
                     bbs::run(bbs_config(&args)?, logger.clone(), on_signal()?).await,
                 )
             }
-            CellsCommand::Auctioneer(args) => {
+            CellsPart::Auctioneer(args) => {
                 let logger = logger("auctioneer", &args.log)?;
                 let config = auctioneer_config(&args)?;
                 ended(
@@ -45,7 +44,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                     auctioneer::run(config, logger.clone(), on_signal()?).await,
                 )
             }
-            CellsCommand::Locket(args) => {
+            CellsPart::Locket(args) => {
                 let logger = logger("locket", &args.log)?;
                 let config = locket::Config {
                     listen: args.listen,
@@ -57,7 +56,7 @@ pub(crate) fn serve(part: CellsCommand) -> Result<()> {
                     locket::run(config, logger.clone(), on_signal()?).await,
                 )
             }
-            CellsCommand::Rep(args) => {
+            CellsPart::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
                 ended(&logger, cells_at_work(&args, logger.clone()).await)
             }

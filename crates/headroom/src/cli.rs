@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cells_client::ClientCommand;
 use crate::ci::{CiCommand, ResultFiles};
 use crate::compare::CompareArgs;
 use crate::compliance::args::ComplianceCommand;
@@ -66,8 +67,8 @@ pub(crate) enum Command {
     Target(Box<TargetArgs>),
     /// Measure what this machine can tell apart, and keep it for reports of load
     Calibrate(CalibrateArgs),
-    /// Parts of a container scheduler that speaks Diego's protocols
-    #[command(subcommand)]
+    /// Parts of a container scheduler that speaks Diego's protocols, and cfdot's commands
+    #[command(subcommand, after_help = CELLS)]
     Cells(Box<CellsCommand>),
     /// HTTP and TCP routers that speak Cloud Foundry's protocols, and what belongs to them
     #[command(subcommand)]
@@ -113,6 +114,17 @@ Exit codes:
   2  inconclusive  the data cannot tell
   3  invalid       the generator or the machine was the limit
   4  error         the run could not be made";
+
+const CELLS: &str = "\
+bbs, auctioneer, rep and locket serve until they are asked to stop. The others ask, or order, and
+print JSON, a line for each record:
+  headroom cells actual-lrps --bbs http://127.0.0.1:8889
+
+Their exit codes are cfdot's:
+  0  done
+  3  wrong arguments
+  4  a component refused or failed
+  5  anything else, such as no connection";
 
 const INIT: &str = "\
 It measures for five seconds at 20 requests a second, and writes what should hold:
@@ -218,6 +230,14 @@ pub(crate) struct CalibrateArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CellsCommand {
+    #[command(flatten)]
+    Part(CellsPart),
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CellsPart {
     /// Keep what is desired and what is actual, durably, and tell everybody
     Bbs(BbsArgs),
     /// Place work on cells

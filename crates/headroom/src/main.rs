@@ -6,6 +6,7 @@ mod calibrate;
 mod catalogue;
 mod cells;
 mod cells_certs;
+mod cells_client;
 mod ci;
 mod cli;
 mod compare;
@@ -34,7 +35,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use cli::{Cli, Command};
+use cli::{CellsCommand, Cli, Command};
 use lab_store::Outcome;
 
 fn main() -> ExitCode {
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Our exit codes are verdicts; clap's own 2 would read as "inconclusive".
+            if let Some(code) = cells_client::refuse_words(&error) {
+                return code;
+            }
             let _ = error.print();
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -63,7 +67,10 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Target(args) => target::serve(&args).map(|()| Outcome::Pass),
-        Command::Cells(part) => cells::serve(*part).map(|()| Outcome::Pass),
+        Command::Cells(part) => match *part {
+            CellsCommand::Client(command) => return cells_client::run(&command),
+            CellsCommand::Part(part) => cells::serve(part).map(|()| Outcome::Pass),
+        },
         Command::Router(command) => router::serve(*command).map(|()| Outcome::Pass),
         Command::Compliance(command) => compliance::run(*command),
         Command::Graph(command) => graph::run(*command),

@@ -81,6 +81,7 @@ const FILES: &[(&str, &str)] = &files! {
     "rudder-policies.toml"
     "rudder-reports.toml"
     "rudder-soak.toml"
+    "rudder-syslog.toml"
     "silent-cells.toml"
     "systems/faults-router.toml"
     "systems/proxy.py"

@@ -4,5 +4,5 @@
 mod pages;
 
 fn main() {
-    pages::provide("../../../web", &["page.html"]);
+    pages::embed("../../../web", &["page.html"]);
 }

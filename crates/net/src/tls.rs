@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use rustls::ClientConfig;
 use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
 
 /// Files of one party: its certificate and key, and the authority it trusts.
 #[derive(Debug, Clone)]
@@ -79,6 +82,72 @@ pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
         .map_err(|error| TlsError::Setup(error.to_string()))?;
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(Arc::new(config))
+}
+
+/// A client's settings: it shows its own certificate and takes any server for the right one. For
+/// people who say so: whoever is in between can read and change everything.
+///
+/// # Errors
+/// When a file cannot be read or certificate and key do not belong together.
+pub fn trusting_client(certificate: &Path, own_key: &Path) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TlsError::Setup(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
+        .with_client_auth_cert(chain(certificate)?, key(own_key)?)
+        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    Ok(Arc::new(config))
+}
+
+/// Accepts every certificate whose key the server has.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(
+            message,
+            cert,
+            dss,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// A client's settings: it verifies the server's name, by the authorities of a file in PEM, or of the

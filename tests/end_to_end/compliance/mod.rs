@@ -1,5 +1,6 @@
 //! A server of compliance, an agent that keeps a real folder, and a fleet beside it, as a user starts them.
 
+mod experiments;
 mod outage;
 mod site;
 
@@ -65,7 +66,7 @@ fn audited(site: &mut Site) {
     let expected = (
         0.0,
         "auditNonCompliant",
-        "file_content /login is not correct",
+        "file_content /login was not correct: there is no such file",
     );
     let (percent, status, message) = site.shown("login");
     assert_eq!((percent, &*status, &*message), expected);

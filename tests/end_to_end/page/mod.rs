@@ -359,6 +359,66 @@ fn who_watches_a_run_notes_and_ends_it_if_the_file_says_so() {
 }
 
 #[test]
+fn who_watches_a_run_changes_the_rate_of_a_load_if_the_file_says_so() {
+    const JSON: &str = "application/json";
+    let may = EXPERIMENT.replacen("seed = 1", "seed = 1\npage = [\"rate\", \"stop\"]", 1);
+    let watched = start_with(&may);
+    let mut tag = "\"0\"".to_owned();
+    let mut newest = Value::Null;
+    let mut look = |what: &str, seen: &dyn Fn(&Value) -> bool| {
+        wait_until(what, || {
+            if let Some((data, newer)) = watched.newer(&tag) {
+                (newest, tag) = (data["run"].clone(), newer);
+            }
+            seen(&newest)
+        });
+        newest.clone()
+    };
+    let rate = |run: &Value| run["underway"]["rates"][0].clone();
+    let run = look("a rate", &|run| !rate(run).is_null());
+    let before = serde_json::json!({"load": "traffic", "per_s": 50.0});
+    assert_eq!(rate(&run), before);
+    for (wrong, why) in [
+        (r#"{"load": "traffic", "rate": "0/s"}"#, "above 0"),
+        (r#"{"load": "traffic", "rate": "-7"}"#, "above 0"),
+        (r#"{"load": "traffic", "rate": "NaN"}"#, "above 0"),
+        (r#"{"load": "traffic", "rate": "fast"}"#, "expected a rate"),
+        (r#"{"load": "traffic", "rate": 7}"#, "expected"),
+        (r#"{"load": "trafic", "rate": "7/s"}"#, "no load \"trafic\""),
+        (r#"{"load": "traffic"}"#, "missing field"),
+        ("{}", "missing field"),
+    ] {
+        let refused = watched.post("rate", JSON, wrong);
+        assert_eq!(refused.status, 409, "{wrong}");
+        assert!(refused.body.contains(why), "{wrong}: {}", refused.body);
+    }
+    let told = watched.post("rate", JSON, r#"{"load": "traffic", "rate": "150/s"}"#);
+    assert_eq!(told.status, 204, "{}", told.body);
+    let sent = |run: &Value| run["loads"][0]["summary"]["requests"]["sent"].as_u64();
+    let run = look("the new rate", &|run| rate(run)["per_s"] == 150.0);
+    let at_least = sent(&run).unwrap_or(0) + 300;
+    look("two seconds of it", &|run| sent(run) > Some(at_least));
+    assert_eq!(watched.post("stop", JSON, "{}").status, 204);
+    let (lab, code) = watched.end_by_itself();
+    assert_eq!(code, Some(4));
+    let report = fs::read_to_string(lab.run_folder().join("report.html")).expect("a report");
+    let report = &held(&report)["run"];
+    assert_eq!(
+        report["notes"][0]["text"],
+        "traffic at 150 /s from its page"
+    );
+    let summary = &report["loads"][0]["summary"];
+    let arrivals = summary["arrivals"].as_str().expect("arrivals");
+    assert!(
+        arrivals.starts_with("poisson 50/s for ") && arrivals.contains(", 150/s for "),
+        "{arrivals}"
+    );
+    // What fell due at both rates was sent, and is the plan that it is held to.
+    let requests = &summary["requests"];
+    assert_eq!(requests["sent"], requests["planned"], "{requests}");
+}
+
+#[test]
 fn a_page_is_shown_to_nobody_without_its_token_or_by_another_name() {
     let mut watched = start();
     let status = |target: &str, host: &str| watched.get(target, host, "").status;

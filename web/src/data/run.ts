@@ -398,6 +398,23 @@ export interface Finding {
   explained_by?: number;
 }
 
+/** How far a run has come that goes on. */
+export interface Underway {
+  now_s: number;
+  doing: string;
+  /** What the reader may do to it. */
+  may: Act[];
+  /** The rates that the reader may change. */
+  rates: LoadRate[];
+}
+
+export type Act = 'mark' | 'stop' | 'rate';
+
+export interface LoadRate {
+  load: string;
+  per_s: number;
+}
+
 export interface Run {
   version: number;
   name: string;
@@ -425,7 +442,7 @@ export interface Run {
     notes?: string[];
   } | null;
   /** Of a run that goes on. */
-  underway: { now_s: number; doing: string; may: ('mark' | 'stop')[] } | null;
+  underway: Underway | null;
   steps: Step[];
   faults: Fault[];
   notes: Note[];

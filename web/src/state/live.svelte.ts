@@ -2,7 +2,7 @@
 
 import { tick } from 'svelte';
 import type { Newer } from '../data/newer';
-import type { Run } from '../data/run';
+import type { Act, Run } from '../data/run';
 import { poll, type Polling } from './poll';
 
 /** Shortest time between two looks. */
@@ -63,7 +63,7 @@ export class LiveRun {
   }
 
   /** Has something done to the run; tells whether it was. */
-  async act(act: 'mark' | 'stop', body: object): Promise<boolean> {
+  async act(act: Act, body: object): Promise<boolean> {
     try {
       await this.send(act, body);
       this.refused = null;

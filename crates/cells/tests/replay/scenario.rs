@@ -145,7 +145,8 @@ impl Stream {
     }
 }
 
-fn bytes(hex: Option<&str>, zlib: Option<&str>) -> Vec<u8> {
+/// Bytes that were recorded in one form or the other.
+pub fn bytes(hex: Option<&str>, zlib: Option<&str>) -> Vec<u8> {
     if let Some(zlib) = zlib {
         let packed = base64::engine::general_purpose::STANDARD
             .decode(zlib)
@@ -162,17 +163,23 @@ fn bytes(hex: Option<&str>, zlib: Option<&str>) -> Vec<u8> {
         .collect()
 }
 
-/// Every recorded scenario, by name.
-pub fn all() -> Vec<Scenario> {
+/// The recorded files.
+pub fn files() -> impl Iterator<Item = Vec<u8>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bbs");
-    let mut scenarios: Vec<Scenario> = std::fs::read_dir(folder)
+    std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
             path.extension()
                 .is_some_and(|extension| extension == "json")
         })
-        .map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+        .map(|path| std::fs::read(path).unwrap())
+}
+
+/// Every recorded scenario, by name.
+pub fn all() -> Vec<Scenario> {
+    let mut scenarios: Vec<Scenario> = files()
+        .map(|file| serde_json::from_slice(&file).unwrap())
         .collect();
     scenarios.sort_by(|left, right| left.name.cmp(&right.name));
     scenarios

@@ -1,33 +1,37 @@
-//! The files of this machine, and its commands.
+//! The files of this machine, or of a folder that is taken for it.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use processes::Program;
+use super::machine::Site;
+use super::system::{Files, Kind, Stat, SystemError};
 
-use super::system::{Kind, Resource, Stat, System, SystemError};
+/// What is below the agent's own folder and came with it.
+const RESOURCES: &str = "shared-files";
 
-/// Where programs of commands are.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How long a command that takes too long has to end by itself.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// The files of this machine, and its commands if `/` is the root: one that runs elsewhere would
-/// change the machine all the same. Owners are numbers; packages, services, users, groups and
-/// kernel parameters are an error: this agent leaves them alone.
-#[derive(Debug, Clone)]
+/// This machine, if `/` is the root. Else the files of a folder: programs are then neither asked nor
+/// run, as they would tell of the machine, and change it.
+#[derive(Debug)]
 pub struct Disk {
-    root: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) site: Site,
 }
 
 impl Disk {
     /// Files below `root`, as if that were `/`: paths are taken from there, and may not lead out
     /// by `..`. Links are followed wherever they lead when files are read and written.
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+    pub fn new(root: impl Into<PathBuf>, site: Site) -> Self {
+        Self {
+            root: root.into(),
+            site,
+        }
+    }
+
+    /// Is the root that of the machine, whose programs may be asked and run?
+    pub(super) fn is_the_machine(&self) -> bool {
+        self.site.of_root || self.root == Path::new("/")
     }
 
     fn path(&self, path: &str) -> Result<PathBuf, SystemError> {
@@ -64,12 +68,7 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn not_here<T>(doing: &'static str, what: &str) -> Result<T, SystemError> {
-    let problem = "this agent manages files and runs commands only; use another for this method";
-    Err(SystemError::new(doing, what, problem))
-}
-
-impl System for Disk {
+impl Files for Disk {
     fn stat(&self, path: &str) -> Result<Option<Stat>, SystemError> {
         let failed = failed("looking at", path);
         let place = self.path(path)?;
@@ -89,9 +88,37 @@ impl System for Disk {
         Ok(Some(Stat {
             kind,
             mode: data.mode() & 0o7777,
-            owner: data.uid().to_string(),
-            group: data.gid().to_string(),
+            owner: data.uid(),
+            group: data.gid(),
         }))
+    }
+
+    fn list(&self, path: &str, limit: usize) -> Result<Vec<String>, SystemError> {
+        let failed = failed("listing", path);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(path)?).map_err(&failed)? {
+            let name = entry.map_err(&failed)?.file_name();
+            let name = name.into_string().map_err(|name| {
+                let problem = format!("a name in it is not UTF-8: {}", name.display());
+                SystemError::new("listing", path, problem)
+            })?;
+            if names.len() >= limit {
+                let problem = format!("it has more than {limit} entries");
+                return Err(SystemError::new("listing", path, problem));
+            }
+            names.push(name);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn resource(&self, name: &str, limit: usize) -> Result<Vec<u8>, SystemError> {
+        let error = |problem: &str| SystemError::new("reading the shared file", name, problem);
+        let folder = self.site.folder.as_ref();
+        let folder = folder.ok_or_else(|| error("this agent has no folder of its own"))?;
+        let shared = Self::new(folder.join(RESOURCES), Site::default());
+        let found = shared.read(&format!("/{}", name.trim_start_matches('/')), limit)?;
+        found.ok_or_else(|| error("the folder shared-files of the agent does not have it"))
     }
 
     fn read(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, SystemError> {
@@ -182,64 +209,11 @@ impl System for Disk {
     fn set_owner(
         &mut self,
         path: &str,
-        owner: Option<&str>,
-        group: Option<&str>,
+        owner: Option<u32>,
+        group: Option<u32>,
     ) -> Result<(), SystemError> {
-        const DOING: &str = "setting the owner of";
-        let number = |name: Option<&str>| match name.map(str::parse) {
-            None => Ok(None),
-            Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => {
-                let problem = "names of users and groups are not looked up; give numbers";
-                Err(SystemError::new(DOING, path, problem))
-            }
-        };
-        let (owner, group) = (number(owner)?, number(group)?);
         let place = self.path(path)?;
-        std::os::unix::fs::lchown(place, owner, group).map_err(failed(DOING, path))
-    }
-
-    fn state(&self, _resource: Resource, name: &str) -> Result<Option<String>, SystemError> {
-        not_here("finding out the state of", name)
-    }
-
-    fn set_state(
-        &mut self,
-        _resource: Resource,
-        name: &str,
-        _state: Option<&str>,
-    ) -> Result<(), SystemError> {
-        not_here("setting the state of", name)
-    }
-
-    fn command(&mut self, command: &str, limit: Duration) -> Result<i32, SystemError> {
-        let failed = |problem: &dyn std::fmt::Display| {
-            SystemError::new("running", command, problem.to_string())
-        };
-        if self.root != Path::new("/") {
-            let root = self.root.display();
-            return Err(failed(&format!(
-                "this agent takes {root} for /; commands are run on the machine itself only"
-            )));
-        }
-        // It depends on nothing that the agent happens to be started with.
-        let mut program = Program::without_environment("/bin/sh").args(["-c", command]);
-        program.env.insert("PATH".into(), PATH.into());
-        program.env.insert("LC_ALL".into(), "C".into());
-        program.folder = Some("/".into());
-        let mut process = program.spawn().map_err(|error| failed(&error))?;
-        match process
-            .ended_within(limit)
-            .map_err(|error| failed(&error))?
-        {
-            Some(ended) => ended.status.code().ok_or_else(|| failed(&ended.status)),
-            None => {
-                process.stop(GRACE).map_err(|error| failed(&error))?;
-                let seconds = limit.as_secs_f64();
-                Err(failed(&format!(
-                    "it did not end within {seconds} s and was ended, with all that it had started"
-                )))
-            }
-        }
+        let changed = std::os::unix::fs::lchown(place, owner, group);
+        changed.map_err(failed("setting the owner of", path))
     }
 }

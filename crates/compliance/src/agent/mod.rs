@@ -10,23 +10,34 @@ mod disk;
 mod edit;
 mod hollow;
 mod lock;
+mod machine;
 mod memory;
 pub mod methods;
 pub mod policy;
+mod programs;
 mod run;
 mod system;
+mod templates;
 #[cfg(test)]
 mod tests;
 
 pub use disk::Disk;
 pub use hollow::{Hollow, Rates, RatesError};
 pub use lock::{LockError, RunLock};
-pub use memory::Memory;
+pub use machine::Site;
+pub use memory::{Memory, MemoryPackage, MemoryUser};
 pub use methods::OnSystem;
 pub use policy::{AgentPolicy, PolicyError, RunTimes};
 pub use run::{RunOutcome, RunSettings, run};
-pub use system::{Kind, Resource, Stat, System, SystemError};
+pub use system::{
+    Act, Command, Files, Group, Installed, Kind, Machine, Manager, Package, PasswordHash, Ran,
+    Request, Service, ServiceAction, Stat, System, SystemError, User, UserChange,
+};
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::model::methods::key_place;
 use crate::model::mode::PolicyMode;
 use crate::reports::runlog::ReportKind;
 
@@ -37,8 +48,10 @@ pub struct Invocation<'a> {
     pub id: &'a str,
     /// The method; empty for a component of a technique that is no list of calls.
     pub method: &'a str,
-    /// Names and values of parameters, in the order of the method.
+    /// Names and values of parameters.
     pub params: &'a [(String, String)],
+    /// Conditions that hold.
+    pub known: &'a HashSet<String>,
 }
 
 impl<'a> Invocation<'a> {
@@ -50,10 +63,18 @@ impl<'a> Invocation<'a> {
             .filter(|value| !value.is_empty())
     }
 
-    /// The value that its reports tell as key: that of the first parameter.
+    /// The value that its reports tell as key: that of the parameter which the method is about, by
+    /// default the first.
     pub fn key(&self) -> &'a str {
-        self.params.first().map_or("None", |(_, value)| value)
+        key_of(self.method, self.params)
     }
+}
+
+/// The value by which reports name a call of a method.
+fn key_of<'p>(method: &str, params: &'p [(String, String)]) -> &'p str {
+    let names = params.iter().map(|(name, _)| name.as_str());
+    let place = key_place(method, names);
+    params.get(place).map_or("None", |(_, value)| value)
 }
 
 /// How a call ended.
@@ -90,10 +111,17 @@ impl Outcome {
     /// What is added to `<method>_<key>_` for the conditions that later calls may name.
     pub fn conditions(self) -> &'static [&'static str] {
         match self {
-            Self::Success => &["kept", "ok", "reached"],
-            Self::Repaired => &["repaired", "ok", "reached"],
-            Self::NonCompliant | Self::Error => &["error", "reached"],
-            Self::NotApplicable => &[],
+            Self::Success => &["kept", "ok", "reached", "not_repaired"],
+            Self::Repaired => &["repaired", "ok", "reached", "not_kept"],
+            Self::NonCompliant | Self::Error => &[
+                "error",
+                "failed",
+                "reached",
+                "not_ok",
+                "not_kept",
+                "not_repaired",
+            ],
+            Self::NotApplicable => &["noop"],
         }
     }
 }
@@ -128,5 +156,10 @@ pub trait Methods {
     /// Conditions that hold from the start, such as `linux` and `debian_12`.
     fn conditions(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The text with the values of variables that earlier calls have set.
+    fn expanded<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        Cow::Borrowed(text)
     }
 }

@@ -1,5 +1,6 @@
 //! One run of a policy.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use jiff::SignedDuration;
 
 use super::condition::{canonify, holds};
 use super::policy::{AgentPolicy, Call, DirectivePolicy};
-use super::{Applied, Invocation, Methods, Outcome};
+use super::{Applied, Invocation, Methods, Outcome, key_of};
+use crate::model::methods::of;
 use crate::model::mode::{ComplianceMode, PolicyMode};
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
@@ -49,6 +51,8 @@ pub struct RunOutcome {
     pub counts: [u64; 5],
     /// Calls that were not made because the time was over.
     pub skipped: u64,
+    /// Reports in the run log, its markers among them.
+    pub reports: u64,
 }
 
 impl RunOutcome {
@@ -73,7 +77,9 @@ pub fn run(
         start,
         now: start,
         text: String::new(),
+        reports: 0,
     };
+    let asked = asks_for_conditions(policy);
     let (mut counts, mut skipped) = ([0; 5], 0);
     log.marker("start", "Start execution");
     for directive in &policy.policies {
@@ -93,19 +99,21 @@ pub fn run(
             } else {
                 call.mode.unwrap_or(directive.mode)
             };
+            let params = expanded(methods, &call.params);
             let invocation = Invocation {
                 id: &call.id,
                 method: &call.method,
-                params: &call.params,
+                params: &params,
+                known: &known,
             };
-            let applied = match holds(&call.condition, &known) {
+            let key = key_of(&call.method, &params);
+            let applied = match holds(&methods.expanded(&call.condition), &known) {
                 Ok(true) => methods.apply(&invocation, mode),
                 Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
                 Err(error) => Applied::new(Outcome::Error, error.to_string()),
             };
-            let name = canonify(&format!("{}_{}", call.method, invocation.key()));
-            for ending in applied.outcome.conditions() {
-                known.insert(format!("{name}_{ending}"));
+            if asked {
+                tell(&mut known, (&call.method, key), applied.outcome);
             }
             known.extend(applied.conditions.iter().map(|name| canonify(name)));
             counts[applied.outcome as usize] += 1;
@@ -113,7 +121,7 @@ pub fn run(
             if call.reported {
                 log.call(
                     directive,
-                    call,
+                    (call, key),
                     applied.outcome.report(mode),
                     &applied.message,
                 );
@@ -131,7 +139,44 @@ pub fn run(
         log: log.text,
         counts,
         skipped,
+        reports: log.reports,
     }
+}
+
+/// Does any call ask what holds? Where none does nobody need remember how calls ended, which is most
+/// of the work of a hollow agent.
+fn asks_for_conditions(policy: &AgentPolicy) -> bool {
+    let mut calls = policy.policies.iter().flat_map(|one| &one.calls);
+    calls.any(|call| {
+        let method = call.method.as_str();
+        let reads = matches!(method, "condition_from_expression" | "report_if_condition");
+        !call.condition.is_empty() || reads || method.starts_with("file_from_")
+    })
+}
+
+/// Notes how a call ended, by the method's name and by what Rudder's library has in its place.
+fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outcome) {
+    let prefix = of(method).map_or(method, |known| known.prefix);
+    let own = (prefix != method).then_some(prefix);
+    for name in [Some(method), own].into_iter().flatten() {
+        let name = canonify(&format!("{name}_{key}"));
+        let endings = outcome.conditions().iter();
+        known.extend(endings.map(|ending| format!("{name}_{ending}")));
+    }
+}
+
+/// Parameters with the values of variables in them.
+fn expanded<'p>(
+    methods: &impl Methods,
+    params: &'p [(String, String)],
+) -> Cow<'p, [(String, String)]> {
+    let mut found = Cow::Borrowed(params);
+    for (place, (_, text)) in params.iter().enumerate() {
+        if let Cow::Owned(value) = methods.expanded(text) {
+            found.to_mut()[place].1 = value;
+        }
+    }
+    found
 }
 
 fn at(start: Moment, elapsed: Duration) -> Moment {
@@ -146,6 +191,7 @@ struct Log<'p> {
     start: Moment,
     now: Moment,
     text: String,
+    reports: u64,
 }
 
 impl Log<'_> {
@@ -166,7 +212,13 @@ impl Log<'_> {
         });
     }
 
-    fn call(&mut self, directive: &DirectivePolicy, call: &Call, kind: ReportKind, message: &str) {
+    fn call(
+        &mut self,
+        directive: &DirectivePolicy,
+        (call, key): (&Call, &str),
+        kind: ReportKind,
+        message: &str,
+    ) {
         use ReportKind as K;
         let fine = matches!(
             kind,
@@ -177,7 +229,6 @@ impl Log<'_> {
             ComplianceMode::ChangesOnly if !fine => {}
             ComplianceMode::ChangesOnly | ComplianceMode::ReportsDisabled => return,
         }
-        let key = call.params.first().map_or("None", |(_, key)| key.as_str());
         self.write(&Report {
             start_datetime: self.start,
             execution_datetime: self.now,
@@ -196,6 +247,7 @@ impl Log<'_> {
     /// Writes a report; one that could not be read as it is loses what stands in the way.
     fn write(&mut self, report: &Report<'_>) {
         if write_report(&mut self.text, report).is_ok() {
+            self.reports += 1;
             return;
         }
         let [component, key, message, technique, id] = [
@@ -215,7 +267,9 @@ impl Log<'_> {
             ..report.clone()
         };
         // Identities of rules, directives and nodes are checked where they are defined.
-        let _ = write_report(&mut self.text, &harmless);
+        if write_report(&mut self.text, &harmless).is_ok() {
+            self.reports += 1;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use fleet::Silence;
@@ -17,10 +17,21 @@ use super::{Error, Round};
 /// Longest wait for the body of a request.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
+/// What became of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReportsOf {
+    /// The server has taken the run, or they were sent over syslog.
+    Sent,
+    /// They had to make room, the server refuses the run, or nobody could be told.
+    Dropped,
+}
+
 /// What was done so far.
 #[derive(Debug)]
 pub(super) struct Counters {
     agents: u64,
+    /// How many of them are simulated.
+    simulated: u32,
     /// Which of them are to be silent: only simulated ones can be.
     pub(super) silence: Silence,
     /// Agents that have had a policy.
@@ -30,6 +41,14 @@ pub(super) struct Counters {
     sent: AtomicU64,
     dropped: AtomicU64,
     problems: AtomicU64,
+    /// Reports of simulated agents: all, and what became of them.
+    reports: AtomicU64,
+    reports_sent: AtomicU64,
+    reports_dropped: AtomicU64,
+    /// Simulated agents are to begin no further run.
+    rest: AtomicBool,
+    /// Those that do.
+    resting: AtomicU64,
     /// For one agent: has it had a policy?
     had_policy: AtomicU64,
 }
@@ -48,6 +67,7 @@ impl Counters {
     fn new(agents: u32, simulated: u32) -> Self {
         Self {
             agents: agents.into(),
+            simulated,
             silence: Silence::of(simulated),
             ready: AtomicU64::default(),
             runs: AtomicU64::default(),
@@ -55,6 +75,11 @@ impl Counters {
             sent: AtomicU64::default(),
             dropped: AtomicU64::default(),
             problems: AtomicU64::default(),
+            reports: AtomicU64::default(),
+            reports_sent: AtomicU64::default(),
+            reports_dropped: AtomicU64::default(),
+            rest: AtomicBool::default(),
+            resting: AtomicU64::default(),
             had_policy: AtomicU64::default(),
         }
     }
@@ -65,7 +90,7 @@ impl Counters {
             self.enrolled();
         }
         if round.ran {
-            self.ran(round.calls);
+            self.ran(round.calls, 0);
         }
         self.add(round.sent, round.dropped, round.problems.len());
     }
@@ -75,10 +100,29 @@ impl Counters {
         self.ready.fetch_add(1, Relaxed);
     }
 
-    /// A policy was run.
-    pub(super) fn ran(&self, calls: u64) {
+    /// May a simulated agent begin another run?
+    pub(super) fn may_run(&self) -> bool {
+        !self.rest.load(Relaxed)
+    }
+
+    /// A simulated agent has made its last run, and nothing of it waits.
+    pub(super) fn rests(&self) {
+        self.resting.fetch_add(1, Relaxed);
+    }
+
+    /// A policy was run, and so much is in its log.
+    pub(super) fn ran(&self, calls: u64, reports: u64) {
         self.runs.fetch_add(1, Relaxed);
         self.calls.fetch_add(calls, Relaxed);
+        self.reports.fetch_add(reports, Relaxed);
+    }
+
+    /// So many reports of a simulated agent became this.
+    pub(super) fn reports(&self, became: ReportsOf, count: u64) {
+        match became {
+            ReportsOf::Sent => self.reports_sent.fetch_add(count, Relaxed),
+            ReportsOf::Dropped => self.reports_dropped.fetch_add(count, Relaxed),
+        };
     }
 
     /// Run logs that were sent and dropped, and what did not work.
@@ -131,7 +175,43 @@ impl Counters {
         ] {
             page.counter(name, help, counter.load(Relaxed));
         }
+        if self.simulated > 0 {
+            self.tell_of_simulated(&mut page);
+        }
         page.into_text()
+    }
+}
+
+impl Counters {
+    fn tell_of_simulated(&self, page: &mut Page) {
+        // In this order: what ends meanwhile must not be taken for what waits.
+        let ended = self.sent.load(Relaxed) + self.dropped.load(Relaxed);
+        let made = self.runs.load(Relaxed);
+        page.gauge(
+            "compliance_agents_resting",
+            "Agents that have made their last run, with nothing that waits.",
+            self.resting.load(Relaxed),
+        )
+        .gauge(
+            "compliance_agent_runs_waiting",
+            "Run logs that are being made or wait for the server.",
+            made.saturating_sub(ended),
+        )
+        .counter(
+            "compliance_agent_reports_total",
+            "Reports in run logs, markers of start and end among them.",
+            self.reports.load(Relaxed),
+        )
+        .counter(
+            "compliance_agent_reports_sent_total",
+            "Reports in run logs that the server has taken, or sent over syslog.",
+            self.reports_sent.load(Relaxed),
+        )
+        .counter(
+            "compliance_agent_reports_dropped_total",
+            "Reports that nobody was told: dropped, refused, or of a silent agent over syslog.",
+            self.reports_dropped.load(Relaxed),
+        );
     }
 }
 
@@ -147,6 +227,10 @@ impl Handler for Counters {
                 (StatusCode::SERVICE_UNAVAILABLE, told)
             }
             (&Method::GET, "/metrics") => (StatusCode::OK, self.text()),
+            (&Method::POST, "/rest") if self.simulated > 0 => {
+                self.rest.store(true, Relaxed);
+                (StatusCode::OK, "no further run begins\n".into())
+            }
             (_, path) if path.starts_with(fleet::PATH) => {
                 let (head, body) = request.into_parts();
                 match net::read_body(body, fleet::LONGEST_BODY, BODY_WITHIN).await {
@@ -154,7 +238,10 @@ impl Handler for Counters {
                     Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")),
                 }
             }
-            _ => (StatusCode::NOT_FOUND, "expected /ping or /metrics\n".into()),
+            _ => (
+                StatusCode::NOT_FOUND,
+                "expected /ping, /metrics or, of simulated agents, POST /rest\n".into(),
+            ),
         };
         let mut response = Response::new(net::full(body));
         *response.status_mut() = status;

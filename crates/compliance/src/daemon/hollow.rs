@@ -1,5 +1,5 @@
 //! A fleet: agents without machines, which draw what they report. All else is as with one: keys,
-//! inventories, policies, signatures, TLS.
+//! inventories, policies, signatures, TLS. Older agents, which report over syslog, are made too.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,31 +13,46 @@ use stats::SplitMix;
 use telemetry::{Fields, Logger};
 use tokio::sync::{Barrier, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant as Turn;
 
-use super::admin::Counters;
-use super::identity::{AgentIdentity, server_pin};
+use super::admin::{Counters, ReportsOf};
+use super::datagrams::Datagrams;
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
-use super::wire::{Asked, Wire, WireError};
 use super::{Error, FleetConfig, NO_POLICY};
-use crate::agent::{self, Hollow, Rates, RunSettings};
+use crate::agent::{self, AgentPolicy, Hollow, Rates, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
+use crate::reports::moment::Moment;
+use crate::upstream::{Asked, NodeIdentity, Wire, WireError, server_pin};
 
-/// Runs of one agent that wait for the server; the oldest make room.
-const WAITING: usize = 8;
+/// Until it is looked again whether another second has begun.
+const SAME_SECOND: Duration = Duration::from_millis(20);
 /// Agents that compute at once: they share this machine with the server.
 const COMPUTING: usize = 4;
 
+/// A run that waits for the server.
+struct Waiting {
+    name: String,
+    message: bytes::Bytes,
+    reports: u64,
+}
+
 /// One hollow agent.
 struct One {
-    identity: AgentIdentity,
+    identity: NodeIdentity,
     wire: Wire,
     seed: u64,
     rates: Rates,
     interval: Option<Duration>,
     /// The configuration and the packed policy.
     policy: Option<(String, bytes::Bytes)>,
-    waiting: VecDeque<(String, bytes::Bytes)>,
+    waiting: VecDeque<Waiting>,
+    /// Runs that may wait; the oldest make room.
+    spool: usize,
+    /// Where its reports go over syslog, if they do.
+    datagrams: Option<Datagrams>,
+    hostname: String,
     runs: u64,
+    last_start: Option<Moment>,
     /// Runs after which it rests.
     most_runs: Option<u64>,
     counters: Arc<Counters>,
@@ -66,17 +81,25 @@ pub(super) async fn run(
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
         let folder = folder_of(&config.agent.data, number);
-        let identity = AgentIdentity::open(Path::new(&folder), || drawn_id(&mut random))?;
+        let identity = NodeIdentity::open(Path::new(&folder), &[], || drawn_id(&mut random))?;
         let seed = SplitMix::new(config.seed.wrapping_add(number.into())).bits();
+        let datagrams = match config.syslog {
+            Some(address) => Some(Datagrams::to(address).await.map_err(Error::Syslog)?),
+            None => None,
+        };
         let one = One {
-            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity)?,
+            wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity, 1)?,
             identity,
             seed,
             rates: config.rates,
             interval: config.agent.interval,
             policy: None,
             waiting: VecDeque::new(),
+            spool: config.spool,
+            datagrams,
+            hostname: format!("hollow-{number}.example.org"),
             runs: 0,
+            last_start: None,
             most_runs: config.runs,
             counters: Arc::clone(&counters),
             agent: counters.silence.agent(number),
@@ -84,7 +107,7 @@ pub(super) async fn run(
             together: Arc::clone(&together),
             logger: logger.clone(),
         };
-        agents.spawn(one.live(number));
+        agents.spawn(one.live());
         if number % 64 == 0 {
             // Making keys must not keep the first agents from starting.
             tokio::task::yield_now().await;
@@ -107,7 +130,7 @@ fn drawn_id(random: &mut SplitMix) -> String {
 }
 
 impl One {
-    async fn live(mut self, number: u32) {
+    async fn live(mut self) {
         // Started at once, agents would stay in step.
         let mut random = SplitMix::new(self.seed);
         let spread = self
@@ -115,7 +138,7 @@ impl One {
             .unwrap_or(Duration::from_secs(1))
             .min(Duration::from_secs(60));
         tokio::time::sleep(spread.mul_f64(random.uniform())).await;
-        while let Err(error) = self.enrol(number).await {
+        while let Err(error) = self.enrol().await {
             self.problem("enrol", &error);
             tokio::time::sleep(NO_POLICY).await;
         }
@@ -129,9 +152,9 @@ impl One {
         // Whoever measures a fleet begins when all of it is there.
         self.together.wait().await;
         let first = self.interval.unwrap_or(NO_POLICY);
-        let mut wait = first.mul_f64(1.0 + random.uniform());
-        while self.most_runs.is_none_or(|most| self.runs < most) || !self.waiting.is_empty() {
-            let turn = tokio::time::Instant::now() + wait;
+        let begin = Turn::now();
+        let mut turn = begin + first.mul_f64(1.0 + random.uniform());
+        while self.may_run() || !self.waiting.is_empty() {
             while tokio::time::timeout_at(turn, self.agent.recalled())
                 .await
                 .is_ok()
@@ -144,11 +167,20 @@ impl One {
                 self.fetch().await;
             }
             let next = self.run().await.unwrap_or(NO_POLICY);
-            wait = self.interval.unwrap_or(next);
+            // A server that is slow does not slow the schedule down.
+            turn = match self.interval {
+                Some(interval) => after(turn, interval, Turn::now()),
+                None => Turn::now() + next,
+            };
             if !self.agent.is_silent() {
                 self.send().await;
             }
         }
+        self.counters.rests();
+    }
+
+    fn may_run(&self) -> bool {
+        self.counters.may_run() && self.most_runs.is_none_or(|most| self.runs < most)
     }
 
     fn problem(&self, doing: &str, error: &dyn std::fmt::Display) {
@@ -159,12 +191,12 @@ impl One {
         self.counters.add(0, 0, 1);
     }
 
-    async fn enrol(&self, number: u32) -> Result<(), WireError> {
+    async fn enrol(&self) -> Result<(), WireError> {
         let now = Timestamp::now();
-        let hostname = format!("hollow-{number}.example.org");
         let certificate = &self.identity.pems.certificate;
-        let id = &self.identity.id;
-        let facts = hollow_node(self.seed, id, &hostname, "root", certificate, now);
+        let (id, hostname) = (&self.identity.id, &self.hostname);
+        let server = self.wire.server_id().await?;
+        let facts = hollow_node(self.seed, id, hostname, &server, certificate, now);
         let _turn = self.computing.acquire().await;
         let about = || Fields::new().and("node", id);
         self.logger.debug("inventory-sent", about());
@@ -182,19 +214,20 @@ impl One {
                 self.logger.debug("policy-taken", fields.and("config", &id));
                 self.policy = Some((id, packed));
             }
-            Ok(Asked::Same | Asked::None(_)) => {}
+            Ok(Asked::Same | Asked::None { .. }) => {}
             Err(error) => self.problem("ask for the policy", &error),
         }
     }
 
     /// Runs the policy; gives the time to the next run.
     async fn run(&mut self) -> Option<Duration> {
-        let (_, packed) = self.policy.as_ref()?;
-        if self.most_runs.is_some_and(|most| self.runs >= most) {
+        if !self.may_run() {
             return Some(NO_POLICY);
         }
+        let (_, packed) = self.policy.clone()?;
+        let start = self.next_start().await;
         let turn = Arc::clone(&self.computing).acquire_owned().await;
-        let policy = match policy_of(packed, &self.identity.id) {
+        let policy = match policy_of(&packed, &self.identity.id) {
             Ok(policy) => policy,
             Err(why) => {
                 self.problem("take the policy", &why);
@@ -202,53 +235,139 @@ impl One {
             }
         };
         self.runs += 1;
-        let hollow = Hollow::new(self.rates, self.seed, self.runs).ok()?;
-        let (mut methods, begin) = (Here(hollow), Instant::now());
-        let settings = RunSettings::default();
-        let outcome = agent::run(&policy, &mut methods, &settings, start_of_run(), || {
-            begin.elapsed()
-        });
-        let made = signed(&outcome, &self.identity);
-        drop(turn);
-        let calls = outcome.counts.iter().sum();
-        let mut dropped = 0;
-        match made {
-            Err(why) => self.problem("sign the run", &why),
-            Ok((name, message)) => {
-                if self.waiting.len() >= WAITING {
-                    self.waiting.pop_front();
-                    dropped = 1;
+        let outcome = self.drawn(&policy, start)?;
+        self.counters
+            .ran(outcome.counts.iter().sum(), outcome.reports);
+        if self.datagrams.is_some() {
+            drop(turn);
+            self.speak(&outcome).await;
+        } else {
+            let made = signed(&outcome, &self.identity);
+            drop(turn);
+            match made {
+                Err(why) => {
+                    self.problem("sign the run", &why);
+                    self.counters.add(0, 1, 0);
+                    self.counters.reports(ReportsOf::Dropped, outcome.reports);
                 }
-                self.logger.debug("run-signed", about(&name));
-                self.waiting.push_back((name, message.into()));
+                Ok((name, message)) => self.put_by(Waiting {
+                    name,
+                    message: message.into(),
+                    reports: outcome.reports,
+                }),
             }
         }
-        self.counters.ran(calls);
-        self.counters.add(0, dropped, 0);
         let now = Timestamp::now().as_second();
         Some(Duration::from_secs(policy.schedule.until_next(now)))
     }
 
+    /// A start that no earlier run has: runs of one second would be taken for one.
+    async fn next_start(&mut self) -> Moment {
+        while self.last_start == Some(start_of_run()) {
+            tokio::time::sleep(SAME_SECOND).await;
+        }
+        let start = start_of_run();
+        self.last_start = Some(start);
+        start
+    }
+
+    /// Runs the policy as if there were a machine.
+    fn drawn(&self, policy: &AgentPolicy, start: Moment) -> Option<RunOutcome> {
+        let hollow = Hollow::new(self.rates, self.seed, self.runs).ok()?;
+        let (mut methods, begin) = (Here(hollow), Instant::now());
+        let settings = RunSettings::default();
+        let elapsed = || begin.elapsed();
+        Some(agent::run(policy, &mut methods, &settings, start, elapsed))
+    }
+
+    /// Puts a run to those that wait; the oldest may have to make room.
+    fn put_by(&mut self, run: Waiting) {
+        if self.waiting.len() >= self.spool
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.counters.add(0, 1, 0);
+            self.counters.reports(ReportsOf::Dropped, oldest.reports);
+        }
+        self.logger.debug("run-signed", about(&run.name));
+        self.waiting.push_back(run);
+    }
+
+    /// Sends the reports of a run over syslog, unless it is silent: nothing waits there.
+    async fn speak(&self, outcome: &RunOutcome) {
+        let mut sent = 0;
+        if let Some(datagrams) = &self.datagrams
+            && !self.agent.is_silent()
+        {
+            let spoken = datagrams.send(outcome, &self.hostname).await;
+            sent = spoken.sent;
+            if let Some(why) = spoken.problem {
+                self.problem("send reports over syslog", &why);
+            }
+        }
+        let lost = outcome.reports.saturating_sub(sent);
+        self.counters.reports(ReportsOf::Sent, sent);
+        self.counters.reports(ReportsOf::Dropped, lost);
+        self.counters
+            .add(usize::from(lost == 0), usize::from(lost > 0), 0);
+    }
+
     async fn send(&mut self) {
-        while let Some((name, message)) = self.waiting.front() {
-            let path = format!("/reports/{name}");
-            match self.wire.put(&path, message.clone()).await {
+        while let Some(run) = self.waiting.front() {
+            let path = format!("/reports/{}", run.name);
+            let became = match self.wire.put(&path, run.message.clone()).await {
                 Ok(_) => {
-                    self.logger.debug("run-acknowledged", about(name));
+                    self.logger.debug("run-acknowledged", about(&run.name));
                     self.counters.add(1, 0, 0);
+                    ReportsOf::Sent
                 }
                 Err(error @ WireError::Refused { .. }) => {
                     self.problem("send a run", &error);
                     self.counters.add(0, 1, 0);
+                    ReportsOf::Dropped
                 }
                 Err(error) => return self.problem("send a run", &error),
-            }
+            };
+            self.counters.reports(became, run.reports);
             self.waiting.pop_front();
         }
     }
 }
 
+/// The next turn of a schedule, after `turn`. Turns that were missed are left out.
+fn after(turn: Turn, interval: Duration, now: Turn) -> Turn {
+    let next = turn + interval;
+    let late = now.saturating_duration_since(next);
+    if late.is_zero() || interval.is_zero() {
+        return next;
+    }
+    let missed = late.as_nanos() / interval.as_nanos() + 1;
+    next + interval.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX))
+}
+
 /// The run of a file, for the log.
 fn about(name: &str) -> Fields {
     Fields::new().and("run", name.trim_end_matches(".log.gz"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Turn, after};
+
+    #[test]
+    fn a_schedule_keeps_its_phase_and_leaves_out_what_it_missed() {
+        let (begin, second) = (Turn::now(), Duration::from_secs(1));
+        for (interval, now, next) in [
+            (5, 0, 5),
+            (5, 5, 5),
+            (5, 6, 10),
+            (5, 10, 15),
+            (5, 63, 65),
+            (0, 9, 0),
+        ] {
+            let found = after(begin, interval * second, begin + now * second);
+            assert_eq!(found - begin, next * second, "{interval} {now}");
+        }
+    }
 }

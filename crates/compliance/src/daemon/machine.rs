@@ -15,7 +15,7 @@ use crate::model::node::{Node, OperatingSystem};
 const PACKAGES: usize = 20_000;
 
 /// The machine whose files are below `root`.
-pub(super) fn facts(
+pub(crate) fn facts(
     root: &Path,
     id: &str,
     hostname: Option<&str>,

@@ -3,14 +3,13 @@
 //! one process make a fleet.
 
 mod admin;
+mod datagrams;
 mod hollow;
-mod identity;
 mod machine;
 mod node;
 mod spool;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,15 +21,16 @@ use telemetry::{Fields, Logger};
 
 use crate::agent::{LockError, Rates};
 use crate::trust::TrustError;
+use crate::upstream::AccessError;
 use admin::{Admin, Counters};
 use node::Agent;
 
 pub use node::{Event, Round};
 
+pub(crate) use machine::facts;
+
 /// Wait of an agent that has no policy yet, until it asks again.
 const NO_POLICY: Duration = Duration::from_secs(2);
-/// Time from one inventory to the next.
-const INVENTORY: Duration = Duration::from_secs(86_400);
 
 /// What an agent needs to run.
 #[derive(Debug, Clone)]
@@ -66,11 +66,23 @@ pub struct FleetConfig {
     pub rates: Rates,
     /// Runs of each agent after which it rests; none: it goes on.
     pub runs: Option<u64>,
+    /// Runs of each agent that may wait for the server; the oldest make room.
+    pub spool: usize,
+    /// Where reports go over syslog, as those of older agents; signed runs to the server without.
+    pub syslog: Option<SocketAddr>,
+}
+
+impl FleetConfig {
+    /// [`Self::spool`] where nothing else is said.
+    pub const SPOOL: usize = 8;
 }
 
 /// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// There is no way to its server.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Its key or certificate cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -82,9 +94,6 @@ pub enum Error {
         /// What the system said.
         cause: std::io::Error,
     },
-    /// The server's address is none.
-    #[error("the server is {0:?}; expected https://HOST:PORT")]
-    Address(String),
     /// Runs of one second cannot be told apart.
     #[error("the interval is {0:?}; expected at least 1 s, as a run is known by its second")]
     Interval(Duration),
@@ -94,6 +103,9 @@ pub enum Error {
     /// The outcomes of hollow agents cannot be drawn.
     #[error(transparent)]
     Rates(#[from] crate::agent::RatesError),
+    /// Nothing can be sent over syslog.
+    #[error("open a socket for reports over syslog: {0}")]
+    Syslog(std::io::Error),
     /// The address cannot be listened on.
     #[error(transparent)]
     Listen(std::io::Error),

@@ -1,19 +1,19 @@
 //! One agent on this machine.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use super::identity::{AgentIdentity, keep_pin, random_id, server_pin};
 use super::machine;
 use super::spool::Spool;
-use super::wire::{Asked, Wire, WireError};
-use super::{Config, Error, INVENTORY};
+use super::{Config, Error};
 use crate::agent::{
     AgentPolicy, Applied, Disk, Invocation, Methods, OnSystem, Outcome, RunLock, RunOutcome,
-    RunSettings, RunTimes, run,
+    RunSettings, RunTimes, Site, run,
 };
 use crate::model::mode::PolicyMode;
 use crate::policy::system::is_reserved;
@@ -21,6 +21,10 @@ use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::sign;
 use crate::trust::{ServerPin, write_secret};
+use crate::upstream::{
+    Asked, NodeIdentity, Wire, WireError, inventory_is_due, keep_pin, keep_sent, random_id,
+    server_pin,
+};
 
 /// Bytes of a policy.
 const POLICY_BYTES: usize = 256 << 20;
@@ -28,8 +32,6 @@ const POLICY_BYTES: usize = 256 << 20;
 const COMMAND: Duration = Duration::from_secs(60);
 /// The policy that the agent has.
 const POLICY: &str = "policy.json.gz";
-/// When the last inventory was sent.
-const SENT: &str = "inventory-sent";
 /// When the last run started.
 const LAST: &str = "last-run";
 /// What stands in the place of the method of a component that is of Rudder's own agent.
@@ -78,7 +80,7 @@ pub struct Event {
 /// An agent.
 pub(super) struct Agent {
     config: Config,
-    identity: AgentIdentity,
+    identity: NodeIdentity,
     pin: Arc<ServerPin>,
     wire: Wire,
     spool: Spool,
@@ -89,9 +91,9 @@ impl Agent {
     /// Opens the agent in its folder, or makes it.
     pub(super) fn open(config: Config) -> Result<Self, Error> {
         let folder = &config.data;
-        let identity = AgentIdentity::open(folder, random_id)?;
+        let identity = NodeIdentity::open(folder, &[], random_id)?;
         let pin = Arc::new(server_pin(folder, config.server_certificate.as_deref())?);
-        let wire = Wire::new(&config.server, Arc::clone(&pin), &identity)?;
+        let wire = Wire::new(&config.server, Arc::clone(&pin), &identity, 1)?;
         let spool = Spool::open(folder.join("spool")).map_err(|cause| Error::Folder {
             path: folder.clone(),
             cause,
@@ -141,7 +143,7 @@ impl Agent {
             Timestamp::now(),
         );
         let conditions = machine::conditions(&facts);
-        let due = self.inventory_is_due();
+        let due = inventory_is_due(&self.config.data);
         if due {
             self.send_inventory(&mut facts, &mut round).await;
         }
@@ -157,8 +159,12 @@ impl Agent {
                 force_audit: self.config.force_audit,
                 ..RunSettings::default()
             };
-            let root = self.config.root.clone();
-            let work = move || run_here(policy, root, conditions, &settings, start);
+            let site = Site::with_folder(&self.config.data);
+            let mut methods = OnSystem::new(Disk::new(&self.config.root, site), COMMAND);
+            methods.conditions = conditions;
+            methods.node.clone_from(&self.identity.id);
+            methods.now = Timestamp::now().to_zoned(TimeZone::system()).datetime();
+            let work = move || run_here(policy, methods, &settings, start);
             match tokio::task::spawn_blocking(work).await {
                 Ok((policy, outcome)) => {
                     self.policy = Some(policy);
@@ -185,18 +191,12 @@ impl Agent {
         start
     }
 
-    fn inventory_is_due(&self) -> bool {
-        let sent = std::fs::metadata(self.config.data.join(SENT)).and_then(|data| data.modified());
-        let age = sent.map(|sent| sent.elapsed().unwrap_or_default());
-        !age.is_ok_and(|age| age < INVENTORY)
-    }
-
     async fn send_inventory(&self, facts: &mut crate::inventory::NodeFacts, round: &mut Round) {
         let now = Timestamp::now();
-        match self.wire.inventory(&self.identity, facts, now).await {
+        match self.wire.enrol(&self.identity, facts, now).await {
             Err(error) => round.problems.push(format!("send the inventory: {error}")),
             Ok(_) => {
-                let sent = write_secret(&self.config.data.join(SENT), now.to_string().as_bytes());
+                let sent = keep_sent(&self.config.data, now);
                 let kept = keep_pin(&self.config.data, &self.pin);
                 for error in [sent.err(), kept.err()].into_iter().flatten() {
                     round.problems.push(error.to_string());
@@ -221,8 +221,8 @@ impl Agent {
                 Err(why) => round.problems.push(format!("take the new policy: {why}")),
             },
             // What it was asked to be still holds.
-            Ok(Asked::None(why)) if self.policy.is_some() => round.problems.push(why),
-            Ok(Asked::None(_)) => {}
+            Ok(Asked::None { why, .. }) if self.policy.is_some() => round.problems.push(why),
+            Ok(Asked::None { .. }) => {}
             Err(error) => round.problems.push(format!("ask for the policy: {error}")),
         }
     }
@@ -241,7 +241,7 @@ impl Agent {
             Err(why) => round.problems.push(why),
             Ok((name, message)) => match self.spool.add(&name, &message) {
                 Ok(dropped) => round.dropped += dropped,
-                Err(error) => round.problems.push(error.to_string()),
+                Err(error) => round.problems.push(format!("keep the run {name}: {error}")),
             },
         }
     }
@@ -313,6 +313,10 @@ impl<M: Methods> Methods for Here<M> {
     fn conditions(&self) -> Vec<String> {
         self.0.conditions()
     }
+
+    fn expanded<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.0.expanded(text)
+    }
 }
 
 /// The time now, in whole seconds: with the node it is a run's identity.
@@ -325,16 +329,11 @@ pub(super) fn start_of_run() -> Moment {
 
 fn run_here(
     policy: AgentPolicy,
-    root: PathBuf,
-    conditions: Vec<String>,
+    methods: OnSystem<Disk>,
     settings: &RunSettings,
     start: Moment,
 ) -> (AgentPolicy, RunOutcome) {
-    let mut methods = Here(OnSystem {
-        system: Disk::new(root),
-        command_limit: COMMAND,
-        conditions,
-    });
+    let mut methods = Here(methods);
     let begin = Instant::now();
     let outcome = run(&policy, &mut methods, settings, start, || begin.elapsed());
     (policy, outcome)
@@ -343,7 +342,7 @@ fn run_here(
 /// The name of a run's file, and the signed and packed message.
 pub(super) fn signed(
     outcome: &RunOutcome,
-    identity: &AgentIdentity,
+    identity: &NodeIdentity,
 ) -> Result<(String, Vec<u8>), String> {
     let now = Timestamp::now();
     let (key, certificate) = (&identity.key, &identity.certificate);

@@ -157,12 +157,12 @@ async fn from_an_unknown_machine_to_its_compliance() {
     let missing = said(
         "issue",
         "auditNonCompliant",
-        "file_content /etc/issue is not correct",
+        "file_content /etc/issue was not correct: there is no such file",
     );
     let repaired = said(
         "motd",
         "successRepaired",
-        "file_content /etc/motd was repaired",
+        "file_content /etc/motd was repaired: there is no such file",
     );
     assert_eq!(reports(&api, node).await, [missing.clone(), repaired]);
     let global = call(&api, Method::GET, "compliance", Value::Null).await;
@@ -265,6 +265,8 @@ async fn every_report_of_a_fleet_is_counted() {
             ..Rates::NONE
         },
         runs: None,
+        spool: FleetConfig::SPOOL,
+        syslog: None,
     };
     let (stop, asked) = net::shutdown();
     let running = tokio::spawn(run_fleet(fleet, logger(), asked));

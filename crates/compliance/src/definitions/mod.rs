@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::directive::Directive;
 use crate::model::group::Group;
+use crate::model::mode::ModesSet;
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
 use crate::model::technique::Technique;
@@ -80,6 +81,12 @@ pub struct Differences {
 }
 
 impl Definitions {
+    /// The modes that directives of these identities set, as far as they are defined.
+    pub fn modes_of(&self, directives: &[String]) -> ModesSet {
+        let known = directives.iter().filter_map(|id| self.directives.get(id));
+        known.map(|directive| directive.policy_mode).collect()
+    }
+
     /// All of it, for an engine that has nothing yet.
     pub fn changes(&self) -> Vec<Change> {
         let mut found = Self::default().to(self).changes;

@@ -9,6 +9,7 @@ pub mod expiration;
 pub mod group;
 pub mod ids;
 pub mod inventory;
+pub mod methods;
 pub mod mode;
 pub mod node;
 pub mod node_set;

@@ -64,6 +64,73 @@ pub fn resolve(
     }
 }
 
+/// The modes that some nodes or directives set for themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModesSet {
+    /// Does one set none?
+    pub unset: bool,
+    /// Does one audit?
+    pub audit: bool,
+    /// Does one enforce?
+    pub enforce: bool,
+}
+
+impl ModesSet {
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, mode: Option<PolicyMode>) -> Self {
+        match mode {
+            None => self.unset = true,
+            Some(PolicyMode::Audit) => self.audit = true,
+            Some(PolicyMode::Enforce) => self.enforce = true,
+        }
+        self
+    }
+
+    fn any(self) -> bool {
+        self.audit || self.enforce
+    }
+}
+
+impl FromIterator<Option<PolicyMode>> for ModesSet {
+    fn from_iter<I: IntoIterator<Item = Option<PolicyMode>>>(modes: I) -> Self {
+        modes.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+/// The word for the mode of a rule as a whole, as Rudder's REST API has it: what is global
+/// decides unless it may be overridden. Else nodes and directives that set no mode have the global
+/// one, unless all nodes or all directives set none: then only the others count. Both modes are
+/// `mixed`, a rule without directives has `none`.
+pub fn word_of_rule(
+    global: GlobalPolicyMode,
+    directives: ModesSet,
+    nodes: ModesSet,
+) -> &'static str {
+    if directives == ModesSet::default() {
+        return "none";
+    }
+    let (mut unset, mut audit, mut enforce) = (false, false, false);
+    if global.overridable {
+        for (counted, other) in [(directives, nodes), (nodes, directives)] {
+            if counted.any() || !other.any() {
+                unset |= counted.unset;
+                audit |= counted.audit;
+                enforce |= counted.enforce;
+            }
+        }
+    }
+    if unset || !(audit || enforce) {
+        audit |= global.mode == PolicyMode::Audit;
+        enforce |= global.mode == PolicyMode::Enforce;
+    }
+    match (audit, enforce) {
+        (true, true) => "mixed",
+        (true, false) => PolicyMode::Audit.name(),
+        _ => PolicyMode::Enforce.name(),
+    }
+}
+
 /// Which reports agents send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::node_set::NodeSet;
+
 /// Most simple targets of one rule.
 pub const TARGETS: usize = 10_000;
 
@@ -123,4 +125,33 @@ impl RuleTarget {
         };
         one.into_iter().chain(include).chain(exclude)
     }
+}
+
+/// The nodes that any of a rule's targets has; `of` tells those of one word.
+pub fn nodes_of(targets: &[RuleTarget], of: &impl Fn(&Target) -> NodeSet) -> NodeSet {
+    let mut nodes = NodeSet::default();
+    for target in targets {
+        match target {
+            RuleTarget::Simple(target) => nodes.union_with(&of(target)),
+            RuleTarget::Composite { include, exclude } => {
+                let mut some = nodes_of_union(include, of);
+                some.subtract(&nodes_of_union(exclude, of));
+                nodes.union_with(&some);
+            }
+        }
+    }
+    nodes
+}
+
+fn nodes_of_union(union: &Union, of: &impl Fn(&Target) -> NodeSet) -> NodeSet {
+    let sets = union.targets().iter().map(of);
+    let join: fn(&mut NodeSet, &NodeSet) = match union {
+        Union::Or(_) => NodeSet::union_with,
+        Union::And(_) => NodeSet::intersect_with,
+    };
+    let joined = sets.reduce(|mut all, one| {
+        join(&mut all, &one);
+        all
+    });
+    joined.unwrap_or_default()
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::directive::{Directive, SectionValues};
 use super::group::{Group, canonify};
-use super::mode::{GlobalPolicyMode, PolicyMode, resolve};
+use super::mode::{GlobalPolicyMode, PolicyMode, resolve, word_of_rule};
 use super::node::{Node, NodeKind, NodeState};
 use super::rule::Rule;
 use super::target::{RuleTarget, Target};
@@ -47,6 +47,43 @@ fn modes_are_resolved_by_the_table() {
         };
         assert_eq!(resolve(false, fixed, node, directive), mode);
         assert_eq!(resolve(true, fixed, node, directive), Enforce);
+    }
+}
+
+/// What global, directives and nodes set, and the word for the rule.
+#[test]
+fn a_rule_has_one_mode_or_is_mixed() {
+    use PolicyMode::{Audit, Enforce};
+    for (mode, directives, nodes, expected) in [
+        (Enforce, &[][..], &[A][..], "none"),
+        (Enforce, &[None], &[], "enforce"),
+        (Audit, &[None], &[None], "audit"),
+        // All directives set none: the nodes decide, those without a mode have the global one.
+        (Enforce, &[None], &[A, A], "audit"),
+        (Enforce, &[None], &[A, None], "mixed"),
+        (Audit, &[None], &[A, None], "audit"),
+        // All nodes set none: the directives decide.
+        (Audit, &[E], &[None], "enforce"),
+        (Audit, &[E, None], &[None], "mixed"),
+        (Enforce, &[E, None], &[None], "enforce"),
+        // Both set some: all count.
+        (Enforce, &[A], &[A], "audit"),
+        (Enforce, &[E], &[A], "mixed"),
+        (Enforce, &[A], &[A, None], "mixed"),
+        (Audit, &[A, None], &[A, None], "audit"),
+    ] {
+        let (of_directives, of_nodes) = (
+            directives.iter().copied().collect(),
+            nodes.iter().copied().collect(),
+        );
+        let word = |overridable| {
+            let global = GlobalPolicyMode { mode, overridable };
+            word_of_rule(global, of_directives, of_nodes)
+        };
+        assert_eq!(word(true), expected, "{mode:?} {directives:?} {nodes:?}");
+        if !directives.is_empty() {
+            assert_eq!(word(false), mode.name());
+        }
     }
 }
 

@@ -190,6 +190,9 @@ impl Generator {
         self.metrics
             .policies
             .add(u64::try_from(outcome.updates.len()).unwrap_or(u64::MAX));
+        self.metrics
+            .computed
+            .add(u64::try_from(outcome.generated).unwrap_or(u64::MAX));
         let fields = Fields::new()
             .and("generated", outcome.generated)
             .and("changed", outcome.updates.len())

@@ -84,8 +84,10 @@ pub(crate) struct Metrics {
     pub(crate) generation_nanoseconds: Count,
     /// The same by their steps; parts of `build` are sums over threads.
     pub(crate) generation_steps: Steps,
-    /// Policies that were made.
+    /// Policies that were made: those that are others than before.
     pub(crate) policies: Count,
+    /// Policies that were computed, whether they became others or not.
+    pub(crate) computed: Count,
     /// Calls of the REST API.
     pub(crate) calls: Count,
     /// Those without a token that is known.
@@ -174,6 +176,11 @@ impl Metrics {
                 "compliance_policies_total",
                 "Policies that were made.",
                 &self.policies,
+            ),
+            (
+                "compliance_policies_computed_total",
+                "Policies that were computed, whether they became others or not.",
+                &self.computed,
             ),
             (
                 "compliance_api_requests_total",

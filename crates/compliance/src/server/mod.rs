@@ -23,6 +23,7 @@ mod metrics;
 mod packed;
 mod page;
 mod plan;
+mod relays;
 mod rest;
 mod service;
 mod start;
@@ -51,7 +52,10 @@ pub use commit::postgres::PostgresSettings;
 pub use config::{Acceptance, Config, Error, Limits};
 pub use start::start;
 
+pub(crate) use metrics::Count;
 pub(crate) use packed::{pack, unpack};
+pub(crate) use rest::{answer, text, unescaped};
+pub(crate) use service::{is_known, tagged};
 
 /// Milliseconds since 1970.
 pub(crate) fn now() -> UnixMillis {

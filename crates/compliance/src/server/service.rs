@@ -3,25 +3,28 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, BodyError, Handler, Incoming, PeerCertificate};
+use net::{Body, Handler, Incoming, PeerCertificate};
 use telemetry::{Logger, prometheus};
 use tokio::sync::mpsc;
 
 use super::Limits;
 use super::fleet::Compliance;
 use super::generator::Task;
-use super::intake::{Intake, Taken};
+use super::intake::Intake;
 use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
 use super::page::page;
+use super::relays::hands_on;
 use super::rest::{answer, openapi, text, unescaped};
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
 use crate::reports::signature::NodeCertificate;
+use crate::uploads::Taken;
 
 /// What all requests are answered with.
 pub(crate) struct Service {
@@ -91,6 +94,7 @@ impl Service {
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
             (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
             (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head),
+            (&Method::GET, "relays") => self.nodes_behind(&unescaped(rest, false), &head).await,
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
                 let name = unescaped(rest, false);
                 taken_answer(self.intake.upload(first, &name, body, &self.limits).await)
@@ -101,14 +105,6 @@ impl Service {
     }
 }
 
-pub(super) fn body_status(error: &BodyError) -> StatusCode {
-    match error {
-        BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-        BodyError::Broken(_) => StatusCode::BAD_REQUEST,
-    }
-}
-
 fn taken_answer(taken: Taken) -> Response<Body> {
     match taken {
         Ok((status, told)) => text(status, told),
@@ -116,8 +112,32 @@ fn taken_answer(taken: Taken) -> Response<Body> {
     }
 }
 
+/// A document with its tag, or only that it is the one that the peer knows; and whether it is.
+pub(crate) fn tagged(
+    head: &Parts,
+    tag: &str,
+    content_type: &'static str,
+    document: impl Into<Bytes>,
+) -> (bool, Response<Body>) {
+    let same = is_known(head, tag);
+    let mut response = match same {
+        true => answer(StatusCode::NOT_MODIFIED, content_type, ""),
+        false => answer(StatusCode::OK, content_type, document),
+    };
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    (same, response)
+}
+
+/// Does the peer know the document with this tag?
+pub(crate) fn is_known(head: &Parts, tag: &str) -> bool {
+    let known = head.headers.get(IF_NONE_MATCH);
+    known.is_some_and(|known| *known == *format!("\"{tag}\""))
+}
+
 impl Service {
-    /// A node's policy, for the one that has the node's key.
+    /// A node's policy, for the one that has the node's key, and for relays that it is behind.
     fn policy(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(node) = rest.strip_suffix("/rules/policy.json.gz") else {
             let told = "expected /policies/NODE/rules/policy.json.gz\n";
@@ -137,8 +157,11 @@ impl Service {
         let Some(record) = state.nodes.get(node) else {
             return forbid("the node is not known; send an inventory first");
         };
-        if !record.known.key.has_key_of(&shown) {
-            return forbid("the certificate that was shown is not that of the node");
+        if !record.known.key.has_key_of(&shown) && !hands_on(&state, node, &shown) {
+            return forbid(
+                "the certificate that was shown is not that of the node, nor of a relay that it is \
+                 behind",
+            );
         }
         if record.known.standing != Standing::Accepted {
             return forbid("the node is pending: it has a policy once somebody accepts it");
@@ -147,17 +170,10 @@ impl Service {
             return text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
         };
         drop(state);
-        let tag = format!("\"{}\"", served.config_id);
-        let known = head.headers.get(IF_NONE_MATCH);
-        let mut response = if known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-            self.metrics.unchanged.add(1);
-            answer(StatusCode::NOT_MODIFIED, "application/gzip", "")
-        } else {
-            self.metrics.fetched.add(1);
-            answer(StatusCode::OK, "application/gzip", served.document)
-        };
-        if let Ok(tag) = HeaderValue::from_str(&tag) {
-            response.headers_mut().insert(ETAG, tag);
+        let (same, response) = tagged(head, &served.config_id, "application/gzip", served.document);
+        match same {
+            true => self.metrics.unchanged.add(1),
+            false => self.metrics.fetched.add(1),
         }
         response
     }

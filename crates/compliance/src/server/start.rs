@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::fleet::Compliance;
 use super::generator::{self, Generator};
 use super::identity::{identity, token};
-use super::intake::{self, Intake, inventory_of};
+use super::intake::{Intake, inventory_of};
 use super::ledger::{self, Absence, Ledger, Lost, Recovery};
 use super::metrics::Metrics;
 use super::service::{Front, Service};
@@ -25,6 +25,7 @@ use crate::acceptance::Standing;
 use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
 use crate::trust::{self, TrustError};
+use crate::uploads;
 
 /// Longest wait for the lock of a database: of a server that was killed, PostgreSQL may not have
 /// heard yet.
@@ -111,9 +112,9 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         metrics: Arc::clone(&metrics),
         acceptance: config.acceptance,
         logger: logger.session("intake"),
-        places: intake::places(),
-        checking: intake::checking(),
-        room: intake::Room::new(config.limits.uploads_bytes),
+        places: uploads::places(),
+        checking: uploads::checking(),
+        room: uploads::Room::new(config.limits.uploads_bytes),
         halves: Default::default(),
     };
     let service = Arc::new(Service {

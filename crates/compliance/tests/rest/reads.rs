@@ -286,7 +286,8 @@ async fn objects_are_shown_as_rudder_does_and_tell_who_manages_them() {
     let (server, admin, _) = reported(folder.path()).await;
     let rule = json!({"id": "r", "displayName": "R", "shortDescription": "",
         "longDescription": "", "directives": ["d"], "targets": ["group:g"], "enabled": true,
-        "system": false, "categoryId": "", "tags": [], "managedBy": "folder"});
+        "system": false, "categoryId": "", "tags": [], "managedBy": "folder",
+        "policyMode": "enforce", "status": {"value": "In application"}});
     assert_eq!(admin.get("rules/r").await, json!({"rules": [rule]}));
     let query = json!({"select": "node", "composition": "and", "where": [
         {"objectType": "node", "attribute": "nodeId", "comparator": "exists", "value": ""}]});
@@ -329,5 +330,145 @@ async fn objects_are_shown_as_rudder_does_and_tell_who_manages_them() {
     }
     let answer = admin.call(Method::PUT, "rules/r", Some(json!({}))).await;
     assert_eq!(answer.status, 405);
+    server.stop().await.unwrap();
+}
+
+/// A rule's mode and status, of the list and of itself: both must tell the same.
+async fn mode_and_status(admin: &Admin, id: &str) -> (Value, Value, Value) {
+    let one = admin.get(&format!("rules/{id}")).await["rules"][0].clone();
+    let all = admin.get("rules").await;
+    let all = all["rules"].as_array().unwrap();
+    assert!(all.contains(&one), "{all:?}");
+    let status = one["status"].clone();
+    (
+        one["policyMode"].clone(),
+        status["value"].clone(),
+        status["details"].clone(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_tells_whether_it_is_applied_and_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(folder.path()).await;
+    let with_rule = |rule: Value| {
+        let mut all = super::folder();
+        let mut off = all["directives"]["d"].clone();
+        off["id"] = json!("off");
+        off["displayName"] = json!("Off");
+        off["enabled"] = json!(false);
+        all["directives"]["off"] = off;
+        let nobody = json!({"id": "nobody", "displayName": "Nobody", "nodeIds": []});
+        all["groups"]["nobody"] = nobody;
+        let mut shut = all["groups"]["g"].clone();
+        shut["id"] = json!("shut");
+        shut["enabled"] = json!(false);
+        all["groups"]["shut"] = shut;
+        for (key, value) in rule.as_object().unwrap() {
+            all["rules"]["r"][key] = value.clone();
+        }
+        all
+    };
+    let all_but = json!([{"include": {"or": ["special:all"]}, "exclude": {"or": ["group:g"]}}]);
+    for (rule, value, details) in [
+        (json!({}), "In application", None),
+        (
+            json!({"targets": ["special:all_exceptPolicyServers"]}),
+            "In application",
+            None,
+        ),
+        (
+            json!({"directives": ["d", "off"]}),
+            "Partially applied",
+            Some("Directive 'Off' disabled"),
+        ),
+        (
+            json!({"directives": ["off"]}),
+            "Not applied",
+            Some("Directive 'Off' disabled"),
+        ),
+        (
+            json!({"directives": []}),
+            "Not applied",
+            Some("Rule unapplied, No policy defined"),
+        ),
+        (
+            json!({"targets": []}),
+            "Not applied",
+            Some("Rule unapplied, Empty groups"),
+        ),
+        (
+            json!({"targets": ["group:nobody"]}),
+            "Not applied",
+            Some("Empty groups"),
+        ),
+        (
+            json!({"targets": all_but}),
+            "Not applied",
+            Some("Empty groups"),
+        ),
+        (
+            json!({"targets": ["special:all_policyServers"]}),
+            "Not applied",
+            Some("Empty groups"),
+        ),
+        (
+            json!({"targets": ["group:g", "group:shut"]}),
+            "Not applied",
+            Some("Group disabled"),
+        ),
+        (
+            json!({"enabled": false}),
+            "Disabled",
+            Some("This rule is disabled. "),
+        ),
+        (
+            json!({"enabled": false, "directives": ["off"], "targets": ["group:nobody"]}),
+            "Disabled",
+            Some("This rule is disabled. , Empty groups, Directive 'Off' disabled"),
+        ),
+    ] {
+        admin.apply(&with_rule(rule.clone())).await;
+        let (_, found, why) = mode_and_status(&admin, "r").await;
+        assert_eq!((found, why), (json!(value), json!(details)), "{rule}");
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mode_of_a_rule_is_that_of_its_nodes_and_directives() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(folder.path()).await;
+    let node = format!("nodes/{A}");
+    for (global, overridable, of_node, directive, mode) in [
+        ("enforce", true, "default", "default", "enforce"),
+        ("audit", true, "default", "default", "audit"),
+        ("enforce", true, "audit", "default", "audit"),
+        ("audit", true, "default", "enforce", "enforce"),
+        ("enforce", true, "audit", "enforce", "mixed"),
+        ("audit", true, "enforce", "enforce", "enforce"),
+        ("enforce", false, "audit", "audit", "enforce"),
+    ] {
+        let mut all = super::folder();
+        all["directives"]["d"]["policyMode"] = json!(directive);
+        all["settings"] = json!({"policyMode": {"m": global, "o": overridable}});
+        admin.apply(&all).await;
+        let body = json!({"policyMode": of_node});
+        admin.data(Method::POST, &node, Some(body)).await;
+        let (found, ..) = mode_and_status(&admin, "r").await;
+        let which = (global, overridable, of_node, directive);
+        assert_eq!(found, mode, "{which:?}");
+    }
+    // What is only shown may be sent back.
+    let rule = json!({"id": "own", "displayName": "Own", "directives": ["d"], "targets": []});
+    let made = admin.data(Method::PUT, "rules", Some(rule)).await["rules"][0].clone();
+    let mut again = made.clone();
+    again["targets"] = json!(["special:all"]);
+    let sent = admin.data(Method::POST, "rules/own", Some(again)).await;
+    assert_eq!(made["status"]["value"], "Not applied");
+    assert_eq!(
+        sent["rules"][0]["status"],
+        json!({"value": "In application"})
+    );
     server.stop().await.unwrap();
 }

@@ -14,6 +14,9 @@ pub(crate) enum ComplianceCommand {
     Server(ServerArgs),
     /// Fetch this machine's policy, run it, and report; or many hollow agents
     Agent(Box<AgentArgs>),
+    /// Stand between the server and some of its nodes: hand on their policies, check and forward
+    /// what they upload
+    Relay(Box<RelayArgs>),
     /// Find every mistake in a folder of rules, directives and techniques
     Check(CheckArgs),
     /// Put what a folder says in the place of what is defined, after showing what would change
@@ -24,6 +27,9 @@ pub(crate) enum ComplianceCommand {
     Accept(DecideArgs),
     /// Refuse pending nodes
     Refuse(DecideArgs),
+    /// Say which nodes are relays, and which nodes are behind them
+    #[command(subcommand)]
+    Relays(RelaysCommand),
     /// Show the compliance of the fleet, or what a node reports
     Show(ShowArgs),
     /// Make, list and revoke tokens of the REST API
@@ -109,6 +115,12 @@ pub(crate) struct AgentArgs {
     /// Hollow: runs of each agent, after which it rests
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
+    /// Hollow: runs of each agent that may wait for the server; the oldest make room
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) spool: u32,
+    /// Hollow: report over syslog to this address (UDP), as older agents do, and send no signed runs
+    #[arg(long, value_name = "ADDR", requires = "count")]
+    pub(crate) syslog: Option<SocketAddr>,
     /// Hollow: share of calls that fail
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) errors: f64,
@@ -129,6 +141,69 @@ pub(crate) struct AgentArgs {
     pub(crate) admin_listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// Address to listen on (HTTPS)
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4444")]
+    pub(crate) listen: SocketAddr,
+    /// The server, or another relay
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: String,
+    /// A file with the upstream's certificate; without it the first one seen is trusted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) upstream_cert: Option<PathBuf>,
+    /// Folder of the relay's key and spool, which may be that of this machine's agent; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The relay's name as a node, if not this machine's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hostname: Option<String>,
+    /// A further name that the certificate is for, when it is made; may be repeated
+    #[arg(long = "name", value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// How much may wait for the upstream; beyond it uploads are refused for now [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = spool_bytes)]
+    pub(crate) spool_bytes: Option<u64>,
+    /// How long the oldest may wait until further uploads are refused for now [default: 96h]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) spool_age: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RelaysCommand {
+    /// List relays, and the nodes behind them
+    List(AdminArgs),
+    /// Make an accepted node a relay
+    Add(RelayNodeArgs),
+    /// Make a relay behind which no node is left a node like others
+    Remove(RelayNodeArgs),
+    /// Put nodes behind a relay
+    Assign(AssignArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RelayNodeArgs {
+    /// Identity or name of an accepted node
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AssignArgs {
+    /// Identity or name of the relay, or root for the server itself
+    #[arg(value_name = "RELAY")]
+    pub(crate) relay: String,
+    /// Identities or names of accepted nodes
+    #[arg(required = true, value_name = "NODE")]
+    pub(crate) nodes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
 }
 
 #[derive(Debug, Args)]
@@ -217,5 +292,14 @@ fn buffer(text: &str) -> Result<u64, String> {
     match (1 << 10..=1 << 30).contains(&bytes) {
         true => Ok(bytes),
         false => Err("expected a size from 1KiB to 1GiB".into()),
+    }
+}
+
+/// A size of the spool: one upload fits at least.
+fn spool_bytes(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    match bytes >= 32 << 20 {
+        true => Ok(bytes),
+        false => Err("expected a size of at least 32MiB".into()),
     }
 }

@@ -1,8 +1,9 @@
-//! Continuous compliance: its server, its agents, and what administrators do.
+//! Continuous compliance: its server, relays and agents, and what administrators do.
 
 mod apply;
 pub(crate) mod args;
 mod nodes;
+mod relays;
 mod show;
 mod token;
 
@@ -33,6 +34,8 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
         match command {
             ComplianceCommand::Server(args) => serve(args).await?,
             ComplianceCommand::Agent(args) => return agent(*args).await,
+            ComplianceCommand::Relay(args) => relays::serve(*args).await?,
+            ComplianceCommand::Relays(command) => relays::run(&command).await?,
             ComplianceCommand::Check(args) => {
                 let all = definitions(&args.folder)?;
                 print(&format!("{}\n", apply::counted(&all)))?;
@@ -122,6 +125,8 @@ async fn agent(args: AgentArgs) -> Result<Outcome> {
                 count,
                 seed: args.seed,
                 runs: args.runs,
+                spool: usize::try_from(args.spool).unwrap_or(daemon::FleetConfig::SPOOL),
+                syslog: args.syslog,
                 rates: Rates {
                     error: args.errors,
                     non_compliant: args.non_compliant,

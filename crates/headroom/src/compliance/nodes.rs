@@ -14,7 +14,15 @@ pub(super) async fn list(args: &AdminArgs) -> Result<()> {
             let text = |key: &str| node[key].as_str().unwrap_or_default().to_owned();
             let os = node["os"]["fullName"].as_str().unwrap_or_default();
             let (status, id, hostname) = (text("status"), text("id"), text("hostname"));
-            out += &format!("{status:<8}  {id}  {hostname}  {os}\n");
+            out += &format!("{status:<8}  {id}  {hostname}  {os}");
+            if node["kind"] == "relay" {
+                out += "  relay";
+            }
+            match text("policyServerId") {
+                server if server == "root" => {}
+                server => out += &format!("  behind {server}"),
+            }
+            out.push('\n');
         }
     }
     if out.is_empty() {

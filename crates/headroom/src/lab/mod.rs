@@ -108,6 +108,10 @@ impl Acts for Underway {
         Self::mark(self, note).map_err(|error| error.to_string())
     }
 
+    fn rate(&self, load: &str, rate: f64) -> Result<(), String> {
+        Self::rate(self, load, rate).map_err(|error| error.to_string())
+    }
+
     fn stop(&self) -> Result<(), String> {
         Self::stop(self).map_err(|error| error.to_string())
     }

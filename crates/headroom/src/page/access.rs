@@ -22,6 +22,8 @@ pub(super) enum Act {
     /// Note what the body says.
     Mark,
     Stop,
+    /// Change the rate of the load that the body names.
+    Rate,
 }
 
 /// Why somebody gets nothing.
@@ -96,6 +98,7 @@ impl Access {
             }
             "/mark" => (Wanted::Act(Act::Mark), Method::POST),
             "/stop" => (Wanted::Act(Act::Stop), Method::POST),
+            "/rate" => (Wanted::Act(Act::Rate), Method::POST),
             _ => return Err(Refusal::Nothing),
         };
         if method != by {
@@ -231,7 +234,12 @@ mod tests {
             access().admit(method, &uri.parse().unwrap(), &headers)
         };
         const JSON: &str = "application/json";
-        for (path, done) in [("/mark", Act::Mark), ("/stop", Act::Stop)] {
+        let acts = [
+            ("/mark", Act::Mark),
+            ("/stop", Act::Stop),
+            ("/rate", Act::Rate),
+        ];
+        for (path, done) in acts {
             let uri = format!("{path}{token}");
             assert_eq!(act(&Method::POST, &uri, JSON), Ok(Wanted::Act(done)));
             assert_eq!(act(&Method::GET, &uri, JSON), Err(Refusal::Method));

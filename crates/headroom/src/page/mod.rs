@@ -48,6 +48,12 @@ pub(crate) trait Acts: Send + Sync + 'static {
     /// Why it may not be, or cannot be now.
     fn mark(&self, note: &str) -> Result<(), String>;
 
+    /// Has requests of a load fall due at another rate per second.
+    ///
+    /// # Errors
+    /// Why it may not be, or cannot be now.
+    fn rate(&self, load: &str, rate: f64) -> Result<(), String>;
+
     /// Ends it.
     ///
     /// # Errors
@@ -60,6 +66,10 @@ pub(crate) struct ReadOnly;
 
 impl Acts for ReadOnly {
     fn mark(&self, _: &str) -> Result<(), String> {
+        self.stop()
+    }
+
+    fn rate(&self, _: &str, _: f64) -> Result<(), String> {
         self.stop()
     }
 

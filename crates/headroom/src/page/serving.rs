@@ -35,6 +35,15 @@ struct Noted {
     note: String,
 }
 
+/// The body of a change of a load's rate.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changed {
+    load: String,
+    /// As the experiment file has it: `500/s`; a bare number is per second.
+    rate: String,
+}
+
 /// Longest wait for data that are newer than those that somebody has.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -144,6 +153,14 @@ impl Serving {
                 Ok(noted) => self.acts.mark(&noted.note),
                 Err(error) => Err(format!("found {error}; expected {{\"note\": \"...\"}}")),
             },
+            (Act::Rate, Ok(body)) => match serde_json::from_slice::<Changed>(&body) {
+                Ok(changed) => {
+                    per_second(&changed.rate).and_then(|rate| self.acts.rate(&changed.load, rate))
+                }
+                Err(error) => Err(format!(
+                    "found {error}; expected {{\"load\": \"...\", \"rate\": \"500/s\"}}"
+                )),
+            },
         };
         match done {
             Ok(()) => answer(StatusCode::NO_CONTENT, "text/plain", Bytes::new()),
@@ -164,6 +181,15 @@ impl Serving {
             // None in time, or the run is over and nothing more comes.
             _ => Err(self.newest.borrow().clone()),
         }
+    }
+}
+
+/// A rate as a person writes it.
+fn per_second(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    match text.parse() {
+        Ok(rate) => Ok(rate),
+        Err(_) => units::parse_rate(text).map_err(|error| error.to_string()),
     }
 }
 

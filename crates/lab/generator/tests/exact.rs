@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::target::{Behaviour, Target};
 use crate::workload::{closed, open, plain, run};
-use lab_load::Pace;
+use lab_generator::{Local, Stopper};
 use lab_load::arrivals::Process;
+use lab_load::{Flow, Generate as _, Model, Pace};
 
 #[test]
 fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {
@@ -38,6 +39,56 @@ fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {
             (integral / latencies - 1.0).abs() < 0.05,
             "{integral} {latencies}"
         );
+    }
+}
+
+#[test]
+fn another_rate_holds_from_its_moment_on() {
+    for threads in [1, 3] {
+        let behaviour = Behaviour {
+            log: true,
+            ..Behaviour::default()
+        };
+        let target = Target::start(0, behaviour).unwrap();
+        let mut workload = plain(target.address, 8);
+        workload.threads = threads;
+        workload.share.threads = threads;
+        let mut local = Local::start(workload).unwrap();
+        let stopper = local.stopper();
+        let second = 1_000_000_000;
+        let began = Stopper::now() + second / 5;
+        stopper.begin_next_at(began);
+        // One of before is not its own, one of after the end changes nothing.
+        stopper.turn_at(began - 1, 9.0);
+        stopper.turn_at(began + second / 2, 3000.0);
+        stopper.turn_at(began + second, 200.0);
+        stopper.turn_at(began + 3 * second, 9.0);
+        let segment = open(Process::Constant, 1000.0, 2.0);
+        let recorded = local.run(&segment, &mut |_| Flow::Continue).unwrap();
+        let all = 500 + 1500 + 200;
+        let seen = recorded.total.requests();
+        assert_eq!(
+            (recorded.total.planned, seen.sent, seen.answered),
+            (all, all, all)
+        );
+        let spans = recorded.timeline.spans().iter();
+        let planned: Vec<u64> = spans.map(|span| span.planned).collect();
+        // What is due at the very end of a second may count to it.
+        let off = planned[0].abs_diff(2000) + planned[1].abs_diff(200);
+        assert!(off <= 2, "{planned:?}");
+        let Model::Open(arrivals) = &recorded.segment.model else {
+            panic!("an open loop");
+        };
+        assert_eq!(
+            arrivals.describe(),
+            "constant 1000/s for 500ms, 3000/s for 500ms, 200/s for 1s"
+        );
+        // The next segment has its own rate.
+        let again = local.run(&open(Process::Constant, 100.0, 0.5), &mut |_| {
+            Flow::Continue
+        });
+        assert_eq!(again.unwrap().total.planned, 50);
+        assert_eq!(target.end().len() as u64, all + 50);
     }
 }
 

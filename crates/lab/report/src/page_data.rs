@@ -11,8 +11,8 @@ use std::path::Path;
 use lab_lifecycle::Table;
 use lab_load::Summary;
 use lab_store::{
-    EntityCount, Environment, Event, FindingRecord, LoopTurn, ProbeSample, ProcessSample, Record,
-    RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess, Verdict,
+    EntityCount, Environment, Event, FindingRecord, LoadRate, LoopTurn, ProbeSample, ProcessSample,
+    Record, RunFile, RunFolder, SoFar, StoreError, StoredLoad, SystemProcess, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +66,10 @@ struct Underway {
     now_s: f64,
     /// What it does or waits for, in words.
     doing: String,
-    /// What the reader may do to it: `mark`, `stop`.
+    /// What the reader may do to it: `mark`, `stop`, `rate`.
     may: Vec<&'static str>,
+    /// The rates that the reader may change.
+    rates: Vec<LoadRate>,
 }
 
 /// Entities of one kind, one line for each state.
@@ -237,6 +239,7 @@ impl PageData {
                 now_s: so_far.now_s,
                 doing: so_far.doing.clone(),
                 may: so_far.may.clone(),
+                rates: so_far.rates.clone(),
             }),
             verdict: moment.verdict(),
         };
@@ -295,6 +298,7 @@ impl PageData {
             now_s,
             doing: doing.to_owned(),
             may: Vec::new(),
+            rates: Vec::new(),
         });
         self
     }

@@ -16,8 +16,8 @@ use lab_lifecycle::Table;
 use lab_load::Summary;
 use lab_report::Page;
 use lab_store::{
-    EntityCount, Environment, Event, EventKind, Outcome, ProbeSample, ProcessSample, RunFile,
-    RunFolder, SCHEMA, SoFar, StoredLoad, Verdict,
+    EntityCount, Environment, Event, EventKind, LoadRate, Outcome, ProbeSample, ProcessSample,
+    RunFile, RunFolder, SCHEMA, SoFar, StoredLoad, Verdict,
 };
 use serde_json::Value;
 
@@ -550,6 +550,10 @@ fn a_run_that_goes_on_is_shown_as_its_report_will_show_it() {
         turns: Arc::default(),
         // That of the step before has been stored meanwhile.
         loads: vec![stored(8, "before"), stored(7, "hold")],
+        rates: vec![LoadRate {
+            load: "visitors".into(),
+            per_s: 50.0,
+        }],
         may: vec!["mark"],
     };
     std::fs::remove_file(run.file(RunFile::Verdict)).unwrap();
@@ -557,6 +561,8 @@ fn a_run_that_goes_on_is_shown_as_its_report_will_show_it() {
     let (data, blob) = embedded(&page.html());
     assert_eq!(data["underway"]["now_s"], 12.5);
     assert_eq!(data["underway"]["may"], serde_json::json!(["mark"]));
+    let rates = serde_json::json!([{"load": "visitors", "per_s": 50.0}]);
+    assert_eq!(data["underway"]["rates"], rates);
     assert_eq!(data["verdict"], Value::Null);
     assert_eq!(data["problems"], serde_json::json!([]));
     assert_eq!(data["steps"][0]["end_s"], 12.5);

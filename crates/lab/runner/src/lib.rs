@@ -43,7 +43,7 @@ mod usage;
 mod watch;
 
 pub use drivers::DriverError;
-pub use loads::FileError;
+pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
 pub use run::run;

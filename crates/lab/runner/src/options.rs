@@ -46,6 +46,8 @@ pub struct Relay {
     pub begin_next_at: Box<dyn Fn(u64) + Send + Sync>,
     /// The segment under way, which has no length of its own, ends at that moment.
     pub end_at: Box<dyn Fn(u64) + Send + Sync>,
+    /// From that moment on, requests of the segment under way fall due at this rate per second.
+    pub turn_at: Box<dyn Fn(u64, f64) + Send + Sync>,
     /// When requests of the segment under way, or of the last one, failed.
     pub outages: Arc<Outages>,
 }
@@ -68,6 +70,10 @@ fn local(workload: Workload) -> Result<Generator, GenerateError> {
             begin_next_at: Box::new({
                 let stopper = stopper.clone();
                 move |at| stopper.begin_next_at(at)
+            }),
+            turn_at: Box::new({
+                let stopper = stopper.clone();
+                move |at, rate| stopper.turn_at(at, rate)
             }),
             outages: stopper.outages(),
             end_at: Box::new(move |at| stopper.end_at(at)),

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use lab_experiment::plan::PageAct;
 use lab_lifecycle::Table;
 use lab_load::summary::WarmUp;
-use lab_load::{Recorded, Segment, Span, Summary, Workload};
-use lab_store::{EventKind, LoopTurn, RunFolder, SoFar, StoredLoad};
+use lab_load::{Model, Recorded, Segment, Span, Summary, Workload};
+use lab_store::{EventKind, LoadRate, LoopTurn, RunFolder, SoFar, StoredLoad};
 use measure::Clock;
 
 use crate::alarm::{Alarm, Cause};
+use crate::loads::{Rate, RateError};
 use crate::progress::Status;
 use crate::record::Recorder;
 
@@ -63,7 +64,7 @@ const NOTES: usize = 1_000;
 const NOTE_CHARS: usize = 500;
 
 /// Why something was not done to a run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotDone {
     /// The file does not say that it may be.
     #[error("the experiment file does not allow it; to do so it has the line page = [\"{0}\"]")]
@@ -71,6 +72,12 @@ pub enum NotDone {
     /// The run has not begun, or its steps are over.
     #[error("the run's steps are not under way")]
     NotUnderway,
+    /// Nothing of this name runs with a rate of its own.
+    #[error("no load {0:?} with a rate runs now")]
+    NoLoad(String),
+    /// The rate of a load stays as it is.
+    #[error("the rate of {0} stays as it is: {1}")]
+    Rate(String, RateError),
     /// A note is none.
     #[error("a note has 1 to {NOTE_CHARS} characters on one line")]
     NoNote,
@@ -112,6 +119,7 @@ impl Underway {
                 tables: Arc::clone(&state.tables),
                 turns: Arc::clone(&state.turns),
                 loads: Vec::new(),
+                rates: Vec::new(),
                 may: state.at_work.as_ref().map_or_else(Vec::new, |at_work| {
                     at_work.may.iter().map(|act| act.word()).collect()
                 }),
@@ -119,6 +127,9 @@ impl Underway {
             let loads: Vec<_> = state.loads.iter().filter_map(Weak::upgrade).collect();
             (folder.clone(), so_far, loads)
         };
+        if so_far.may.contains(&PageAct::Rate.word()) {
+            so_far.rates = rates(&loads);
+        }
         so_far.loads = loads.iter().filter_map(|load| summed(load)).collect();
         Some((folder, so_far))
     }
@@ -178,6 +189,39 @@ impl Underway {
     pub fn stop(&self) -> Result<(), NotDone> {
         self.act(PageAct::Stop, |at_work| {
             at_work.alarm.raise(Cause::Interrupted(FROM_THE_PAGE));
+            Ok(())
+        })
+    }
+
+    /// Has the requests of a load that runs fall due at another rate per second, from a moment that is
+    /// no further away than the twentieth part of a second.
+    ///
+    /// # Errors
+    /// See [`NotDone`].
+    pub fn rate(&self, load: &str, rate: f64) -> Result<(), NotDone> {
+        let shared = self.shared.as_deref().ok_or(NotDone::NotUnderway)?;
+        let loads: Vec<_> = {
+            let state = shared.state();
+            state.loads.iter().filter_map(Weak::upgrade).collect()
+        };
+        self.act(PageAct::Rate, |at_work| {
+            let lock = |load: &Arc<Mutex<LoadSoFar>>| -> Option<Rate> {
+                let load = load.lock().unwrap_or_else(PoisonError::into_inner);
+                load.seen.rate.clone()
+            };
+            // Of two that take turns the newer one sends.
+            let mut known = loads.iter().rev().filter(|known| {
+                let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.seen.name == load && known.seen.rate.is_some()
+            });
+            let none = || NotDone::NoLoad(load.to_owned());
+            let found = known.next().ok_or_else(none)?;
+            let changed = lock(found).ok_or_else(none)?.change(rate);
+            let arrivals = changed.map_err(|error| NotDone::Rate(load.to_owned(), error))?;
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.recorded.segment.model = Model::Open(arrivals);
+            let said = format!("{load} at {} from its page", units::show_rate(rate));
+            at_work.recorder.event(EventKind::Noted, load, &said);
             Ok(())
         })
     }
@@ -256,6 +300,8 @@ pub(crate) struct Seen {
     pub(crate) warm_up: WarmUp,
     pub(crate) workload: Arc<Workload>,
     pub(crate) segment: Segment,
+    /// `None`: it has none that may be changed.
+    pub(crate) rate: Option<Rate>,
 }
 
 #[derive(Debug)]
@@ -279,6 +325,24 @@ impl LoadUnderway {
         let origin = self.clock.origin_unix_ns();
         load.recorded.pass(span, origin.saturating_add(now_ns));
     }
+}
+
+/// The loads that run at a rate that may be changed.
+fn rates(loads: &[Arc<Mutex<LoadSoFar>>]) -> Vec<LoadRate> {
+    let mut rates: Vec<LoadRate> = Vec::new();
+    for load in loads {
+        let seen = &load.lock().unwrap_or_else(PoisonError::into_inner).seen;
+        let Some(per_s) = seen.rate.as_ref().and_then(Rate::now) else {
+            continue;
+        };
+        // Of two that take turns the newer one sends.
+        rates.retain(|known| known.load != seen.name);
+        rates.push(LoadRate {
+            load: seen.name.clone(),
+            per_s,
+        });
+    }
+    rates
 }
 
 /// The numbers of a load so far; `None` before its first second is over.

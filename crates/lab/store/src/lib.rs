@@ -27,7 +27,7 @@ pub use loads::{LOADS_MAX, StoredLoad};
 pub use profile::{ProfileRecord, SystemSamples};
 pub use records::*;
 pub use shelf::{FoundRun, RUNS_MAX, StoredRun, remove_rests, runs_in};
-pub use so_far::SoFar;
+pub use so_far::{LoadRate, SoFar};
 pub use usage::{DatagramSample, LimitSample, MachineSample, ThreadSample};
 
 /// Longest line that is read, in bytes.

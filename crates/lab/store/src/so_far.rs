@@ -3,8 +3,18 @@
 use std::sync::Arc;
 
 use lab_lifecycle::Table;
+use serde::Serialize;
 
 use crate::{LoopTurn, StoredLoad};
+
+/// The rate of a load that runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadRate {
+    /// Its name.
+    pub load: String,
+    /// Requests per second.
+    pub per_s: f64,
+}
 
 /// What a run holds in memory that its folder has only at the end. With the records that
 /// are written while it goes on ([`crate::RunFolder::records_so_far`]) it is what a report
@@ -22,6 +32,8 @@ pub struct SoFar {
     /// What loads under way have come to. Of one that is stored already the stored result
     /// counts.
     pub loads: Vec<StoredLoad>,
+    /// The rates that those may change who watch the run.
+    pub rates: Vec<LoadRate>,
     /// What those may do who watch the run, in the words of the experiment file.
     pub may: Vec<&'static str>,
 }

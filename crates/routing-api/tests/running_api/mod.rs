@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full};
 use net::{Answer, Client, ClientOptions, Incoming};
 use routing_api::client::{ApiClient, ClientSettings};
 use routing_api::model::{HttpRoute, RouterGroup, TcpMapping};
-use routing_api::{self as api, ApiSettings, Database};
+use routing_api::{self as api, ApiSettings, Database, StoreError};
 use telemetry::{Level, Logger, Sink};
 
 /// The guid of the group that [`settings`] seeds.
@@ -56,9 +56,18 @@ pub(crate) fn logger() -> Logger {
 }
 
 impl Api {
-    /// Starts one.
+    /// Starts one. PostgreSQL keeps the lock of one that has stopped until it has seen the end of
+    /// its connection.
     pub(crate) async fn start(settings: &ApiSettings) -> Self {
-        Self::of(api::start(settings.clone(), logger()).await.unwrap())
+        for _ in 0..2000 {
+            match api::start(settings.clone(), logger()).await {
+                Err(api::Error::Store(StoreError::Locked { .. })) => {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                started => return Self::of(started.unwrap()),
+            }
+        }
+        panic!("the lock of the one before is still held");
     }
 
     /// One that was started.

@@ -1,5 +1,7 @@
 //! Commands about actual LRPs.
 
+use std::sync::Arc;
+
 use diego::models::{
     ActualLrpKey, ClaimActualLrpRequest, CrashActualLrpRequest, Error, FailActualLrpRequest,
     RemoveActualLrpRequest, StartActualLrpRequest,
@@ -103,18 +105,11 @@ impl Transaction<'_> {
         Ok(Reply::Done)
     }
 
-    pub(super) fn retire(&mut self, key: &ActualLrpKey) -> Result<Reply, Error> {
+    pub(super) fn retire(&mut self, key: &ActualLrpKey, trace: &Arc<str>) -> Result<Reply, Error> {
         let before = self.slot(&key.process_guid, key.index)?;
         let mut after = before.clone();
         let retired = actual::retire(&mut after)?;
-        self.put_slot(
-            &key.process_guid,
-            key.index,
-            before,
-            after,
-            false,
-            &untraced(),
-        );
+        self.put_slot(&key.process_guid, key.index, before, after, false, trace);
         Ok(Reply::Retire(retired))
     }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Crash(CrashActualLrpRequest),
     Fail(FailActualLrpRequest),
     Remove(RemoveActualLrpRequest),
-    Retire(ActualLrpKey),
+    Retire(ActualLrpKey, Arc<str>),
     Evacuate(Box<Evacuate>),
     Converge(Box<Converge>),
     /// Forgets the domains that are not fresh any more.
@@ -198,7 +198,7 @@ impl Transaction<'_> {
             Command::Crash(request) => self.crash(request),
             Command::Fail(request) => self.fail(request),
             Command::Remove(request) => self.remove(&request),
-            Command::Retire(key) => self.retire(&key),
+            Command::Retire(key, trace) => self.retire(&key, &trace),
             Command::Evacuate(request) => self.evacuate(*request),
             Command::Converge(request) => Ok(self.converge(&request)),
             Command::PruneDomains => {

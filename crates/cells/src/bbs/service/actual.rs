@@ -213,8 +213,10 @@ impl Service {
     }
 
     async fn try_retire(&self, key: &ActualLrpKey, trace: &str) -> Result<(), Error> {
-        let Reply::Retire(Retire::Stop(instance)) =
-            self.commands.run(Command::Retire(key.clone())).await?
+        let Reply::Retire(Retire::Stop(instance)) = self
+            .commands
+            .run(Command::Retire(key.clone(), trace.into()))
+            .await?
         else {
             return Ok(());
         };

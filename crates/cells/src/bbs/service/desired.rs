@@ -30,7 +30,9 @@ impl Service {
             .domains
             .iter()
             .filter(|(_, expires)| **expires as i128 > now as i128);
-        let domains = fresh.map(|(domain, _)| domain.to_string()).collect();
+        let mut domains: Vec<String> = fresh.map(|(domain, _)| domain.to_string()).collect();
+        // People compare what they see.
+        domains.sort_unstable();
         answer::message(&DomainsResponse {
             error: None,
             domains,

@@ -5,26 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::agent::{Applied, Disk, Invocation, Methods, OnSystem};
 
 /// Calls a method on the machine, or on what is taken for it.
 fn apply(root: &str, method: &str, params: &[(&str, &str)], mode: PolicyMode) -> Applied {
-    let params: Vec<_> = params
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    let mut methods = OnSystem {
-        system: Disk::new(root),
-        // Long enough on a busy machine, short enough for one that never ends.
-        command_limit: match params[0].1.contains("sleep") {
-            true => Duration::from_secs(1),
-            false => Duration::from_secs(60),
-        },
-        conditions: Vec::new(),
+    // Long enough on a busy machine, short enough for one that never ends.
+    let limit = match params[0].1.contains("sleep") {
+        true => Duration::from_secs(1),
+        false => Duration::from_secs(60),
     };
-    let id = "1";
-    let params = &params[..];
-    methods.apply(&Invocation { id, method, params }, mode)
+    let mut methods = OnSystem::new(Disk::new(root, Site::default()), limit);
+    carry_out(&mut methods, &call("1", method, params), mode)
 }
 
 fn outcome(method: &str, command: &str, codes: &[(&str, &str)]) -> Outcome {

@@ -36,16 +36,12 @@ fn snapshot(folder: &Path) -> Snapshot {
 }
 
 fn on(folder: &Path) -> OnSystem<Disk> {
-    OnSystem {
-        system: Disk::new(folder),
-        command_limit: Duration::from_secs(1),
-        conditions: Vec::new(),
-    }
+    let disk = Disk::new(folder, Site::with_folder(folder.join("agent")));
+    OnSystem::new(disk, Duration::from_secs(1))
 }
 
 fn apply(folder: &Path, call: &Call, mode: PolicyMode) -> Applied {
-    let (id, method, params) = (&*call.id, &*call.method, &*call.params);
-    on(folder).apply(&Invocation { id, method, params }, mode)
+    carry_out(&mut on(folder), call, mode)
 }
 
 /// `/f` with this content, a directory `/d` with a file in it, a link `/l` to `/f`.
@@ -174,7 +170,7 @@ fn files_are_repaired_once_and_keep_their_permissions() {
         ("directory_absent", &[("path", "/e")], Success),
         (
             "file_symlink_present",
-            &[("path", "/l"), ("target", "d")],
+            &[("source", "d"), ("path", "/l")],
             Repaired,
         ),
         (
@@ -191,6 +187,110 @@ fn files_are_repaired_once_and_keep_their_permissions() {
         ("permissions", &[("path", "/f"), ("mode", "640")], Success),
         ("permissions", &[("path", "/l"), ("mode", "0600")], Error),
         ("permissions", &[("path", "/f"), ("owner", "nobody")], Error),
+        (
+            "permissions_recursive",
+            &[("path", "/d"), ("mode", "0700")],
+            Repaired,
+        ),
+        (
+            "permissions_type_recursion",
+            &[
+                ("path", "/d"),
+                ("mode", "0600"),
+                ("type", "files"),
+                ("recursion", "inf"),
+            ],
+            Repaired,
+        ),
+        (
+            "permissions_dirs",
+            &[("path", "/f"), ("mode", "0700")],
+            Success,
+        ),
+        (
+            "file_from_local_source",
+            &[("source", "/f"), ("path", "/copy")],
+            Repaired,
+        ),
+        (
+            "file_from_local_source_recursion",
+            &[("source", "/d"), ("path", "/copy"), ("recursion", "inf")],
+            Repaired,
+        ),
+        (
+            "file_from_local_source_with_check",
+            &[
+                ("source", "/f"),
+                ("path", "/copy"),
+                ("check_command", "true"),
+            ],
+            Error,
+        ),
+        (
+            "file_from_shared_folder",
+            &[("source", "s"), ("path", "/copy")],
+            Error,
+        ),
+        (
+            "file_from_string_mustache",
+            &[
+                ("template", "{{#classes.any}}a{{/classes.any}}"),
+                ("path", "/f"),
+            ],
+            Repaired,
+        ),
+        (
+            "file_block_present_in_section",
+            &[
+                ("path", "/f"),
+                ("section_start", "<"),
+                ("section_end", ">"),
+                ("block", "x\ny"),
+            ],
+            Repaired,
+        ),
+        (
+            "file_key_value_present_in_ini_section",
+            &[
+                ("path", "/f"),
+                ("section", "s"),
+                ("name", "k"),
+                ("value", "v"),
+            ],
+            Repaired,
+        ),
+        (
+            "file_replace_lines",
+            &[
+                ("path", "/f"),
+                ("line", "o(.*)"),
+                ("replacement", "0${match.1}"),
+            ],
+            Repaired,
+        ),
+        (
+            "file_replace_lines",
+            &[("path", "/f"), ("line", "o(")],
+            Error,
+        ),
+        (
+            "environment_variable_present",
+            &[("name", "A"), ("value", "b")],
+            Repaired,
+        ),
+        ("file_present", &[("path", "/new/f")], Repaired),
+        ("service_started", &[("name", "ssh")], Error),
+        (
+            "user_shell",
+            &[("login", "root"), ("shell", "/bin/sh")],
+            Error,
+        ),
+        (
+            "sysctl_value",
+            &[("key", "vm.swappiness"), ("value", "1")],
+            Error,
+        ),
+        ("kernel_module_loaded", &[("name", "loop")], Error),
         ("file_absent", &[("path", "/../f")], Error),
         ("file_absent", &[("path", "f")], Error),
         ("package_present", &[("name", "ntp")], Error),
@@ -200,7 +300,7 @@ fn files_are_repaired_once_and_keep_their_permissions() {
         let call = call("1", method, params);
         assert_eq!(check(folder.path(), &call), outcome, "{call:?}");
         if let Ok(data) = fs::metadata(folder.path().join("f"))
-            && method != "permissions"
+            && !method.starts_with("permissions")
         {
             assert_eq!(data.mode() & 0o7777, 0o640, "{call:?}");
         }

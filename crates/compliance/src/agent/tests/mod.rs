@@ -11,9 +11,26 @@ use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, RunLog};
 use PolicyMode::{Audit, Enforce};
 
+mod at_once;
 mod commands;
 mod disk;
+mod every;
 mod machine;
+mod packages;
+mod programs;
+mod stage;
+mod variables;
+
+/// Carries out a call while no conditions hold.
+fn carry_out(methods: &mut impl Methods, call: &Call, mode: PolicyMode) -> Applied {
+    let invocation = Invocation {
+        id: &call.id,
+        method: &call.method,
+        params: &call.params,
+        known: &HashSet::new(),
+    };
+    methods.apply(&invocation, mode)
+}
 
 /// A call of a method with these parameters.
 fn call(id: &str, method: &str, params: &[(&str, &str)]) -> Call {
@@ -65,6 +82,7 @@ fn told(outcome: &RunOutcome) -> Vec<(String, String, String)> {
     let log = RunLog::parse(outcome.info.clone(), &outcome.log, &Limits::default()).unwrap();
     assert!(log.is_run());
     assert_eq!((log.broken, log.config_id.as_deref()), (0, Some("c1")));
+    assert_eq!(u64::try_from(log.reports.len()), Ok(outcome.reports));
     let (first, rest) = log.reports.split_first().unwrap();
     let (last, between) = rest.split_last().unwrap();
     assert_eq!((&*first.component, &*last.component), ("start", "end"));

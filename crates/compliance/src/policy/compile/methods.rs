@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::sections::{Parts, wrong};
 use super::{Call, CompileError, Component, ExpectedValue, TEXTS, TextRef, Texts};
 use crate::model::directive::Directive;
+use crate::model::methods::key_place;
 use crate::model::mode::PolicyMode;
 use crate::model::property::text_of;
 use crate::model::reporting::ReportingLogic;
@@ -180,7 +181,8 @@ impl Compiler<'_> {
             let value = self.text(parameter, &text_of(value), substitutions)?;
             values.push((Arc::from(parameter.as_str()), value));
         }
-        let key = values.first().map(|(_, value)| *value);
+        let place = key_place(method, params.iter().map(|(name, _)| name.as_str()));
+        let key = values.get(place).map(|(_, value)| *value);
         let id: Arc<str> = format!("{}{}", call.id, around.id_suffix).into();
         let reported = around.reported && logic(&call.id, &call.reporting)?.is_some();
         self.calls.push(Call {

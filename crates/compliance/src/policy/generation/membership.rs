@@ -7,7 +7,7 @@ use crate::model::ids::{DenseId, GroupIx, NodeIx};
 use crate::model::node_set::NodeSet;
 use crate::model::query::{Scan, Subject};
 use crate::model::rule::Rule;
-use crate::model::target::{RuleTarget, Target, Union};
+use crate::model::target::{RuleTarget, Target, nodes_of};
 
 impl Engine {
     /// Brings the members of all groups up to date; gives the nodes that now belong to other
@@ -174,34 +174,10 @@ impl Engine {
 
     /// The nodes of a rule; none of one that does not hold.
     pub(super) fn nodes_of(&self, rule: &Rule) -> NodeSet {
-        let mut nodes = NodeSet::default();
         if !rule.enabled {
-            return nodes;
+            return NodeSet::default();
         }
-        for target in &rule.targets {
-            match target {
-                RuleTarget::Simple(target) => nodes.union_with(&self.nodes_of_target(target)),
-                RuleTarget::Composite { include, exclude } => {
-                    let mut some = self.nodes_of_union(include);
-                    some.subtract(&self.nodes_of_union(exclude));
-                    nodes.union_with(&some);
-                }
-            }
-        }
-        nodes
-    }
-
-    fn nodes_of_union(&self, union: &Union) -> NodeSet {
-        let sets = union.targets().iter().map(|one| self.nodes_of_target(one));
-        let join: fn(&mut NodeSet, &NodeSet) = match union {
-            Union::Or(_) => NodeSet::union_with,
-            Union::And(_) => NodeSet::intersect_with,
-        };
-        let joined = sets.reduce(|mut all, one| {
-            join(&mut all, &one);
-            all
-        });
-        joined.unwrap_or_default()
+        nodes_of(&rule.targets, &|target| self.nodes_of_target(target))
     }
 
     fn nodes_of_target(&self, target: &Target) -> NodeSet {

@@ -1,60 +1,29 @@
 //! Inventories, which come in two halves, and what follows of them: who is accepted.
 
-use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
 use telemetry::Fields;
 
-use super::halves::Half;
-use super::{Intake, NotTaken, Taken};
-use crate::acceptance::Arrival;
-use crate::inventory::{self, InventorySignature, NodeFacts};
+use super::Intake;
+use crate::acceptance::{Arrival, KeyStatus};
 use crate::model::inventory::Inventory;
 use crate::model::node::Node;
 use crate::policy::generation::Change;
 use crate::server::generator::Task;
 use crate::server::ledger::{Newcome, Refusal, Reply, Request};
-use crate::server::state::NodeRecord;
 use crate::server::{Acceptance, now, packed};
-
-/// What a file's name tells of a half: the inventory's name, whether it is packed, and whether
-/// it signs.
-pub(super) fn half_of(name: &str) -> Result<(&str, bool, bool), NotTaken> {
-    let (stem, signs) = match name.strip_suffix(".sign") {
-        Some(stem) => (stem, true),
-        None => (name, false),
-    };
-    let (stem, packed) = match stem.strip_suffix(".gz") {
-        Some(stem) => (stem, true),
-        None => (stem, false),
-    };
-    if stem.ends_with(".ocs") {
-        return Ok((stem, packed, signs));
-    }
-    let why = format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
-    Err(NotTaken::new(StatusCode::BAD_REQUEST, why))
-}
+use crate::uploads::{
+    CheckedInventory, Half, NotTaken, Taken, check_inventory, first_half, paired,
+};
 
 impl Intake {
     /// Takes half of an inventory by its file's name: the second half that comes is answered for
     /// both.
     pub(crate) async fn inventory(&self, name: &str, body: Bytes) -> Taken {
-        let (stem, packed, signs) = half_of(name)?;
-        let half = Half {
-            body,
-            packed,
-            signs,
-            since: Instant::now(),
-        };
-        let paired = {
-            let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
-            halves.pair(stem, half)
-        };
-        let Some((whole, signature)) = paired else {
-            let told = "it waits for its other half\n";
-            return Ok((StatusCode::ACCEPTED, told.into()));
+        let Some((whole, signature)) = paired(&self.halves, name, body)? else {
+            return Ok(first_half());
         };
         let taken = match self.place() {
             Ok(_place) => self.whole_inventory(whole, signature.body).await,
@@ -72,25 +41,15 @@ impl Intake {
     }
 
     async fn whole_inventory(&self, whole: Half, signature: Bytes) -> Taken {
-        let bad = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::BAD_REQUEST, error);
-        let forbidden = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::FORBIDDEN, error);
-        let limits = inventory::Limits::default();
-        let name = if whole.packed { ".gz" } else { "" };
-        let xml = inventory::unpack(name, &whole.body, &limits).map_err(|error| bad(&error))?;
-        let facts = NodeFacts::read(&xml, &limits).map_err(|error| bad(&error))?;
-        facts
-            .check_date(jiff::Timestamp::now())
-            .map_err(|error| bad(&error))?;
-        let id = facts.node.id.clone();
-        let known = self.node(&id);
-        let certified = |node: &&Arc<NodeRecord>| {
-            node.known.key_status == crate::acceptance::KeyStatus::Certified
+        let known = |id: &str| {
+            let node = self.node(id)?;
+            let certified = node.known.key_status == KeyStatus::Certified;
+            certified.then(|| node.known.key.clone())
         };
-        let known = known.as_ref().filter(certified).map(|node| &node.known.key);
-        let key = InventorySignature::parse(&signature)
-            .and_then(|signature| signature.verify(&xml, &facts, known))
-            .map_err(|error| forbidden(&error))?;
-        let elements = serde_json::to_vec(&facts.inventory).map_err(|error| bad(&error))?;
+        let CheckedInventory { facts, key } = check_inventory(&whole, &signature, known)?;
+        let id = facts.node.id.clone();
+        let elements = serde_json::to_vec(&facts.inventory)
+            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
         let newcome = Newcome {
             node: facts.node,
             key,

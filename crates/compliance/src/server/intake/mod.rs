@@ -1,16 +1,14 @@
 //! What nodes upload: unpacked, checked and read on whatever thread serves it, kept by the one
 //! writer, and only then counted.
 
-mod halves;
 mod inventories;
-mod room;
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
-use net::{BodyError, Incoming};
+use net::Incoming;
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
@@ -18,45 +16,21 @@ use super::fleet::Compliance;
 use super::generator::Task;
 use super::ledger::{Commands, Refusal, Reply, Request};
 use super::metrics::Metrics;
-use super::packed;
-use super::service::body_status;
 use super::state::{Exception, NodeRecord, RefusedRecord, RunRecord, State};
 use super::{Acceptance, now};
 use crate::acceptance::Standing;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
-use crate::reports::signature::verify;
-use crate::reports::upload::unpack;
+use crate::uploads::{
+    Halves, NotHeld, NotTaken, Room, Taken, aside, check_report, half_of, run_of,
+};
 
-pub(crate) use halves::Halves;
 pub(crate) use inventories::inventory_of;
-pub(crate) use room::{NotRead, Room};
 
-/// Uploads that are worked on at once; a further one is to come again.
-const UPLOADS: usize = 256;
-/// Uploads that are unpacked and checked at once, each of up to 64 MB of which nobody knows yet who
-/// made them; further ones wait for these, which take some milliseconds of a core.
-const CHECKING: usize = 16;
-/// Bytes of a refused upload that are kept aside.
-const ASIDE_BYTES: usize = 64 << 10;
 /// Exceptions of one run that have rows; all reports stand in the run itself.
 const EXCEPTIONS: usize = 10_000;
 /// Bytes of each text of an exception.
 const MESSAGE_BYTES: usize = 4 << 10;
-
-/// Why an upload is not taken, and what it is answered.
-#[derive(Debug)]
-pub(crate) struct NotTaken {
-    pub(crate) status: StatusCode,
-    pub(crate) why: String,
-}
-
-impl NotTaken {
-    pub(super) fn new(status: StatusCode, why: impl ToString) -> Self {
-        let why = why.to_string();
-        Self { status, why }
-    }
-}
 
 impl From<Refusal> for NotTaken {
     fn from(refusal: Refusal) -> Self {
@@ -70,14 +44,6 @@ impl From<Refusal> for NotTaken {
         Self::new(status, refusal)
     }
 }
-
-fn busy() -> NotTaken {
-    let why = "too many uploads at once; send it again";
-    NotTaken::new(StatusCode::SERVICE_UNAVAILABLE, why)
-}
-
-/// What became of an upload.
-pub(crate) type Taken = Result<(StatusCode, String), NotTaken>;
 
 /// Takes uploads.
 pub(crate) struct Intake {
@@ -94,26 +60,8 @@ pub(crate) struct Intake {
     pub(crate) halves: Mutex<Halves>,
 }
 
-/// How many uploads there may be at once.
-pub(crate) fn places() -> Semaphore {
-    Semaphore::new(UPLOADS)
-}
-
-/// How many of these may be unpacked and checked at once.
-pub(crate) fn checking() -> Semaphore {
-    Semaphore::new(CHECKING)
-}
-
-/// A signed run that was checked.
-struct Checked {
-    text: String,
-    /// The message as it is kept.
-    message: Bytes,
-}
-
 impl Intake {
-    /// Takes what a peer uploads to this folder under this name. What cannot be taken, whatever
-    /// it is, is not read further than it is kept aside.
+    /// Takes what a peer uploads to this folder under this name.
     pub(crate) async fn upload(
         &self,
         folder: &str,
@@ -124,29 +72,23 @@ impl Intake {
         let reports = folder == "reports";
         let expected = match reports {
             true => self.named(name).map(drop),
-            false => inventories::half_of(name).map(drop),
+            false => half_of(name).map(drop),
         };
-        let most = match &expected {
-            Ok(()) => limits.upload_bytes,
-            Err(_) => ASIDE_BYTES,
-        };
-        let read = self.room.read(body, most, limits.body_within).await;
-        let held = match (read, expected) {
-            (Ok(held), _) => held,
-            (Err(NotRead::Body(BodyError::TooLong { .. })), Err(refused)) => {
+        let (most, within) = (limits.upload_bytes, limits.body_within);
+        let held = match self.room.upload(body, expected, most, within).await {
+            Ok(held) => held,
+            Err(NotHeld::Named(refused)) => {
                 if reports {
                     self.refused_report(name, &refused, &Bytes::new()).await;
                 }
                 return Err(refused);
             }
-            (Err(NotRead::Body(error)), _) => {
-                return Err(NotTaken::new(body_status(&error), error));
-            }
-            (Err(NotRead::NoRoom), _) => {
+            Err(NotHeld::Body(refused)) => return Err(refused),
+            Err(NotHeld::NoRoom) => {
                 if reports {
                     self.metrics.failed.add(1);
                 }
-                return Err(busy());
+                return Err(NotTaken::busy());
             }
         };
         let body = held.body.clone();
@@ -192,7 +134,7 @@ impl Intake {
             at: now(),
             name: name.chars().take(256).collect(),
             why: refused.why.clone(),
-            body: body.slice(..body.len().min(ASIDE_BYTES)),
+            body: aside(body),
         };
         // It was refused whatever becomes of its copy.
         let _ = self.commands.run(Request::Refused(record)).await;
@@ -204,13 +146,12 @@ impl Intake {
 
     /// A place among the uploads that are in memory.
     fn place(&self) -> Result<SemaphorePermit<'_>, NotTaken> {
-        self.places.try_acquire().map_err(|_| busy())
+        self.places.try_acquire().map_err(|_| NotTaken::busy())
     }
 
     /// What a file's name tells, and the accepted node that it names.
     fn named(&self, name: &str) -> Result<(RunInfo, Packing, Arc<NodeRecord>), NotTaken> {
-        let (info, packing) = RunInfo::from_file_name(name)
-            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let (info, packing) = run_of(name)?;
         let node = self.node(&info.node_id);
         match node.filter(|node| node.known.standing == Standing::Accepted) {
             Some(node) => Ok((info, packing, node)),
@@ -225,7 +166,7 @@ impl Intake {
         let checked = {
             // It is never closed.
             let _turn = self.checking.acquire().await;
-            check(body.clone(), packing, node).await?
+            check_report(body.clone(), packing, node.known.key.clone()).await?
         };
         let log = RunLog::parse(info, &checked.text, &Limits::default());
         let log = log.map_err(|error| bad(&error))?;
@@ -255,26 +196,6 @@ impl Intake {
             }
         }
     }
-}
-
-/// Unpacks and checks a message; some milliseconds of a core.
-async fn check(body: Bytes, packing: Packing, node: Arc<NodeRecord>) -> Result<Checked, NotTaken> {
-    let check = move || {
-        let limit = Limits::default().text_bytes;
-        let message = unpack(&body, packing, limit)
-            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
-        let text = verify(&message, &node.known.key)
-            .map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))?;
-        let text = String::from_utf8_lossy(&text).into_owned();
-        // Most come as they are kept.
-        let message = match packing {
-            Packing::Gzip => body.clone(),
-            Packing::Plain | Packing::Zip => packed::pack(&message).into(),
-        };
-        Ok(Checked { text, message })
-    };
-    let checked = tokio::task::spawn_blocking(check).await;
-    checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
 }
 
 fn cut(text: &str) -> String {

@@ -7,8 +7,9 @@ use commit::Layer;
 
 use super::{Accepted, Ledger, Newcome, Refusal, Reply, Request, TOKENS};
 use crate::acceptance::{DecisionError, Newcomer, Standing};
+use crate::model::node::Node;
 use crate::reports::decision::UnixMillis;
-use crate::server::administered::{administer, keep_set};
+use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
 use crate::server::state::{NodeRecord, PolicyRecord, RunRecord, State, TokenRecord, Write};
 
 /// What a batch does, on top of what is durable.
@@ -35,6 +36,7 @@ impl Ledger {
                 Ok(Reply::Decided(decided.collect()))
             }
             Request::Delete(id) => {
+                nobody_behind(batch, &id)?;
                 self.nodes.delete(&id)?;
                 self.forget(batch, &id);
                 Ok(Reply::Done)
@@ -121,7 +123,7 @@ impl Ledger {
         })?;
         let before = batch.records.get(&batch.state.nodes, &*id).cloned();
         if let Some(before) = &before {
-            keep_set(&before.node, &mut node);
+            keep_set(before, &mut node);
         }
         let Some(known) = self.nodes.get(&id).cloned() else {
             return Ok(Reply::Done);
@@ -161,6 +163,14 @@ impl Ledger {
             });
         }
         self.nodes.accept(id, false)?;
+        let mut node = Node::clone(&record.node);
+        take_place(batch, &mut node);
+        let node = Arc::new(node);
+        let record = Arc::new(NodeRecord {
+            node,
+            ..NodeRecord::clone(&record)
+        });
+        batch.records.put(id.into(), Some(Arc::clone(&record)));
         self.put(batch, id);
         // An inventory of this very batch is not on the disk yet.
         let coming = batch.writes.iter().rev().find_map(|write| match write {

@@ -7,6 +7,7 @@ use crate::acceptance::{Arrival, DecisionError, Rejected};
 use crate::definitions::{Definitions, Edit};
 use crate::model::ModelError;
 use crate::model::node::Node;
+use crate::relay::tree::Misplaced;
 use crate::reports::decision::UnixMillis;
 use crate::reports::signature::NodeCertificate;
 use crate::server::administered::Administered;
@@ -139,6 +140,22 @@ pub(crate) enum Refusal {
     /// The node would be wrong.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The node cannot be behind that server.
+    #[error(transparent)]
+    Misplaced(#[from] Misplaced),
+    /// The relay is needed.
+    #[error(
+        "{count} nodes are behind the relay {relay}, {first} among them; put them behind another \
+         with headroom compliance relays assign first"
+    )]
+    NodesBehind {
+        /// The relay.
+        relay: String,
+        /// One of them.
+        first: String,
+        /// How many there are.
+        count: usize,
+    },
     /// There is no such token.
     #[error("there is no token \"{0}\"; headroom compliance token list lists them")]
     UnknownToken(String),

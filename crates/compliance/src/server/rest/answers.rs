@@ -145,11 +145,11 @@ pub(super) fn enveloped(
     answer(status, "application/json", text)
 }
 
-pub(in super::super) fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Body> {
+pub(crate) fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Body> {
     answer(status, "text/plain; charset=utf-8", told)
 }
 
-pub(in super::super) fn answer(
+pub(crate) fn answer(
     status: StatusCode,
     content_type: &'static str,
     body: impl Into<Bytes>,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::managed::{self, MANAGED_BY, Managed, named};
+use super::managed::{self, MANAGED_BY, Managed, Show, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::{Definitions, Made, Object};
@@ -162,14 +162,15 @@ impl Managed for Group {
         named.map(|rule| format!("rule \"{}\"", rule.id)).collect()
     }
 
-    fn show(service: &Service, object: &mut Map<String, Value>) {
-        let id = object.get("id").and_then(Value::as_str).unwrap_or_default();
-        let id = id.to_owned();
-        if object.get("dynamic") == Some(&json!(true)) {
-            let members = service.compliance.lock().fleet.members(&id);
-            object.insert("nodeIds".into(), json!(members));
-        }
-        object.insert("target".into(), format!("group:{id}").into());
+    fn show<'s>(service: &'s Service, _: &'s Definitions) -> Show<'s, Self> {
+        Box::new(|group, object| {
+            let id = &group.id;
+            if group.dynamic {
+                let members = service.compliance.lock().fleet.members(id);
+                object.insert("nodeIds".into(), json!(members));
+            }
+            object.insert("target".into(), format!("group:{id}").into());
+        })
     }
 
     fn complete(body: &mut Map<String, Value>, _: &Definitions) {

@@ -35,6 +35,9 @@ pub(super) const MANAGED_BY: Field = may(
 /// One of the server's own?
 pub(super) const SYSTEM: Field = may("system", &Schema::Flag, "only shown");
 
+/// Adds what is shown of an object.
+pub(super) type Show<'s, T> = Box<dyn Fn(&T, &mut Map<String, Value>) + 's>;
+
 /// A kind of object.
 pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static {
     /// `rule`
@@ -55,13 +58,15 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     /// Who names it, and could not without it.
     fn users(id: &str, all: &Definitions) -> Vec<String>;
 
-    /// Adds what the API shows beside what is defined.
-    fn show(_: &Service, _: &mut Map<String, Value>) {}
+    /// What adds to each of some objects what the API shows beside what is defined.
+    fn show<'s>(_: &'s Service, _: &'s Definitions) -> Show<'s, Self> {
+        Box::new(|_, _| {})
+    }
     /// Fills in what may be left out, and takes out what is only shown.
     fn complete(_: &mut Map<String, Value>, _: &Definitions) {}
 }
 
-fn shown<T: Managed>(service: &Service, all: &Definitions, id: &str, one: &T) -> Value {
+fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
     let mut json = json!(one);
     if let Value::Object(object) = &mut json {
         let by = if T::made(&all.made).contains(id) {
@@ -70,7 +75,7 @@ fn shown<T: Managed>(service: &Service, all: &Definitions, id: &str, one: &T) ->
             FOLDER
         };
         object.insert("managedBy".into(), by.into());
-        T::show(service, object);
+        show(one, object);
     }
     json
 }
@@ -83,9 +88,9 @@ pub(super) fn list<T: Managed>(service: &Service, _: &Call<'_>) -> Answer {
 /// Those that are wanted.
 pub(super) fn listed<T: Managed>(service: &Service, wanted: impl Fn(&T) -> bool) -> Vec<Value> {
     let all = Arc::clone(&service.view.read().definitions);
+    let show = T::show(service, &all);
     let list = T::table(&all).iter().filter(|(_, one)| wanted(one));
-    list.map(|(id, one)| shown(service, &all, id, one))
-        .collect()
+    list.map(|(id, one)| shown(&show, &all, id, one)).collect()
 }
 
 /// One of a kind.
@@ -96,7 +101,10 @@ pub(super) fn one<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
 fn by_id<T: Managed>(service: &Service, id: &str) -> Answer {
     let all = Arc::clone(&service.view.read().definitions);
     match T::table(&all).get(id) {
-        Some(one) => Ok(json!({T::LIST: [shown(service, &all, id, one)]})),
+        Some(one) => {
+            let show = T::show(service, &all);
+            Ok(json!({T::LIST: [shown(&show, &all, id, one)]}))
+        }
         None => Err(ApiError::not_found(T::KIND, id)),
     }
 }

@@ -26,16 +26,18 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use net::{Body, Incoming, read_body};
 
-use super::service::{Service, body_status};
+use super::service::Service;
 use super::state::Access;
+use crate::uploads::body_status;
 use answers::Told;
 use query::Query;
 use route::{Call, Input, Route, Work};
 
 pub(super) use accounts::hash;
-pub(super) use answers::{ApiError, answer, text};
+pub(super) use answers::ApiError;
+pub(crate) use answers::{answer, text};
 pub(super) use openapi::document as openapi;
-pub(super) use query::unescaped;
+pub(crate) use query::unescaped;
 
 /// Rudder's version of the API that is spoken; clients of older ones are answered too.
 const VERSION: u32 = 24;

@@ -23,7 +23,7 @@ impl Query {
 
 /// A text of an address with its `%` undone; what is no UTF-8 is replaced. A `+` is a space behind
 /// `?`, and itself in a path.
-pub(in super::super) fn unescaped(text: &str, plus_is_space: bool) -> String {
+pub(crate) fn unescaped(text: &str, plus_is_space: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

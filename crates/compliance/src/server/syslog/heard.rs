@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use super::super::intake::{Intake, NotTaken, Taken};
+use super::super::intake::Intake;
 use super::super::ledger::Refusal;
 use super::super::packed;
 use super::super::state::NodeRecord;
@@ -12,6 +12,7 @@ use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
 use crate::reports::syslog::runs::OverRun;
+use crate::uploads::{NotTaken, Taken};
 
 /// The property of a node that says how its reports come, and its value for syslog.
 const REPORT_PROTOCOL: &str = "reportProtocol";

@@ -170,7 +170,7 @@ const KEYS: [&str; 18] = [
 
 /// What may be done from the page of a run.
 fn page(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<PageAct>> {
-    let choices = [PageAct::Mark, PageAct::Stop].map(|act| (act.word(), act));
+    let choices = [PageAct::Mark, PageAct::Stop, PageAct::Rate].map(|act| (act.word(), act));
     let items = reader.list(field, "a list such as [\"mark\", \"stop\"]")?;
     let acts: Vec<_> = items
         .into_iter()

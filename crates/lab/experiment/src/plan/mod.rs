@@ -192,6 +192,8 @@ pub enum PageAct {
     Mark,
     /// The run ends, as it does at Ctrl-C.
     Stop,
+    /// The rate of an open load that runs becomes another.
+    Rate,
 }
 
 impl PageAct {
@@ -200,6 +202,7 @@ impl PageAct {
         match self {
             Self::Mark => "mark",
             Self::Stop => "stop",
+            Self::Rate => "rate",
         }
     }
 }

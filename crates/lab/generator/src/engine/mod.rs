@@ -32,9 +32,9 @@ mod websocket;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab_load::recording::{NONE_FREE, Phase};
@@ -77,8 +77,40 @@ pub(crate) struct Setup {
     /// When a segment ends that has no length of its own; of no meaning to one that
     /// begins later.
     pub(crate) ends_at: AtomicU64,
+    /// Other rates than the segment began with. Those from before a segment's begin are of no
+    /// meaning to it.
+    pub(crate) turns: Turns,
     /// When requests of the segment failed.
     pub(crate) outages: Arc<Outages>,
+}
+
+/// Changes of the rate of segments that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// From when on, and requests per second.
+    all: Mutex<Vec<(u64, f64)>>,
+    /// How many there are, for threads that look at every turn of their loop.
+    count: AtomicUsize,
+}
+
+impl Turns {
+    /// From `at` on the rate is another.
+    pub(crate) fn add(&self, at: u64, rate: f64) {
+        let mut all = self.lock();
+        all.push((at, rate));
+        self.count.store(all.len(), Ordering::Relaxed);
+    }
+
+    /// Those after the first `known`; `None`: there are none.
+    #[inline]
+    pub(crate) fn after(&self, known: usize) -> Option<Vec<(u64, f64)>> {
+        let count = self.count.load(Ordering::Relaxed);
+        (count > known).then(|| self.lock()[known..].to_vec())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, f64)>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How the connections of a protocol carry exchanges.
@@ -155,13 +187,19 @@ impl ReportSender {
 pub(crate) struct Engine {
     setup: Arc<Setup>,
     traffic: Traffic,
+    /// Changes of the rate that are known, of all segments so far.
+    turned: usize,
 }
 
 impl Engine {
     /// The loop of the generator's thread `index`, without connections.
     pub(crate) fn new(setup: Arc<Setup>, index: u32, sampler: Option<Sampler>) -> io::Result<Self> {
         let traffic = Traffic::new(Arc::clone(&setup), index, Poller::new()?, sampler);
-        Ok(Self { setup, traffic })
+        Ok(Self {
+            setup,
+            traffic,
+            turned: 0,
+        })
     }
 
     /// Wakes this loop from other threads.
@@ -191,6 +229,12 @@ impl Engine {
         let mut stopped = false;
         loop {
             let now = clock::now();
+            if let Some(turns) = self.setup.turns.after(self.turned) {
+                self.turned += turns.len();
+                for (at, rate) in turns.into_iter().filter(|(at, _)| *at > began) {
+                    self.traffic.source.turn(at, rate, end);
+                }
+            }
             if end.is_none()
                 && let Some(at) = self.told_end(began)
             {

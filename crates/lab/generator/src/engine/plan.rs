@@ -3,6 +3,8 @@
 //! Nothing is queued. What is due and not sent yet lies between two cursors of the same
 //! schedule, so a target that stops answering costs no memory and loses no arrival.
 
+use std::collections::VecDeque;
+
 use lab_load::arrivals::Schedule;
 
 /// One arrival.
@@ -21,11 +23,26 @@ struct Cursor {
     head: Option<Arrival>,
     /// Own arrivals before the head.
     passed: u64,
-    /// Arrivals of other threads between two own ones.
+    /// Arrivals of other threads before the first own one, and between two own ones.
+    before: usize,
     others: usize,
     timing: Timing,
-    /// Arrivals that are due from then on are none.
+    /// Arrivals of this schedule that are due from then on are none.
+    until: u64,
+    /// Arrivals of any schedule that are due from then on are none.
     end: u64,
+    /// What follows on the schedule.
+    turns: VecDeque<Turn>,
+}
+
+/// Another schedule from some moment on.
+#[derive(Debug, Clone)]
+pub(super) struct Turn {
+    /// When it begins, on the clock of the loop.
+    pub(super) at: u64,
+    pub(super) schedule: Schedule,
+    /// Number of its first arrival, over all threads; above those of earlier ones.
+    pub(super) first: u64,
 }
 
 /// What a schedule's times become.
@@ -48,19 +65,28 @@ impl Timing {
 }
 
 impl Cursor {
-    fn new(mut schedule: Schedule, thread: u32, threads: u32, timing: Timing) -> Self {
-        let head = schedule.nth(thread as usize).map(|time| Arrival {
-            number: u64::from(thread),
-            due: timing.of(time),
-        });
-        Self {
+    fn new(schedule: Schedule, thread: u32, threads: u32, timing: Timing) -> Self {
+        let mut cursor = Self {
             schedule,
-            head,
+            head: None,
             passed: 0,
+            before: thread as usize,
             others: threads.max(1) as usize - 1,
             timing,
+            until: u64::MAX,
             end: u64::MAX,
-        }
+            turns: VecDeque::new(),
+        };
+        cursor.start(0);
+        cursor
+    }
+
+    /// Goes to the first own arrival of a schedule whose numbers begin with `first`.
+    fn start(&mut self, first: u64) {
+        self.head = self.schedule.nth(self.before).map(|time| Arrival {
+            number: first + self.before as u64,
+            due: self.timing.of(time),
+        });
     }
 
     fn advance(&mut self) -> Option<Arrival> {
@@ -74,8 +100,30 @@ impl Cursor {
         Some(head)
     }
 
+    /// Takes the next schedule where this one is over.
     fn cut(&mut self) {
-        self.head = self.head.filter(|arrival| arrival.due < self.end);
+        loop {
+            let end = self.until.min(self.end);
+            if self.head.is_some_and(|arrival| arrival.due < end) {
+                return;
+            }
+            self.head = None;
+            let Some(turn) = self.turns.pop_front() else {
+                return;
+            };
+            self.schedule = turn.schedule;
+            self.timing.began = turn.at;
+            self.until = self.turns.front().map_or(u64::MAX, |next| next.at);
+            self.start(turn.first);
+        }
+    }
+
+    fn turn(&mut self, turn: Turn) {
+        if self.turns.is_empty() {
+            self.until = turn.at;
+        }
+        self.turns.push_back(turn);
+        self.cut();
     }
 }
 
@@ -102,6 +150,13 @@ impl Plan {
         for cursor in std::iter::once(&mut self.next).chain(&mut self.due) {
             cursor.end = end;
             cursor.cut();
+        }
+    }
+
+    /// From a moment on, which is later than that of any turn before, another schedule decides.
+    pub(super) fn turn(&mut self, turn: &Turn) {
+        for cursor in std::iter::once(&mut self.next).chain(&mut self.due) {
+            cursor.turn(turn.clone());
         }
     }
 
@@ -209,7 +264,70 @@ mod tests {
         assert_eq!(due, [0, 5]);
     }
 
+    fn all(plan: &mut Plan) -> Vec<(u64, u64)> {
+        let mut taken = Vec::new();
+        while let Some(arrival) = plan.take(u64::MAX) {
+            taken.push((arrival.number, arrival.due));
+        }
+        taken
+    }
+
+    fn turn(at: u64, times: &[u64], first: u64) -> Turn {
+        let schedule = schedule(times);
+        Turn {
+            at,
+            schedule,
+            first,
+        }
+    }
+
+    #[test]
+    fn another_schedule_follows_at_its_moment() {
+        let mut plan = Plan::new(schedule(&[0, 5, 10, 15]), 0, 1, AS_IT_IS);
+        assert_eq!(plan.came_due(6), 2);
+        plan.turn(&turn(10, &[0, 1], 100));
+        plan.turn(&turn(40, &[2, 3, 9], 200));
+        plan.end_at(45);
+        assert_eq!(plan.came_due(42), 5);
+        let expected = [(0, 0), (1, 5), (100, 10), (101, 11), (200, 42), (201, 43)];
+        assert_eq!(all(&mut plan), expected);
+        assert_eq!(plan.came_due(u64::MAX), 6);
+        // Where the first has run out, and where none of the first was due.
+        let mut plan = Plan::new(schedule(&[3]), 0, 1, AS_IT_IS);
+        assert!(plan.take(3).is_some() && plan.next_due().is_none());
+        plan.turn(&turn(10, &[1], 7));
+        assert_eq!(plan.next_due(), Some(11));
+        let mut plan = Plan::new(schedule(&[90]), 0, 1, AS_IT_IS);
+        plan.turn(&turn(10, &[1], 7));
+        assert_eq!(all(&mut plan), [(7, 11)]);
+    }
+
     proptest! {
+        #[test]
+        fn threads_share_what_follows_too(
+            mut times in proptest::collection::vec(0..100_u64, 0..40),
+            mut later in proptest::collection::vec(0..100_u64, 0..40),
+            at in 1..120_u64,
+            told in 0..120_u64,
+            threads in 1..5_u32,
+        ) {
+            times.sort_unstable();
+            later.sort_unstable();
+            let mut seen = Vec::new();
+            for thread in 0..threads {
+                let mut plan = Plan::new(schedule(&times), thread, threads, AS_IT_IS);
+                // A backlog has a cursor of its own.
+                plan.backlog(told.min(at - 1));
+                plan.turn(&turn(at, &later, 1000));
+                seen.extend(all(&mut plan));
+            }
+            seen.sort_unstable();
+            let before = (0..).zip(times).filter(|(_, due)| *due < at);
+            let after = (1000..).zip(later.into_iter().map(|time| at + time));
+            let expected: Vec<(u64, u64)> = before.chain(after).collect();
+            prop_assert_eq!(seen, expected);
+        }
+
         #[test]
         fn threads_share_all_arrivals(
             mut times in proptest::collection::vec(0..100_u64, 0..60),

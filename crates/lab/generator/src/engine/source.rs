@@ -1,11 +1,14 @@
 //! What is due when: the schedule, and what of it was not sent yet; or users, each of whom
 //! goes on as soon as the last answer and the pause after it are over.
 
-use lab_load::{Model, Pace, Segment, Workload};
+use std::time::Duration;
+
+use lab_load::arrivals::Numbers;
+use lab_load::{Length, Model, Pace, Segment, Workload};
 use wire::deadlines::{Deadlines, NEVER};
 
 use super::exchange::Delay;
-use super::plan::{Arrival, Plan, Timing};
+use super::plan::{Arrival, Plan, Timing, Turn};
 use super::{DRAIN, nanos};
 
 /// Who decides when the next request is made.
@@ -14,7 +17,7 @@ enum Who {
     /// Nobody: there is no segment, or it is over.
     Nobody,
     /// The schedule.
-    Schedule(Box<Plan>),
+    Schedule(Box<Scheduled>),
     /// Users.
     Users {
         think: u64,
@@ -24,6 +27,32 @@ enum Who {
         /// Requests that are left.
         left: u64,
     },
+}
+
+/// A schedule, and what it was made of.
+#[derive(Debug)]
+struct Scheduled {
+    plan: Plan,
+    numbers: Numbers,
+    seed: u64,
+}
+
+impl Scheduled {
+    /// From `at` on the rate is another; `end`: of the segment, if that is known.
+    fn turn(&mut self, at: u64, rate: f64, end: Option<u64>) {
+        let Some((arrivals, first)) = self.numbers.turn(at, rate) else {
+            return;
+        };
+        let length = Length {
+            duration: end.map(|end| Duration::from_nanos(end.saturating_sub(at))),
+            requests: None,
+        };
+        self.plan.turn(&Turn {
+            at,
+            schedule: arrivals.schedule(&length, self.seed ^ first),
+            first,
+        });
+    }
 }
 
 /// See the module. Times are nanoseconds of the loop's clock.
@@ -84,8 +113,11 @@ impl Source {
                     _ => 0,
                 };
                 let timing = Timing { began, tick };
-                let plan = Plan::new(schedule, self.thread, self.threads, timing);
-                Who::Schedule(Box::new(plan))
+                Who::Schedule(Box::new(Scheduled {
+                    plan: Plan::new(schedule, self.thread, self.threads, timing),
+                    numbers: Numbers::new(arrivals.clone(), began),
+                    seed,
+                }))
             }
             Model::Closed { think } => {
                 let own = |all: u64| all / threads + u64::from(thread < all % threads);
@@ -112,8 +144,15 @@ impl Source {
 
     /// Nothing falls due from `at` on.
     pub(super) fn cut(&mut self, at: u64) {
-        if let Who::Schedule(plan) = &mut self.who {
-            plan.end_at(at);
+        if let Who::Schedule(own) = &mut self.who {
+            own.plan.end_at(at);
+        }
+    }
+
+    /// From `at` on requests fall due at another rate; `end`: of the segment, if that is known.
+    pub(super) fn turn(&mut self, at: u64, rate: f64, end: Option<u64>) {
+        if let Who::Schedule(own) = &mut self.who {
+            own.turn(at, rate, end);
         }
     }
 
@@ -143,7 +182,7 @@ impl Source {
     pub(super) fn is_exhausted(&self) -> bool {
         match &self.who {
             Who::Nobody => true,
-            Who::Schedule(plan) => plan.next_due().is_none(),
+            Who::Schedule(own) => own.plan.next_due().is_none(),
             Who::Users { left, .. } => *left == 0,
         }
     }
@@ -157,7 +196,7 @@ impl Source {
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
         match &self.who {
-            Who::Schedule(plan) => plan.next_due().is_some_and(|due| due <= now),
+            Who::Schedule(own) => own.plan.next_due().is_some_and(|due| due <= now),
             Who::Nobody | Who::Users { .. } => false,
         }
     }
@@ -166,10 +205,10 @@ impl Source {
     /// and says what kept it from being sent.
     #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<(Arrival, Delay)> {
-        let Who::Schedule(plan) = &mut self.who else {
+        let Who::Schedule(own) = &mut self.who else {
             return None;
         };
-        let mut arrival = plan.take(now)?;
+        let mut arrival = own.plan.take(now)?;
         let delay = match arrival.number {
             number if number < self.capped => Delay::Capped,
             number if number < self.excused => Delay::Opening,
@@ -182,9 +221,10 @@ impl Source {
     /// How many arrivals are due though no connection is free, and by how many nanoseconds
     /// they were looked at too late.
     pub(super) fn shortage(&mut self, now: u64) -> Option<(u64, u64)> {
-        let Who::Schedule(plan) = &mut self.who else {
+        let Who::Schedule(own) = &mut self.who else {
             return None;
         };
+        let plan = &mut own.plan;
         let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
         let backlog = plan.backlog(now);
         self.excused = self.excused.max(plan.first_not_due(now));
@@ -236,8 +276,8 @@ impl Source {
     /// How many requests fell due since the last call.
     pub(super) fn planned(&mut self, now: u64) -> u64 {
         let mut planned = std::mem::take(&mut self.later_steps);
-        if let Who::Schedule(plan) = &mut self.who {
-            let all = plan.came_due(now);
+        if let Who::Schedule(own) = &mut self.who {
+            let all = own.plan.came_due(now);
             planned += all - self.came_due;
             self.came_due = all;
         }
@@ -246,9 +286,10 @@ impl Source {
 
     /// When something is to be done; `room`: more connections may be opened.
     pub(super) fn next_wake(&self, now: u64, room: bool) -> u64 {
-        let Who::Schedule(plan) = &self.who else {
+        let Who::Schedule(own) = &self.who else {
             return self.pauses.next();
         };
+        let plan = &own.plan;
         let arrival = match plan.next_due() {
             Some(due) if due > now => Some(due),
             // Arrivals wait for connections. One more can only get a connection of its own.

@@ -14,13 +14,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lab_load::recording::Timeline;
-use lab_load::{Flow, Generate, GenerateError, Protocol, Recorded, Segment, Span, Workload};
+use lab_load::{Flow, Generate, GenerateError, Model, Protocol, Recorded, Segment, Span, Workload};
 use measure::Clock;
 use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble};
+use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble, Turns};
 use crate::merge::Merge;
 use lab_load::request::Composer;
 use machine::Machine;
@@ -41,6 +41,8 @@ pub struct Local {
     threads: Vec<Thread>,
     reports: Receiver<(usize, Report)>,
     machine: Machine,
+    /// Changes of the rate that segments before had.
+    turned: usize,
 }
 
 struct Thread {
@@ -80,6 +82,14 @@ impl Stopper {
     /// since then is sent late, and counts so.
     pub fn begin_next_at(&self, at: u64) {
         self.begins_at.store(at, Ordering::Relaxed);
+    }
+
+    /// From this moment on, requests of the segment that is under way fall due at this rate per
+    /// second, if its arrivals can be [`turned`](lab_load::arrivals::Arrivals::turned). Moments
+    /// ascend; of one that has passed already, what fell due since then is sent late, and counts so.
+    pub fn turn_at(&self, at: u64, rate: f64) {
+        self.setup.turns.add(at, rate);
+        self.wakers.iter().for_each(Waker::wake);
     }
 
     /// When requests of the segment that is under way, or of the last one, failed.
@@ -138,6 +148,7 @@ impl Local {
             tls,
             stop: AtomicBool::new(false),
             ends_at: AtomicU64::new(0),
+            turns: Turns::default(),
             outages: Arc::default(),
             workload,
         }))
@@ -148,6 +159,7 @@ impl Local {
         let (sender, reports) = sync_channel(SPANS * threads);
         let mut local = Self {
             machine: Machine::now(),
+            turned: 0,
             threads: Vec::with_capacity(threads),
             reports,
             stopper: Stopper {
@@ -286,6 +298,9 @@ impl Generate for Local {
         if segment.length.duration.is_none() && ended > began {
             recorded.segment.length.duration = Some(Duration::from_nanos(ended - began));
         }
+        let turns = setup.turns.after(self.turned).unwrap_or_default();
+        self.turned += turns.len();
+        turned(&mut recorded.segment, began, &turns);
         Ok(recorded)
     }
 }
@@ -305,6 +320,21 @@ impl Drop for Local {
         let handles: Vec<_> = handles.collect();
         while handles.iter().any(|handle| !handle.is_finished()) {
             let _ = self.reports.recv_timeout(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Has a segment say at which rates its requests fell due.
+fn turned(segment: &mut Segment, began: u64, turns: &[(u64, f64)]) {
+    let length = segment.length.duration;
+    for (at, rate) in turns.iter().filter(|(at, _)| *at > began) {
+        let at = Duration::from_nanos(at - began);
+        let rest = length.map(|length| length.saturating_sub(at));
+        if let Model::Open(arrivals) = &mut segment.model
+            && rest.is_none_or(|rest| !rest.is_zero())
+            && let Ok(turned) = arrivals.turned(at, *rate, rest)
+        {
+            *arrivals = turned;
         }
     }
 }

@@ -11,7 +11,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Shortest wave.
 const SHORTEST_WAVE: Duration = Duration::from_millis(1);
 /// Most steps of a shape.
-const MOST_STEPS: usize = 1_000;
+pub(super) const MOST_STEPS: usize = 1_000;
 /// Most requests at the same time.
 const MOST_BURST: u32 = 1_000_000;
 /// Most times of a trace.

@@ -6,6 +6,7 @@ mod curve;
 mod schedule;
 mod text;
 pub mod trace;
+mod turn;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use check::ArrivalsError;
 use curve::Curve;
 pub use schedule::Schedule;
+pub use turn::{Fixed, Numbers};
 
 use crate::segment::Length;
 

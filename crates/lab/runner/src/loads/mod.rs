@@ -4,6 +4,7 @@ mod files;
 mod hand;
 mod live;
 mod outcome;
+mod rate;
 mod relay;
 
 use std::cell::RefCell;
@@ -38,6 +39,8 @@ pub(crate) use files::{Files, client_tls, password};
 use hand::{Done, Hand, Hear, News, Stop, Task};
 use live::Live;
 pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons};
+pub(crate) use rate::Rate;
+pub use rate::RateError;
 
 /// Longest wait for the end of a load once a run was interrupted: time for the span
 /// under way, and for answers that come soon.
@@ -93,6 +96,8 @@ struct Running {
     hand: Arc<Hand>,
     /// `None`: a search.
     segment: Option<Segment>,
+    /// `None`: it has none of its own, or none that can be changed.
+    rate: Option<Rate>,
     /// Number of its first request.
     first: u64,
     /// When it began, and when its step ends if that is known, on the generator's clock.
@@ -467,9 +472,12 @@ impl Loads<'_> {
             search @ Task::Search(..) => (search, None),
         };
         let live = Live::default();
+        let rate = segment
+            .as_ref()
+            .and_then(|segment| Rate::of(&hand, segment, began));
         let seen = segment
             .as_ref()
-            .and_then(|segment| self.seen(load, step, &hand, segment));
+            .and_then(|segment| self.seen(load, step, &hand, segment, rate.as_ref()));
         let (stop, answer) = hand.order(task, self.hear(load, &live, seen.clone()));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
@@ -477,6 +485,7 @@ impl Loads<'_> {
             ends: false,
             hand,
             segment,
+            rate,
             first,
             began,
             ends_at: None,
@@ -539,7 +548,10 @@ impl Loads<'_> {
         step: Option<&Step>,
         hand: &Hand,
         segment: &Segment,
+        rate: Option<&Rate>,
     ) -> Option<LoadUnderway> {
+        // Probes watch over everything, and steps of another rate are not theirs.
+        let rate = rate.filter(|_| step.is_some()).cloned();
         let step = step.map(|step| step.name.as_str());
         self.underway.load(|| Seen {
             name: load.name.clone(),
@@ -548,6 +560,7 @@ impl Loads<'_> {
             warm_up: self.warm_up(step),
             workload: Arc::clone(&hand.workload),
             segment: segment.clone(),
+            rate,
         })
     }
 

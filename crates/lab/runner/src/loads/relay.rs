@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab_experiment::plan::{Load, LoadModel, Step};
-use lab_load::arrivals::{Arrivals, Process};
-use lab_load::{Length, Model, Segment};
+use lab_load::{Length, Segment};
 use tokio::time::Instant;
 
 use super::hand::{Hand, Task};
@@ -123,10 +122,7 @@ impl Loads<'_> {
             (relay.begin_next_at)(at);
             (its.end_at)(at);
             old.leaves = true;
-            let sent = old
-                .segment
-                .as_ref()
-                .map_or(0, |own| most(own, at - old.began));
+            let sent = old.rate.as_ref().map_or(0, |rate| rate.most_by(at));
             (at, old.first + sent)
         };
         self.used(load, reserved);
@@ -201,27 +197,6 @@ impl Running {
         let mut segment = self.segment.iter();
         segment.all(|own| own.length == Length::default()) && self.hand.relay.is_some()
     }
-}
-
-/// No more requests than these fall due in so long a time, however chance has it.
-fn most(segment: &Segment, nanos: u64) -> u64 {
-    let length = Length {
-        duration: Some(Duration::from_nanos(nanos)),
-        requests: None,
-    };
-    let Model::Open(arrivals) = &segment.model else {
-        return 0;
-    };
-    let group = match arrivals {
-        Arrivals::Rate {
-            process: Process::Burst(group),
-            ..
-        } => f64::from(*group),
-        _ => 1.0,
-    };
-    let planned = arrivals.planned(&length).unwrap_or(0.0);
-    // Eight times the spread of a Poisson process; groups of a burst are whole.
-    (planned + 8.0 * planned.sqrt() + group + 64.0) as u64
 }
 
 fn nanos(length: Duration) -> u64 {

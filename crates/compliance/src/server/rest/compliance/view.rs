@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::shapes::{named, sum, with_level};
 use super::tree::{Component, Trees};
 use crate::definitions::Definitions;
-use crate::model::mode::resolve;
+use crate::model::mode::{PolicyMode, resolve, word_of_rule};
 use crate::model::node::Node;
 use crate::reports::decision::Basis;
 use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
@@ -69,16 +69,22 @@ impl View {
         .name()
     }
 
-    /// The mode of a rule's directives, `mixed` if they have several, `none` without any.
-    fn rule_mode(&self, id: &str) -> &'static str {
+    /// The mode of a rule on those of these nodes that have it.
+    fn rule_mode(&self, id: &str, nodes: &[NodeShown]) -> &'static str {
         let rule = self.all.rules.get(id);
-        let directives = rule.into_iter().flat_map(|rule| &rule.directives);
-        let mut modes = directives.map(|one| self.policy_mode(None, Some(one)));
-        match modes.next() {
-            None => "none",
-            Some(first) if modes.all(|one| one == first) => first,
-            Some(_) => "mixed",
+        let directives = rule.map_or(&[][..], |rule| &rule.directives);
+        if self.types == Types::SYSTEM && !directives.is_empty() {
+            return PolicyMode::Enforce.name();
         }
+        let having = nodes.iter().filter(|node| {
+            let mut rules = node.directives.iter().map(|one| &one.rule);
+            rules.any(|rule| **rule == *id)
+        });
+        word_of_rule(
+            self.all.settings.policy_mode,
+            self.all.modes_of(directives),
+            having.map(|node| node.node.policy_mode).collect(),
+        )
     }
 
     fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
@@ -245,7 +251,7 @@ impl View {
         by_directive.values().for_each(|one| level += one);
         let mut object = named(id, self.rule_name(id));
         object.insert("mode".into(), self.mode().into());
-        object.insert("policyMode".into(), self.rule_mode(id).into());
+        object.insert("policyMode".into(), self.rule_mode(id, nodes).into());
         let mut object = self.object(object, &level);
         if self.level >= super::DIRECTIVES {
             let directives = by_directive.iter().map(|(directive, level)| {

@@ -10,7 +10,7 @@ use super::answers::ApiError;
 use super::route::{Answer, Call, Route, Verb, Work};
 use crate::acceptance::{DecisionError, Standing};
 use crate::model::mode::PolicyMode;
-use crate::model::node::{Node, NodeState};
+use crate::model::node::{Node, NodeKind, NodeState};
 use crate::model::property::Property;
 use crate::reports::moment::Moment;
 use crate::server::administered::Administered;
@@ -95,7 +95,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "nodes/{id}",
         "updateNode",
-        "Set properties, policy mode or state of an accepted node, or let it have another key",
+        "Set properties, policy mode, state or place of an accepted node, or let it have another key",
         ("nodes", &NODES),
         Work::Later(|service, call| Box::pin(service.change(call))),
     )
@@ -140,6 +140,8 @@ struct Change {
     policy_mode: Option<String>,
     state: Option<NodeState>,
     key_status: Option<String>,
+    kind: Option<NodeKind>,
+    policy_server_id: Option<String>,
 }
 
 impl Change {
@@ -157,6 +159,8 @@ impl Change {
                 .collect(),
             policy_mode: self.policy_mode.as_deref().map(mode),
             state: self.state,
+            relay: self.kind.map(|kind| kind == NodeKind::Relay),
+            policy_server: self.policy_server_id,
         }
     }
 }
@@ -169,6 +173,7 @@ impl From<Refusal> for ApiError {
             | Refusal::UnknownNode(_)
             | Refusal::UnknownToken(_) => StatusCode::NOT_FOUND,
             Refusal::Provided { .. } => return Self::managed("inventory", refusal),
+            Refusal::Misplaced(_) => return Self::field("policyServerId", refusal.to_string()),
             Refusal::Model(error) => return Self::field("properties", error.to_string()),
             _ => StatusCode::CONFLICT,
         };
@@ -260,6 +265,7 @@ fn shown(record: &NodeRecord) -> Value {
     let Node {
         id,
         hostname,
+        kind,
         state,
         policy_mode,
         policy_server_id,
@@ -280,6 +286,7 @@ fn shown(record: &NodeRecord) -> Value {
         "id": id,
         "hostname": hostname,
         "status": status,
+        "kind": kind,
         "state": state,
         "os": os,
         "architectureDescription": architecture_description,

@@ -23,6 +23,7 @@ pub(super) static NODE: Schema = Schema::Object(
         needed("id", &Schema::Identity, ""),
         needed("hostname", &TEXT, ""),
         needed("status", &STANDINGS, ""),
+        needed("kind", &Schema::Word(&["node", "relay", "root"]), ""),
         needed("state", &STATES, ""),
         needed(
             "os",
@@ -46,7 +47,11 @@ pub(super) static NODE: Schema = Schema::Object(
             "bytes, or null",
         ),
         needed("ipAddresses", &TEXTS, ""),
-        needed("policyServerId", &TEXT, ""),
+        needed(
+            "policyServerId",
+            &TEXT,
+            "root, or the relay that it is behind",
+        ),
         needed("policyMode", &MODES, ""),
         needed("lastInventoryDate", &TEXT, ""),
         needed("properties", &PROPERTY_LIST, ""),
@@ -117,6 +122,16 @@ pub(super) static CHANGE: Schema = Schema::Object(
         ),
         may("policyMode", &MODES, ""),
         may("state", &STATES, ""),
+        may(
+            "kind",
+            &Schema::Word(&["node", "relay"]),
+            "a relay serves the nodes behind it",
+        ),
+        may(
+            "policyServerId",
+            &Schema::Identity,
+            "root, or the relay that it is behind from now on",
+        ),
         may(
             "keyStatus",
             &Schema::Word(&["undefined"]),

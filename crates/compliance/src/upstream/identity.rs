@@ -1,30 +1,41 @@
-//! Who an agent is: an identity and a key that it makes at its first start and keeps.
+//! Who a node is: an identity and a key that it makes at its first start and keeps.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::Error;
+use jiff::Timestamp;
+
+use super::AccessError;
 use crate::reports::signature::{NodeCertificate, SigningKey};
 use crate::trust::{Identity, ServerPin, TrustError, write_secret};
 
-/// Files in an agent's folder.
+/// Files in a node's folder.
 const ID: &str = "uuid";
 const KEY: &str = "agent.key";
 const CERTIFICATE: &str = "agent.pem";
 const SERVER: &str = "server.pem";
+const SENT: &str = "inventory-sent";
+/// Time from one inventory to the next.
+const INVENTORY: Duration = Duration::from_secs(86_400);
 
-/// An agent's identity, ready to sign.
-pub(super) struct AgentIdentity {
-    pub(super) id: String,
-    pub(super) pems: Identity,
-    pub(super) key: SigningKey,
-    pub(super) certificate: NodeCertificate,
+/// A node's identity, ready to sign.
+pub(crate) struct NodeIdentity {
+    pub(crate) id: String,
+    pub(crate) pems: Identity,
+    pub(crate) key: SigningKey,
+    pub(crate) certificate: NodeCertificate,
 }
 
-impl AgentIdentity {
-    /// That of the agent in this folder; `new_id` is the identity of one that is not there yet.
-    pub(super) fn open(folder: &Path, new_id: impl FnOnce() -> String) -> Result<Self, Error> {
-        std::fs::create_dir_all(folder).map_err(|cause| Error::Folder {
+impl NodeIdentity {
+    /// That of the node in this folder; `new_id` is the identity of one that is not there yet, whose
+    /// certificate is for these names too.
+    pub(crate) fn open(
+        folder: &Path,
+        names: &[String],
+        new_id: impl FnOnce() -> String,
+    ) -> Result<Self, AccessError> {
+        std::fs::create_dir_all(folder).map_err(|cause| AccessError::Folder {
             path: folder.to_path_buf(),
             cause,
         })?;
@@ -35,7 +46,7 @@ impl AgentIdentity {
         // It is written last: what stands beside it is whole.
         if !folder.join(ID).exists() {
             let id = new_id();
-            let pems = Identity::make(Some(&id), &[])?;
+            let pems = Identity::make(Some(&id), names)?;
             write_secret(&folder.join(KEY), pems.key.as_bytes())?;
             write_secret(&folder.join(CERTIFICATE), pems.certificate.as_bytes())?;
             write_secret(&folder.join(ID), id.as_bytes())?;
@@ -61,7 +72,7 @@ impl AgentIdentity {
 }
 
 /// The key by which the server is known: told by a file, or seen before.
-pub(super) fn server_pin(folder: &Path, told: Option<&Path>) -> Result<ServerPin, TrustError> {
+pub(crate) fn server_pin(folder: &Path, told: Option<&Path>) -> Result<ServerPin, TrustError> {
     let seen = folder.join(SERVER);
     let path = match told {
         Some(path) => path,
@@ -73,7 +84,7 @@ pub(super) fn server_pin(folder: &Path, told: Option<&Path>) -> Result<ServerPin
 }
 
 /// Keeps the key of the server that was seen first.
-pub(super) fn keep_pin(folder: &Path, pin: &Arc<ServerPin>) -> Result<(), TrustError> {
+pub(crate) fn keep_pin(folder: &Path, pin: &Arc<ServerPin>) -> Result<(), TrustError> {
     let path = folder.join(SERVER);
     match pin.pem() {
         Some(pem) if !path.exists() => write_secret(&path, pem.as_bytes()),
@@ -81,8 +92,20 @@ pub(super) fn keep_pin(folder: &Path, pin: &Arc<ServerPin>) -> Result<(), TrustE
     }
 }
 
+/// Is the next inventory of the node in this folder due?
+pub(crate) fn inventory_is_due(folder: &Path) -> bool {
+    let sent = std::fs::metadata(folder.join(SENT)).and_then(|data| data.modified());
+    let age = sent.map(|sent| sent.elapsed().unwrap_or_default());
+    !age.is_ok_and(|age| age < INVENTORY)
+}
+
+/// Notes that an inventory was sent.
+pub(crate) fn keep_sent(folder: &Path, now: Timestamp) -> Result<(), TrustError> {
+    write_secret(&folder.join(SENT), now.to_string().as_bytes())
+}
+
 /// A random identity.
-pub(super) fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     // It fails on no machine that has started; identities of zeros would be refused as twins.
     let _ = aws_lc_rs::rand::fill(&mut bytes);

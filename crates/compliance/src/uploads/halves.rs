@@ -12,10 +12,10 @@ const WITHIN: Duration = Duration::from_secs(300);
 
 /// An inventory or a signature that waits for its other half.
 pub(crate) struct Half {
-    pub(super) body: Bytes,
-    pub(super) packed: bool,
-    pub(super) signs: bool,
-    pub(super) since: Instant,
+    pub(crate) body: Bytes,
+    pub(crate) packed: bool,
+    pub(crate) signs: bool,
+    pub(crate) since: Instant,
 }
 
 /// Those that wait, by the inventory's name. The oldest give room: a half comes shortly after its
@@ -25,7 +25,7 @@ pub(crate) struct Halves(HashMap<String, Half>);
 
 impl Halves {
     /// Both halves, the inventory first, if this is the second; else it waits.
-    pub(super) fn pair(&mut self, name: &str, half: Half) -> Option<(Half, Half)> {
+    pub(crate) fn pair(&mut self, name: &str, half: Half) -> Option<(Half, Half)> {
         let now = half.since;
         let waits = |half: &Half| now.saturating_duration_since(half.since) < WITHIN;
         self.0.retain(|_, half| waits(half));

@@ -1,14 +1,24 @@
 //! Rules.
 
+mod applied;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::managed::{self, MANAGED_BY, Managed, SYSTEM, TAGS, named};
+use serde_json::{Map, Value, json};
+
+use super::managed::{self, MANAGED_BY, Managed, SYSTEM, Show, TAGS, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::{Definitions, Made, Object};
+use crate::model::mode::word_of_rule;
 use crate::model::rule::{DIRECTIVES, Rule};
 use crate::model::target::TARGETS;
+use crate::server::service::Service;
 use crate::server::state::Access;
+use applied::Nodes;
+
+/// Longest details of a status, in bytes: each directive of a rule may be named.
+const DETAILS: usize = 16 << 20;
 
 static TARGET_LIST: Schema = Schema::List(&Schema::Target, TARGETS);
 static ANY_OF: Schema = Schema::Object("AnyOf", &[needed("or", &TARGET_LIST, "")]);
@@ -36,8 +46,25 @@ static RULE: Schema = Schema::Object(
         may("enabled", &Schema::Flag, ""),
         may("categoryId", &TEXT, ""),
         may("tags", &TAGS, ""),
+        may(
+            "policyMode",
+            &Schema::Word(&["none", "audit", "enforce", "mixed"]),
+            "only shown: of its nodes and directives as a whole",
+        ),
+        may("status", &STATUS, "only shown"),
         SYSTEM,
         MANAGED_BY,
+    ],
+);
+static STATUS: Schema = Schema::Object(
+    "RuleStatus",
+    &[
+        needed("value", &Schema::Word(&applied::WORDS), ""),
+        may(
+            "details",
+            &Schema::Text(DETAILS),
+            "why it is not applied to all that it names",
+        ),
     ],
 );
 static RULES: Schema = Schema::List(&RULE, usize::MAX);
@@ -68,5 +95,24 @@ impl Managed for Rule {
 
     fn users(_: &str, _: &Definitions) -> Vec<String> {
         Vec::new()
+    }
+
+    fn show<'s>(service: &'s Service, all: &'s Definitions) -> Show<'s, Self> {
+        let nodes = Nodes::of(service);
+        Box::new(move |rule, object| {
+            let found = nodes.found(rule);
+            let (global, directives) = (all.settings.policy_mode, all.modes_of(&rule.directives));
+            let mode = word_of_rule(global, directives, found.modes);
+            object.insert("policyMode".into(), mode.into());
+            let (value, details) = applied::status(rule, all, found.none);
+            let mut status = Map::from_iter([("value".into(), json!(value))]);
+            status.extend(details.map(|text| ("details".into(), Value::from(text))));
+            object.insert("status".into(), status.into());
+        })
+    }
+
+    fn complete(body: &mut Map<String, Value>, _: &Definitions) {
+        body.remove("policyMode");
+        body.remove("status");
     }
 }

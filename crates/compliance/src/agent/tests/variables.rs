@@ -1,0 +1,308 @@
+//! Variables, conditions and templates: what one call defines and a later one sees.
+
+use super::*;
+
+/// Runs calls on a machine in memory; type, key and message of each report.
+fn ran(mode: PolicyMode, calls: Vec<Call>) -> (Memory, Vec<(String, String, String)>) {
+    let mut system = Memory::default();
+    system.write("/release", b"12\n").unwrap();
+    system
+        .write(
+            "/t",
+            b"{{{vars.os.version}}}{{#classes.new_true}} new{{/classes.new_true}}\n",
+        )
+        .unwrap();
+    system
+        .write(
+            "/j",
+            b"{% if classes.linux %}{{ vars.os.version|int + 1 }}{% endif %}\n",
+        )
+        .unwrap();
+    system
+        .commands
+        .insert("uname".into(), (0, "Linux\n".into()));
+    let mut methods = OnSystem::new(system, Duration::from_secs(1));
+    methods.conditions.push("linux".into());
+    let outcome = run_on(&policy(mode, calls), &mut methods);
+    let log = RunLog::parse(outcome.info.clone(), &outcome.log, &Limits::default()).unwrap();
+    let reports = log.reports.iter().filter(|report| report.policy == "t");
+    let told = reports.map(|report| {
+        let (kind, key) = (report.event_type.to_owned(), report.key_value.to_string());
+        (kind, key, report.msg.to_string())
+    });
+    let told = told.collect();
+    (methods.system, told)
+}
+
+fn when(condition: &str, call: Call) -> Call {
+    Call {
+        condition: condition.into(),
+        ..call
+    }
+}
+
+#[test]
+fn a_later_call_sees_what_an_earlier_one_defines() {
+    let calls = vec![
+        call(
+            "1",
+            "variable_string",
+            &[("prefix", "a"), ("name", "dir"), ("value", "/srv")],
+        ),
+        call(
+            "2",
+            "variable_string_from_file",
+            &[
+                ("prefix", "os"),
+                ("name", "version"),
+                ("file_name", "/release"),
+            ],
+        ),
+        call(
+            "3",
+            "variable_string_from_command",
+            &[("prefix", "os"), ("name", "kernel"), ("command", "uname")],
+        ),
+        call(
+            "4",
+            "condition_from_variable_match",
+            &[
+                ("condition", "new"),
+                ("variable_name", "os.version"),
+                ("expected_match", "1[0-9]"),
+            ],
+        ),
+        when(
+            "new_true.linux",
+            call(
+                "5",
+                "file_content",
+                &[
+                    ("path", "${a.dir}/f"),
+                    ("lines", "$(os.kernel) ${os.version} ${not.known}"),
+                ],
+            ),
+        ),
+        when(
+            "new_false",
+            call("6", "file_content", &[("path", "/never"), ("lines", "x")]),
+        ),
+        when(
+            "file_lines_present__srv_f_repaired.file_content__srv_f_repaired",
+            call(
+                "7",
+                "file_from_template_mustache",
+                &[("source_template", "/t"), ("path", "${a.dir}/t")],
+            ),
+        ),
+        call(
+            "7b",
+            "file_from_template_jinja2",
+            &[("source_template", "/j"), ("path", "/srv/j")],
+        ),
+        call(
+            "8",
+            "variable_string_default",
+            &[
+                ("prefix", "a"),
+                ("name", "d"),
+                ("source_variable", "no.such"),
+                ("default_value", "dflt"),
+            ],
+        ),
+        call(
+            "9",
+            "condition_from_string_match",
+            &[("condition", "is"), ("value", "${a.d}"), ("regex", "dfl.")],
+        ),
+        call(
+            "10",
+            "condition_from_expression",
+            &[("condition", "both"), ("expression", "is_true.!windows")],
+        ),
+        when(
+            "both_true",
+            call(
+                "11",
+                "report_if_condition",
+                &[("report_message", "All of it"), ("condition", "new_true")],
+            ),
+        ),
+    ];
+    let (system, told) = ran(Enforce, calls);
+    let read = |path: &str| String::from_utf8(system.files[path].1.clone()).unwrap();
+    assert_eq!(read("/srv/f"), "Linux 12 ${not.known}\n");
+    assert_eq!(read("/srv/t"), "12 new\n");
+    assert_eq!(read("/srv/j"), "13\n");
+    assert!(!system.files.contains_key("/never"));
+    let found: Vec<_> = told
+        .iter()
+        .map(|(kind, key, _)| (kind.as_str(), key.as_str()))
+        .collect();
+    let success = "result_success";
+    assert_eq!(
+        found,
+        [
+            (success, "dir"),
+            (success, "version"),
+            (success, "kernel"),
+            (success, "new"),
+            ("result_repaired", "/srv/f"),
+            ("result_na", "/never"),
+            ("result_repaired", "/srv/t"),
+            ("result_repaired", "/srv/j"),
+            (success, "d"),
+            (success, "is"),
+            (success, "both"),
+            (success, "All of it"),
+        ],
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_is_not_known_or_does_not_match_is_told() {
+    let secret = "hunter2";
+    let calls = vec![
+        call(
+            "1",
+            "condition_from_variable_match",
+            &[
+                ("condition", "c"),
+                ("variable_name", "no.such"),
+                ("expected_match", ".*"),
+            ],
+        ),
+        when(
+            "c_false",
+            call(
+                "2",
+                "variable_string",
+                &[("prefix", "p"), ("name", "n"), ("value", secret)],
+            ),
+        ),
+        call(
+            "3",
+            "variable_string_match",
+            &[("name", "p.n"), ("expected_match", "[a-z]+")],
+        ),
+        call(
+            "4",
+            "variable_string_match",
+            &[("name", "p.n"), ("expected_match", "[a-z]+[0-9]")],
+        ),
+        call(
+            "5",
+            "condition_from_variable_existence",
+            &[("condition", "there"), ("variable_name", "p.n")],
+        ),
+        when(
+            "there_true",
+            call(
+                "6",
+                "report_if_condition",
+                &[("report_message", "R"), ("condition", "nothing")],
+            ),
+        ),
+        call(
+            "7",
+            "variable_string",
+            &[("prefix", "p"), ("name", "n n"), ("value", "x")],
+        ),
+        call(
+            "8",
+            "condition_from_string_match",
+            &[("condition", "x"), ("value", "x"), ("regex", "(")],
+        ),
+        call(
+            "9",
+            "variable_string_from_command",
+            &[("prefix", "p"), ("name", "x"), ("command", "fails")],
+        ),
+        call(
+            "10",
+            "condition_from_expression",
+            &[("condition", "x"), ("expression", "a.(")],
+        ),
+    ];
+    for (mode, kinds) in [
+        (
+            Enforce,
+            [
+                "result_error",
+                "result_success",
+                "result_error",
+                "result_success",
+                "result_success",
+                "result_error",
+                "result_error",
+                "result_error",
+                "result_error",
+                "result_error",
+            ],
+        ),
+        (
+            Audit,
+            [
+                "audit_error",
+                "audit_compliant",
+                "audit_noncompliant",
+                "audit_compliant",
+                "audit_compliant",
+                "audit_noncompliant",
+                "audit_error",
+                "audit_error",
+                "audit_error",
+                "audit_error",
+            ],
+        ),
+    ] {
+        let (_, told) = ran(mode, calls.clone());
+        let found: Vec<_> = told.iter().map(|(kind, ..)| kind.as_str()).collect();
+        assert_eq!(found, kinds, "{told:?}");
+        assert!(
+            told.iter().all(|(.., message)| !message.contains(secret)),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn a_variable_has_a_bound() {
+    let big = "x".repeat((1 << 20) + 1);
+    let calls = vec![call(
+        "1",
+        "variable_string",
+        &[("prefix", "p"), ("name", "n"), ("value", &big)],
+    )];
+    let (_, told) = ran(Enforce, calls);
+    assert_eq!(told[0].0, "result_error");
+    assert!(told[0].2.contains("p.n is too much"), "{told:?}");
+}
+
+#[test]
+fn a_condition_that_ends_otherwise_is_told_by_its_other_names() {
+    let calls = vec![
+        call("1", "file_present", &[("path", "/release")]),
+        when(
+            "file_present__release_not_repaired",
+            call("2", "file_absent", &[("path", "/none")]),
+        ),
+        call("3", "service_started", &[("name", "none")]),
+        when(
+            "service_started_none_not_ok.service_started_none_failed",
+            call("4", "file_absent", &[("path", "/x")]),
+        ),
+    ];
+    let (_, told) = ran(Enforce, calls);
+    let found: Vec<_> = told.iter().map(|(kind, ..)| kind.as_str()).collect();
+    assert_eq!(
+        found,
+        [
+            "result_success",
+            "result_success",
+            "result_error",
+            "result_success"
+        ]
+    );
+}

@@ -1,0 +1,118 @@
+//! Flags, and the variables that stand in for them, as places to ask.
+
+use std::time::Duration;
+
+use cells::client::{BbsAccess, Caller, Failure, Identity, LocketAccess, LocketCaller, Trust};
+
+use super::args::{Asking, BbsFlags, LocketFlags, TlsFlags, go_bool};
+
+/// A BBS for one question.
+pub(super) fn caller(asking: &Asking) -> Result<Caller, Failure> {
+    let seconds = match asking.timeout.filter(|seconds| *seconds > 0) {
+        Some(seconds) => Some(seconds),
+        None => variable("CFDOT_TIMEOUT")
+            .map(|text| seconds(&text))
+            .transpose()?,
+    };
+    let seconds = seconds.filter(|seconds| *seconds > 0);
+    let within = seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    access(&asking.bbs, within)?.caller()
+}
+
+/// A BBS that tells events.
+pub(super) fn subscriber(bbs: &BbsFlags) -> Result<Caller, Failure> {
+    access(bbs, None)?.caller()
+}
+
+/// A Locket.
+pub(super) fn locket(flags: &LocketFlags) -> Result<LocketCaller, Failure> {
+    let location = given(flags.location.as_ref(), "LOCKET_API_LOCATION").ok_or_else(|| {
+        invalid(
+            "Locket API Location not set. Please specify one with the '--locketAPILocation' flag or the 'LOCKET_API_LOCATION' environment variable.",
+        )
+    })?;
+    let identity = match location.starts_with("http://") {
+        true => None,
+        false => Some(identity(&flags.tls)?),
+    };
+    LocketAccess { location, identity }.caller()
+}
+
+fn access(flags: &BbsFlags, within: Option<Duration>) -> Result<BbsAccess, Failure> {
+    let url = given(flags.bbs_url.as_ref(), "BBS_URL").ok_or_else(|| {
+        invalid(
+            "BBS URL not set. Please specify one with the '--bbsURL' flag or the 'BBS_URL' environment variable.",
+        )
+    })?;
+    // Cells of a BBS without certificates have none either.
+    let identity = match url.starts_with("http://") {
+        true => None,
+        false if url.starts_with("https://") => Some(identity(&flags.tls)?),
+        false => {
+            return Err(invalid(&format!(
+                "The URL '{url}' does not have an 'https' scheme, nor 'http', for a trial without certificates. Please specify one with the '--bbsURL' flag or the 'BBS_URL' environment variable."
+            )));
+        }
+    };
+    Ok(BbsAccess {
+        url,
+        identity,
+        within,
+    })
+}
+
+fn identity(flags: &TlsFlags) -> Result<Identity, Failure> {
+    let anybody = match (flags.skip_cert_verify, variable("SKIP_CERT_VERIFY")) {
+        (Some(flag), _) => flag,
+        (None, Some(text)) => go_bool(&text).map_err(|expected| {
+            invalid(&format!(
+                "The value '{text}' is not a valid value for SKIP_CERT_VERIFY: {expected}"
+            ))
+        })?,
+        (None, None) => false,
+    };
+    let authority = given(flags.ca_cert_file.as_ref(), "CA_CERT_FILE");
+    let trust = match (anybody, authority) {
+        (true, _) => Trust::Anybody,
+        (false, Some(authority)) => Trust::Authority(authority.into()),
+        (false, None) => {
+            return Err(invalid(
+                "--caCertFile must be specified if using HTTPS and --skipCertVerify is not set",
+            ));
+        }
+    };
+    let certificate = given(flags.client_cert_file.as_ref(), "CLIENT_CERT_FILE");
+    let key = given(flags.client_key_file.as_ref(), "CLIENT_KEY_FILE");
+    let (Some(certificate), Some(key)) = (certificate, key) else {
+        return Err(invalid(
+            "--clientCertFile and --clientKeyFile must both be specified for TLS connections.",
+        ));
+    };
+    Ok(Identity {
+        certificate: certificate.into(),
+        key: key.into(),
+        trust,
+    })
+}
+
+fn seconds(text: &str) -> Result<u32, Failure> {
+    text.parse().map_err(|_| {
+        invalid(&format!(
+            "The value '{text}' of CFDOT_TIMEOUT is not a number of seconds"
+        ))
+    })
+}
+
+/// The flag, or else the variable; empty ones count as absent.
+fn given(flag: Option<&String>, name: &str) -> Option<String> {
+    let flag = flag.filter(|text| !text.is_empty()).cloned();
+    flag.or_else(|| variable(name))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn invalid(text: &str) -> Failure {
+    Failure::Invalid(text.to_owned())
+}
