@@ -390,10 +390,10 @@ fn who_watches_a_run_changes_the_rate_of_a_load_if_the_file_says_so() {
     ] {
         let refused = watched.post("rate", JSON, wrong);
         assert_eq!(refused.status, 409, "{wrong}");
-        assert!(refused.body.contains(why), "{wrong}: {}", refused.body);
+        assert!(refused.text().contains(why), "{wrong}: {}", refused.text());
     }
     let told = watched.post("rate", JSON, r#"{"load": "traffic", "rate": "150/s"}"#);
-    assert_eq!(told.status, 204, "{}", told.body);
+    assert_eq!(told.status, 204, "{}", told.text());
     let sent = |run: &Value| run["loads"][0]["summary"]["requests"]["sent"].as_u64();
     let run = look("the new rate", &|run| rate(run)["per_s"] == 150.0);
     let at_least = sent(&run).unwrap_or(0) + 300;
