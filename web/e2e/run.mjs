@@ -259,6 +259,41 @@ await check('100,000 entities', report('hundred-thousand'), async (page) => {
   assert.match(await section.locator('.head').first().innerText(), /100,000 entities/);
 });
 
+await check('one slow entity in 50,000 of 15 phases is seen at full zoom-out, wherever it is sorted to', report('entities-50000'), async (page) => {
+  const section = life(page);
+  const canvas = section.locator('canvas').first();
+  /** The rows of pixels that are not background where only the slow one can be, and the whole height. */
+  const seen = async () => {
+    await pixels(section);
+    return canvas.evaluate((canvas) => {
+      // A copy of one column, which is made to be read again and again.
+      const copy = new OffscreenCanvas(1, canvas.height).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(canvas, -Math.floor(0.8 * canvas.width), 0);
+      const { data } = copy.getImageData(0, 0, 1, canvas.height);
+      const colours = [...new Uint32Array(data.buffer)];
+      // The first row is that of the first entity, which is long over.
+      return { rows: colours.flatMap((colour, y) => (colour === colours[0] ? [] : [y])), height: canvas.height };
+    });
+  };
+  const { rows, height } = await seen();
+  assert.deepEqual(rows, [Math.floor((31_765 / 50_000) * height)]);
+  for (const sort of ['end', 'total', 'group', '3', '9']) {
+    await section.getByLabel('Sort by').selectOption(sort);
+    assert.equal((await seen()).rows.length, 1, sort);
+  }
+  // Also once the picture of all has taken the place of the quick one.
+  await page.waitForFunction(() => performance.getEntriesByName('lifecycle-whole').length > 0);
+  assert.deepEqual((await seen()).rows.length, 1);
+  // Its numbers come in pieces, and name it.
+  const worst = section.locator('tbody tr').nth(9).locator('button.link').first();
+  assert.equal(await worst.innerText(), '5107e5107e-slow-one');
+  await worst.click();
+  assert.match(await section.locator('.frame ~ .selected').innerText(), /5107e5107e-slow-one/);
+  await section.getByRole('searchbox').fill('slow-one');
+  await section.getByRole('button', { name: 'Find' }).click();
+  assert.equal(await section.locator('.frame ~ .selected .id').innerText(), '5107e5107e-slow-one');
+});
+
 await check('names that try to break out are only text', report('hostile'), async (page) => {
   assert.match(await page.title(), /^hostile/);
   const evil = "</script><script>document.title='broken'</script><!-- \"&'";
@@ -492,6 +527,8 @@ for (const [name, file] of narrow) {
 
 await browser.close();
 assert(statSync(demo).size < 1_000_000, `the report of the demo has ${statSync(demo).size} bytes`);
+const many = statSync(report('entities-50000')).size;
+assert(many < 50_000 * 66, `the report of 50,000 entities has ${many} bytes`);
 assert(statSync(alone('huge')).size < 500_000, `the report of a huge load has ${statSync(alone('huge')).size} bytes`);
 if (failed > 0) {
   console.error(`${failed} failed`);

@@ -3,7 +3,7 @@ import './page.css';
 import App from './ui/App.svelte';
 import Broken from './ui/Broken.svelte';
 import Watched from './ui/Watched.svelte';
-import { inflate } from './data/decode';
+import { unpacked } from './data/decode';
 import { newer, send } from './data/newer';
 import { outcome, read } from './data/run';
 import { LiveRun } from './state/live.svelte';
@@ -15,7 +15,7 @@ const target = document.getElementById('app')!;
 
 try {
   const run = read(JSON.parse(embedded('run')));
-  const blob = await inflate(embedded('columns'));
+  const blob = await unpacked(embedded('columns'));
   document.title = `${run.name} · ${outcome(run)} · Headroom`;
   if (run.underway) {
     const { search } = location;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { textIds } from '../src/data/ids';
 import { newer, send, type Newer } from '../src/data/newer';
 import type { Run } from '../src/data/run';
 import { TimeAxis } from '../src/state/axis.svelte';
@@ -67,7 +68,7 @@ it('asks the server that the page came from, with the token and the tag', async 
   expect(asked).toHaveBeenCalledWith('/data?token=abc', expect.objectContaining({ headers: { 'if-none-match': '"7"' } }));
   vi.stubGlobal('fetch', async () => new Response('the token is wrong\n', { status: 403 }));
   await expect(newer(null, '')).rejects.toThrow('the token is wrong');
-  vi.stubGlobal('fetch', async () => new Response('{"run":{"version":2},"columns":""}'));
+  vi.stubGlobal('fetch', async () => new Response('\x0f\0\0\0{"version": 2 }'));
   await expect(newer(null, '')).rejects.toThrow('data of version 2, not 1');
 });
 
@@ -100,7 +101,7 @@ it('keeps how a lifecycle is shown when more of it is known', () => {
   axis.zoom(0.5, 1.5);
   axis.become([0, 9], [{ start_s: 3, end_s: null }], [], []);
   // One that is known later began before the others.
-  const lives = { ...livesOf([[-1, 3], [0, 1], [1, 2]]), ids: ['id-9', 'id-0', 'id-1'] };
+  const lives = { ...livesOf([[-1, 3], [0, 1], [1, 2]]), ids: textIds(['id-9', 'id-0', 'id-1']) };
   const after = new LifeView(lives, axis).continues(before);
   expect([after.sort, after.align, after.selected]).toEqual(['end', 'start', 2]);
   expect(axis.span).toEqual([0.5, 1.5]);

@@ -80,8 +80,8 @@ export function timelineOf(heat: [number, number][][], start = 0, length = 1): T
     max: all(() => NaN),
     inFlight: all(() => 1),
     backlog: all(() => 0),
-    heatEnd: Uint32Array.from(heat, (slot) => (end += slot.length)),
-    heatBin: Uint32Array.from(heat.flat(), ([bin]) => bin),
+    heatEnd: Int32Array.from(heat, (slot) => (end += slot.length)),
+    heatBin: Int32Array.from(heat.flat(), ([bin]) => bin),
     heatCount: Float64Array.from(heat.flat(), ([, n]) => n),
   };
 }

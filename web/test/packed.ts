@@ -16,7 +16,7 @@ export function packPlain(values: (number | null)[], predict: (row: number, befo
   return bytes;
 }
 
-export const place = (n: number, coding: Column['coding'] = 'plain'): Column => ({ at: 0, n, coding });
+export const place = (n: number, coding: Column['coding'] = 'plain', at = 0): Column => ({ at, n, planes: 4, coding, digits: null });
 
 /** A generator of numbers in 0..1 that always gives the same ones. */
 export function dice(seed: number): () => number {

@@ -1,15 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { BACKGROUND, GAP, paint, rasterise, rowsAt, SKEW, type Scene } from '../src/chart/raster';
-import type { Lives } from '../src/data/decode';
+import type { Lives } from '../src/data/lives';
+import { crowd } from '../src/chart/crowd';
+import { order } from '../src/data/order';
+import { done } from '../src/data/stats';
+import { survey } from '../src/data/survey';
 import { everyone, livesOf } from './lives';
 import { dice } from './packed';
 
 function scene(lives: Lives, change: Partial<Scene> = {}): Scene {
   return {
-    at: lives.at,
+    lives,
     order: everyone(lives),
     rows: [0, lives.count],
-    offset: null,
+    align: 'run',
     span: [0, 10],
     width: 10,
     height: lives.count,
@@ -54,7 +58,7 @@ describe('a row for each entity', () => {
       [8, 9],
       [null, 3],
     ]);
-    expect(lines(rasterise(scene(lives, { offset: lives.start.map((t, i) => (i < 2 ? t : NaN)) })), 10)).toEqual([
+    expect(lines(rasterise(scene(lives, { align: 0 })), 10)).toEqual([
       [1, 1, 0, 0, 0, 0, 0, 0, 0, 0],
       [1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
       Array(10).fill(0),
@@ -103,7 +107,7 @@ describe('many entities for each row of pixels', () => {
     const [width, height] = [1000, 400];
     const at = (codes: Uint8Array) => codes[Math.floor((slow / 100_000) * height) * width + 270];
     expect(at(rasterise(scene(lives, { width, height })))).toBe(2);
-    expect(at(rasterise(scene(lives, { width, height, long: [0.6, Infinity] })))).toBe(1);
+    expect(at(rasterise(scene(lives, { width, height, long: [0.6 / lives.unit, Infinity] })))).toBe(1);
   });
 
   it('shows the phase of most entities, and the longest of the far ones', () => {
@@ -112,7 +116,7 @@ describe('many entities for each row of pixels', () => {
       [0, 2, 10],
       [0, 2, 10],
     ]);
-    const one = (long: number[]) => lines(rasterise(scene(lives, { height: 1, long })), 10)[0];
+    const one = (long: number[]) => lines(rasterise(scene(lives, { height: 1, long: long.map((s) => s / lives.unit) })), 10)[0];
     expect(one([Infinity, Infinity])).toEqual([1, 1, 2, 2, 2, 2, 2, 2, 2, 2]);
     expect(one([5, Infinity])).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
     expect(one([5, 7.5])).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 2]);
@@ -129,6 +133,78 @@ describe('many entities for each row of pixels', () => {
       expect([...seen].sort((a, b) => a - b)).toEqual(Array.from({ length: n }, (_, i) => i));
     }
   });
+});
+
+describe('a crowd', () => {
+  /** Entities of five phases, some of which lack points, run backwards, are tiny or far longer than others. */
+  function people(n: number): Lives {
+    const random = dice(17);
+    return livesOf(
+      Array.from({ length: n }, (_, i) => {
+        let t = (i / n) * 50;
+        const pace = random() < 0.1 ? 1e-4 : 1;
+        return Array.from({ length: 6 }, () => {
+          t += pace * random() ** 3 * (random() < 0.003 ? 40 : random() < 0.01 ? -2 : 1);
+          return random() < 0.02 ? null : t;
+        });
+      }),
+      Array.from({ length: n }, () => `cell-${Math.floor(random() * 7)}`),
+    );
+  }
+  const lives = people(12_000);
+  const known = done(survey(lives));
+  const views = (['start', 'total', 'group', { phase: 2 }] as const).flatMap((sort) =>
+    ([['run', [0, 60]], ['start', [-1, 8]], [2, [-3, 5]], ['run', [20, 21]]] as const).flatMap(([align, span]) =>
+      [[], [1], [0, 3]].map((hidden) => ({ sort, align, span, hidden })),
+    ),
+  );
+  const of = ({ sort, align, span, hidden }: (typeof views)[number], rows: [number, number]) => ({
+    ...scene(lives, { order: order(lives, sort), rows, align, span, width: 300, height: 40, long: known.long }),
+    shown: lives.points.slice(1).map((_, phase) => !hidden.includes(phase as never)),
+    survey: known,
+  });
+
+  it.each(views)('is drawn as one by one: %o', (view) => {
+    for (const rows of [[0, 12_000], [3000, 9001]] as [number, number][]) {
+      const one = of(view, rows);
+      expect(Buffer.compare(done(crowd(one, false)), rasterise(one))).toBe(0);
+    }
+  });
+
+  it.each(views)('leaves nobody out when it is drawn quickly: %o', (view) => {
+    const one = of(view, [0, 12_000]);
+    const [quick, whole] = [done(crowd(one, true)), rasterise(one)];
+    let other = 0;
+    quick.forEach((code, pixel) => {
+      if (code === whole[pixel]) return;
+      other++;
+      expect([code, whole[pixel]]).not.toContain(BACKGROUND);
+      expect([code, whole[pixel]]).not.toContain(SKEW);
+    });
+    expect(other).toBeLessThan(quick.length / 10);
+  });
+});
+
+it('one slow entity in a million is seen at once, wherever it is sorted to', () => {
+  const [n, slow, width, height] = [1_000_000, 618_033, 1200, 440];
+  const at = [0, 1, 2].map((point) => Int32Array.from({ length: n }, (_, i) => i * 400 + point * 1_000_000));
+  // Its second phase takes 60 s instead of one.
+  at[2][slow] += 59_000_000;
+  const lives: Lives = { ...livesOf([]), points: ['a', 'b', 'c'], count: n, at, unit: 1e-6, first: at[0], last: at[2] };
+  const known = done(survey(lives));
+  for (const sort of ['start', 'end', { phase: 0 }] as const) {
+    const rows = order(lives, sort);
+    const one = { lives, order: rows, rows: [0, n] as const, align: 'run' as const, span: [0, 460] as const, width, height, shown: [true, true], long: known.long, survey: known };
+    for (const quick of [true, false]) {
+      const codes = done(crowd(one, quick));
+      const y = Math.floor((rows.indexOf(slow) / n) * height);
+      const x = (t: number) => Math.floor((t / 460) * width);
+      const begin = (slow * 400) / 1e6 + 1;
+      const line = codes.subarray(y * width, (y + 1) * width);
+      expect(new Set(line.subarray(x(begin), x(begin + 60)))).toEqual(new Set([2]));
+      expect(line[x(begin + 60)]).toBe(BACKGROUND);
+    }
+  }
 });
 
 it('nothing in, background out', () => {

@@ -1,16 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { completeness, concurrency, edges, histograms, logBounds, percentile, phaseStats, slowestGroups } from '../src/data/stats';
+import type { Lives } from '../src/data/lives';
+import { concurrency, done, edges, lengths, numbersOf, place } from '../src/data/stats';
+import { histograms as histogramsOf, logBounds as logBoundsOf, survey } from '../src/data/survey';
 import { everyone, livesOf } from './lives';
 import { dice } from './packed';
 
+const phaseStats = (lives: Lives, rows: Uint32Array) => done(numbersOf(lives, rows)).phases;
+const slowestGroups = (lives: Lives, rows: Uint32Array) => done(numbersOf(lives, rows)).groups;
+const histograms = (...of: Parameters<typeof histogramsOf>) => done(histogramsOf(...of));
+const logBounds = (...of: Parameters<typeof logBoundsOf>) => done(logBoundsOf(...of));
+
 describe('percentile', () => {
   it('is the value at the nearest rank', () => {
-    const ten = Float64Array.from({ length: 10 }, (_, i) => i + 1);
-    expect([0, 0.05, 0.1, 0.11, 0.5, 0.9, 0.91, 1].map((q) => percentile(ten, q))).toEqual([1, 1, 1, 2, 5, 9, 10, 10]);
-  });
-
-  it('is no number for no values', () => {
-    expect(percentile(new Float64Array(), 0.5)).toBeNaN();
+    expect([0, 0.05, 0.1, 0.11, 0.5, 0.9, 0.91, 1].map((q) => place(10, q) + 1)).toEqual([1, 1, 1, 2, 5, 9, 10, 10]);
   });
 });
 
@@ -64,6 +66,7 @@ describe('phaseStats', () => {
   it('survives nothing at all', () => {
     const lives = livesOf([[null, null]]);
     expect(phaseStats(lives, everyone(lives))[0]).toMatchObject({ count: 0, negative: 0, worst: -1, concurrencyMax: 0 });
+    expect(phaseStats(lives, everyone(lives))[0].p50).toBeNaN();
   });
 });
 
@@ -99,13 +102,84 @@ describe('concurrency', () => {
   });
 });
 
-it('tells complete entities and the points that are missing', () => {
-  const lives = livesOf([
-    [1, 2, 3],
-    [1, null, 3],
-    [null, null, null],
-  ]);
-  expect(completeness(lives)).toEqual({ complete: 1, missing: [1, 2, 1] });
+describe('survey', () => {
+  it('tells complete entities, the points that are missing, and who has holes', () => {
+    const lives = livesOf([
+      [1, 2, 3],
+      [1, null, 3],
+      [null, null, null],
+      [1, 2, null],
+    ]);
+    expect(done(survey(lives))).toMatchObject({ complete: 1, missing: [1, 2, 2], backwards: false, far: [], gaps: Uint32Array.of(1) });
+  });
+
+  it('agrees with looking at each', () => {
+    const random = dice(23);
+    const rows = Array.from({ length: 4000 }, () => {
+      let t = random() * 10;
+      return Array.from({ length: 5 }, () => {
+        // Of the second half of them many are equal, as where clocks tell milliseconds.
+        t += random() < 0.5 ? random() ** 6 : 0.25;
+        if (random() < 0.002) t -= 0.5;
+        return random() < 0.01 ? null : t;
+      });
+    });
+    const lives = livesOf(rows);
+    const found = done(survey(lives));
+    const all = everyone(lives);
+    const far = new Set<string>();
+    let backwards = false;
+    for (let phase = 0; phase < 4; phase++) {
+      const { values, who } = lengths(lives, phase, all);
+      const sorted = values.slice().sort();
+      const long = 2 * sorted[place(sorted.length, 0.99)];
+      expect(found.long[phase]).toBe(long);
+      values.forEach((length, k) => {
+        if (length > long || length < 0) far.add(`${who[k]} ${phase} ${phase + 1}`);
+        if (length < 0) backwards = true;
+      });
+    }
+    for (const entity of found.gaps) {
+      const known = [0, 1, 2, 3, 4].filter((point) => rows[entity][point] !== null);
+      known.slice(1).forEach((to, k) => {
+        if (to > known[k] + 1 && lives.at[to][entity] < lives.at[known[k]][entity]) far.add(`${entity} ${known[k]} ${to}`);
+      });
+    }
+    expect(new Set(found.far.map(({ entity, from, to }) => `${entity} ${from} ${to}`))).toEqual(far);
+    expect(found.backwards).toBe(backwards);
+    const lengthOf = ({ entity, from, to }: { entity: number; from: number; to: number }) => Math.abs(lives.at[to][entity] - lives.at[from][entity]);
+    expect(found.far.every((one, k) => k === 0 || lengthOf(found.far[k - 1]) <= lengthOf(one))).toBe(true);
+  });
+});
+
+it('the numbers of many agree with counting one by one', () => {
+  const random = dice(31);
+  const rows = Array.from({ length: 3000 }, (_, i) => {
+    const start = i / 100;
+    const middle = start + random() ** 3;
+    return [start, random() < 0.05 ? null : middle, middle + random() - 0.05];
+  });
+  const groups = rows.map(() => `cell-${Math.floor(random() * 9)}`);
+  const lives = livesOf(rows, groups);
+  const some = everyone(lives).filter((i) => i % 5 !== 0);
+  const { phases, groups: slowest, slowest: longest } = done(numbersOf(lives, some));
+  phases.forEach((phase, k) => {
+    const values = [...some].filter((i) => rows[i][k] !== null && rows[i][k + 1] !== null).map((i) => ({ i, length: lives.at[k + 1][i] - lives.at[k][i] }));
+    const sorted = values.map(({ length }) => length).sort((a, b) => a - b);
+    expect(phase.count).toBe(values.length);
+    expect(phase.negative).toBe(sorted.filter((length) => length < 0).length);
+    for (const [q, found] of [[0.5, phase.p50], [0.9, phase.p90], [0.99, phase.p99], [1, phase.max]]) {
+      expect(found).toBe(sorted[Math.max(Math.ceil(q * sorted.length - 1e-9), 1) - 1] * lives.unit);
+    }
+    expect(phase.worst).toBe(values.find(({ length }) => length === sorted.at(-1))!.i);
+    const medians = lives.groups.map((_, group) => {
+      const own = values.filter(({ i }) => lives.group[i] === group).map(({ length }) => length).sort((a, b) => a - b);
+      return own[Math.ceil(own.length / 2) - 1] * lives.unit;
+    });
+    expect(slowest[k]).toEqual({ group: medians.indexOf(Math.max(...medians)), p50: Math.max(...medians) });
+  });
+  const length = (i: number) => lives.last[i] - lives.first[i];
+  expect(length(longest)).toBe(Math.max(...[...some].map(length)));
 });
 
 describe('histograms', () => {

@@ -65,7 +65,13 @@ fn watch(lab: Lab, mut command: Command) -> Watched {
 struct Answer {
     status: u16,
     head: String,
-    body: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
 }
 
 impl Watched {
@@ -100,13 +106,15 @@ impl Watched {
     fn ask(&self, request: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).expect("the page's server");
         stream.write_all(request.as_bytes()).expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        let (head, body) = answer.split_at(end.expect("a head"));
+        let head = std::str::from_utf8(head).expect("text");
         Answer {
             status: head[9..12].parse().expect("a status"),
             head: head.to_lowercase(),
-            body: body.to_owned(),
+            body: body[4..].to_vec(),
         }
     }
 
@@ -128,7 +136,10 @@ impl Watched {
             .find_map(|line| line.strip_prefix("etag: "));
         let tag = tag.expect("a tag").to_owned();
         assert_ne!(tag, known, "the same data came again");
-        Some((serde_json::from_str(&answer.body).expect("JSON"), tag))
+        let (length, rest) = answer.body.split_first_chunk().expect("a length");
+        let (json, columns) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        let run: Value = serde_json::from_slice(json).expect("JSON");
+        Some((serde_json::json!({"run": run, "columns": columns}), tag))
     }
 }
 
@@ -151,7 +162,28 @@ fn held(report: &str) -> Value {
         rest.split_once("</script>").expect("its end").0
     };
     let run: Value = serde_json::from_str(between("id=\"run\">")).expect("JSON");
-    serde_json::json!({"run": run, "columns": between("id=\"columns\">")})
+    serde_json::json!({"run": run, "columns": seven_bits(between("id=\"columns\">"))})
+}
+
+/// The bytes of a text that holds seven bits a character, the lowest first.
+fn seven_bits(text: &str) -> Vec<u8> {
+    let (mut held, mut bits, mut bytes) = (0_u32, 0, Vec::new());
+    for one in text.chars() {
+        let seven = match one {
+            '\u{a1}' => 0,
+            '\u{a2}' => 13,
+            '\u{a3}' => 60,
+            one => one as u32,
+        };
+        held |= seven << bits;
+        bits += 7;
+        if bits >= 8 {
+            bytes.push(held as u8);
+            held >>= 8;
+            bits -= 8;
+        }
+    }
+    bytes
 }
 
 #[test]
@@ -183,7 +215,7 @@ fn a_run_is_seen_to_grow_and_ends_with_what_its_report_holds() {
         "{}",
         page.head
     );
-    assert_eq!(held(&page.body)["run"]["name"], "watched");
+    assert_eq!(held(page.text())["run"]["name"], "watched");
 
     fs::write(watched.lab.path("go"), "").expect("a file");
     let (mut newest, mut tag) = newest.expect("data");
@@ -260,7 +292,7 @@ fn who_watches_a_run_notes_and_ends_it_if_the_file_says_so() {
         wait_until("a refusal that names the line", || {
             let refused = watched.post(act, JSON, r#"{"note": "now"}"#);
             assert_eq!(refused.status, 409, "{act}");
-            refused.body.contains(&why)
+            refused.text().contains(&why)
         });
     }
     drop(watched.end());
@@ -358,10 +390,10 @@ fn who_watches_a_run_changes_the_rate_of_a_load_if_the_file_says_so() {
     ] {
         let refused = watched.post("rate", JSON, wrong);
         assert_eq!(refused.status, 409, "{wrong}");
-        assert!(refused.body.contains(why), "{wrong}: {}", refused.body);
+        assert!(refused.text().contains(why), "{wrong}: {}", refused.text());
     }
     let told = watched.post("rate", JSON, r#"{"load": "traffic", "rate": "150/s"}"#);
-    assert_eq!(told.status, 204, "{}", told.body);
+    assert_eq!(told.status, 204, "{}", told.text());
     let sent = |run: &Value| run["loads"][0]["summary"]["requests"]["sent"].as_u64();
     let run = look("the new rate", &|run| rate(run)["per_s"] == 150.0);
     let at_least = sent(&run).unwrap_or(0) + 300;

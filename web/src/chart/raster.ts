@@ -8,6 +8,8 @@
  * 3. an interval far longer than its phase's usual ones beats rule 2; the longest wins.
  */
 
+import { NONE, shiftOf, type Align, type Lives } from '../data/lives';
+
 /** Codes of pixels; phase `p` has code `p + 1`. */
 export const BACKGROUND = 0;
 /** Between two seen points with a point between them that was not seen. */
@@ -16,21 +18,20 @@ export const GAP = 254;
 export const SKEW = 255;
 
 export interface Scene {
-  /** For each point, each entity's time; NaN: not seen. */
-  at: Float64Array[];
+  lives: Lives;
   /** Entities by row. */
   order: Uint32Array;
   /** Rows to show: from, and up to but not including. */
   rows: readonly [number, number];
-  /** Subtracted from an entity's times; null: nothing. */
-  offset: Float64Array | null;
+  /** What is subtracted from an entity's times. */
+  align: Align;
   /** Times at the left and the right edge. */
   span: readonly [number, number];
   width: number;
   height: number;
   /** For each phase: is it drawn? */
   shown: boolean[];
-  /** For each phase: an interval longer than this always shows (rule 3). */
+  /** For each phase: an interval longer than this always shows (rule 3), in the lives' unit. */
   long: number[];
 }
 
@@ -42,10 +43,11 @@ export function rowsAt(y: number, [from, to]: readonly [number, number], height:
 
 /** One code for each pixel, row by row from the top. */
 export function rasterise(scene: Scene): Uint8Array {
-  const { order, rows, width, height } = scene;
+  const { order, rows, width, height, lives } = scene;
   const codes = new Uint8Array(width * height);
   if (rows[1] <= rows[0] || width === 0) return codes;
-  const tally = new Tally(scene.at.length, width);
+  const tally = new Tally(lives.points.length, width);
+  const drawing = new Walk(scene);
   let drawn: [number, number] = [-1, -1];
   for (let y = 0; y < height; y++) {
     const wanted = rowsAt(y, rows, height);
@@ -55,51 +57,65 @@ export function rasterise(scene: Scene): Uint8Array {
       continue;
     }
     drawn = wanted;
-    for (let row = wanted[0]; row < wanted[1]; row++) draw(scene, order[row], tally);
+    for (let row = wanted[0]; row < wanted[1]; row++) drawing.of(order[row], tally);
     tally.resolve(line);
   }
   return codes;
 }
 
-/** Adds one entity's intervals to the tally. */
-function draw(scene: Scene, entity: number, tally: Tally): void {
-  const { at, offset, span, width, shown, long } = scene;
-  const zero = span[0] + (offset ? offset[entity] : 0);
-  if (Number.isNaN(zero)) return;
-  const scale = width / (span[1] - span[0]);
-  let seen = -1;
-  let painted = false;
-  let longest = -1;
-  let longestPhase = 0;
-  let place = 0;
-  for (let point = 0; point < at.length; point++) {
-    const t = at[point][entity];
-    if (Number.isNaN(t)) continue;
-    if (seen >= 0) {
-      const from = at[seen][entity];
-      const duration = t - from;
-      const phase = point - 1;
-      const whole = seen === phase;
-      if (!whole || shown[phase]) {
-        const code = duration < 0 ? SKEW : whole ? phase + 1 : GAP;
-        const a = Math.floor((Math.min(from, t) - zero) * scale);
-        const b = Math.floor((Math.max(from, t) - zero) * scale);
-        const far = code === SKEW || (whole && duration > long[phase]);
-        if (b > a) {
-          painted = true;
-          tally.add(code, Math.max(a, 0), Math.min(b, width), far ? Math.abs(duration) : 0);
+/** Takes an entity's intervals: a kind of pixel over the pixels a..b; of far ones how long they are, else 0. */
+export interface Taker {
+  add(code: number, a: number, b: number, far: number): void;
+}
+
+/** Tells an entity's intervals, one after the other. */
+export class Walk {
+  constructor(private readonly scene: Scene) {}
+
+  of(entity: number, taker: Taker): void {
+    const { lives, span, width, align, shown, long } = this.scene;
+    const { at, origin, unit } = lives;
+    const zero = span[0] + shiftOf(lives, entity, align);
+    if (Number.isNaN(zero)) return;
+    const scale = width / (span[1] - span[0]);
+    let seen = -1;
+    let from = 0;
+    let fromX = 0;
+    let painted = false;
+    let longest = -1;
+    let longestCode = 0;
+    let place = 0;
+    for (let point = 0; point < at.length; point++) {
+      const to = at[point][entity];
+      if (to === NONE) continue;
+      const toX = Math.floor((origin + to * unit - zero) * scale);
+      if (seen >= 0) {
+        const length = to - from;
+        const phase = point - 1;
+        const whole = seen === phase;
+        if (!whole || shown[phase]) {
+          const code = length < 0 ? SKEW : whole ? phase + 1 : GAP;
+          const a = length < 0 ? toX : fromX;
+          const b = length < 0 ? fromX : toX;
+          const far = code === SKEW || (whole && length > long[phase]);
+          if (b > a) {
+            painted = true;
+            taker.add(code, Math.max(a, 0), Math.min(b, width), far ? Math.abs(length) : 0);
+          }
+          if (length > longest) [longest, longestCode, place] = [length, code, a];
         }
-        if (duration > longest) [longest, longestPhase, place] = [duration, code, a];
       }
+      seen = point;
+      from = to;
+      fromX = toX;
     }
-    seen = point;
+    // A life shorter than a pixel still is a life.
+    if (!painted && longest >= 0) taker.add(longestCode, Math.max(place, 0), Math.min(place + 1, width), 0);
   }
-  // A life shorter than a pixel still is a life.
-  if (!painted && longest >= 0) tally.add(longestPhase, Math.max(place, 0), Math.min(place + 1, width), 0);
 }
 
 /** How many entities are in which phase, for each pixel of one row. */
-class Tally {
+class Tally implements Taker {
   private readonly stride: number;
   /** For each kind of interval the change of its count at each pixel. */
   private readonly change: Int32Array;
@@ -155,7 +171,7 @@ class Tally {
       this.to[kind] = 0;
     }
     if (this.far.length === 0) return;
-    this.far.sort((a, b) => a.duration - b.duration);
+    this.far.sort((a, b) => a.duration - b.duration || a.code - b.code);
     for (const { code, a, b } of this.far) line.fill(code, a, b);
     this.far = [];
   }

@@ -1,59 +1,92 @@
 /** From the packed blob to typed arrays; `crates/lab/report/src/blob.rs` packs it. */
 
 import { placeAfter } from '../chart/lines';
-import type { Column, Line, LinesOf, Scaled, Text, Timelines } from './run';
+import type { Column, Line, Scaled, Text } from './run';
 
 /** A missing number in a decoded column. */
-export const NONE = 0xffffffff;
+export const NONE = -1;
+
+/** The highest number of a column. */
+const MOST = 2 ** 31 - 2;
+
+/** What stands for the bytes of a page that its text cannot hold: NUL, a carriage return, `<`. */
+const INSTEAD = ['\xa1', '\xa2', '\xa3'];
+const CANNOT = [0, 13, 60];
+
+/** The blob of a page's text. */
+export function unpacked(written: string): Promise<Uint8Array> {
+  return inflate(bytes(written));
+}
 
 /** The inflated blob. */
-export async function inflate(base64: string): Promise<Uint8Array> {
-  const stream = new Blob([bytes(base64.trim())]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+export async function inflate(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-type FromBase64 = { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
-
-function bytes(base64: string): Uint8Array<ArrayBuffer> {
-  // Many times faster, but not yet in every browser.
-  const { fromBase64 } = Uint8Array as FromBase64;
-  if (fromBase64) return fromBase64(base64);
-  const text = atob(base64);
-  const values = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i);
+/** Bytes that were written as characters of seven bits each, the lowest first. */
+export function bytes(written: string): Uint8Array<ArrayBuffer> {
+  const values = new Uint8Array(Math.floor((written.length * 7) / 8));
+  const base = INSTEAD[0].charCodeAt(0);
+  let [bits, held, end] = [0, 0, 0];
+  for (let i = 0; i < written.length; i++) {
+    const code = written.charCodeAt(i);
+    bits |= (code < 128 ? code : CANNOT[code - base]) << held;
+    held += 7;
+    if (held >= 8) {
+      values[end++] = bits;
+      bits >>= 8;
+      held -= 8;
+    }
+  }
   return values;
 }
 
 /**
  * The numbers of a column, `NONE` where there is none.
  *
- * `left` are the earlier columns of its table, decoded.
+ * `left` are the earlier columns of its table, decoded; a row without a number in them is
+ * predicted by `anchors`, or else by the row above.
  */
-export function column(blob: Uint8Array, place: Column, left: Uint32Array[] = []): Uint32Array {
-  const { at, n, coding } = place;
-  if (at + 4 * n > blob.length) throw new Error('the data of this report are cut short');
-  const values = new Uint32Array(n);
+export function column(blob: Uint8Array, place: Column, left: Int32Array[] = [], anchors: Int32Array | null = null): Int32Array {
+  const { at, n, planes, coding, digits } = place;
+  if (at + planes * n > blob.length) throw new Error('the data of this report are cut short');
+  const values = new Int32Array(n);
+  const [least, top] = digits === null ? [0, Infinity] : [1 << digits, 2 << digits];
+  const neighbour = left[left.length - 1];
   let before = 0;
   for (let row = 0; row < n; row++) {
     const i = at + row;
-    const stored =
-      (blob[i] | (blob[i + n] << 8) | (blob[i + 2 * n] << 16) | (blob[i + 3 * n] << 24)) >>> 0;
+    // A plane that is not there is all zero.
+    let stored = planes > 0 ? blob[i] : 0;
+    if (planes > 1) stored |= blob[i + n] << 8;
+    if (planes > 2) stored |= blob[i + 2 * n] << 16;
+    if (planes > 3) stored = (stored | (blob[i + 3 * n] << 24)) >>> 0;
     if (stored === 0) {
       values[row] = NONE;
       continue;
     }
     const folded = stored - 1;
-    const difference = folded % 2 === 0 ? folded / 2 : -(folded + 1) / 2;
+    let difference = folded >>> 1;
+    // The highest digits, and how many lower ones were left out.
+    if (difference >= top) difference = ((difference & (least - 1)) | least) << ((difference >> digits!) - 1);
+    if (folded & 1) difference = digits === null ? -difference - 1 : -difference;
     let predicted = coding === 'plain' ? 0 : before;
     if (coding === 'left') {
-      for (let c = left.length - 1; c >= 0; c--) {
-        if (left[c][row] !== NONE) {
-          predicted = left[c][row];
-          break;
+      if (neighbour && neighbour[row] !== NONE) predicted = neighbour[row];
+      else {
+        if (anchors) predicted = anchors[row];
+        for (let c = left.length - 2; c >= 0; c--) {
+          if (left[c][row] !== NONE) {
+            predicted = left[c][row];
+            break;
+          }
         }
       }
     }
     before = predicted + difference;
+    // What is rounded may come out beyond what there is.
+    if (digits !== null) before = Math.min(Math.max(before, 0), MOST);
     values[row] = before;
   }
   return values;
@@ -62,7 +95,7 @@ export function column(blob: Uint8Array, place: Column, left: Uint32Array[] = []
 /** The quantities of a column, NaN where there is none. */
 export function scaled(blob: Uint8Array, place: Scaled): Float64Array {
   const numbers = column(blob, place);
-  // A loop, here and below: typed arrays' `from` is ten times slower, and this runs before the first paint.
+  // A loop: typed arrays' `from` is ten times slower, and this runs before the first paint.
   const values = new Float64Array(numbers.length);
   for (let i = 0; i < numbers.length; i++) {
     values[i] = numbers[i] === NONE ? NaN : place.origin + numbers[i] * place.unit;
@@ -88,57 +121,4 @@ export function valueAt({ t, v }: Points, at: number): number {
 
 export function text(blob: Uint8Array, place: Text): string {
   return new TextDecoder().decode(blob.subarray(place.at, place.at + place.bytes));
-}
-
-/** The timelines of one kind of entity. */
-export interface Lives {
-  name: string;
-  points: string[];
-  /** How many entities. */
-  count: number;
-  /** For each point the time at which each entity passed it; NaN: not seen. */
-  at: Float64Array[];
-  ids: string[];
-  groups: string[];
-  /** For each entity the index of its group; -1: none. */
-  group: Int32Array;
-  /** First and last time seen of each entity; NaN: none. */
-  start: Float64Array;
-  end: Float64Array;
-  /** The log lines of some of them; unpacked when they are asked for. */
-  lines: () => LinesOf | null;
-}
-
-export function lives(blob: Uint8Array, packed: Timelines): Lives {
-  const numbers: Uint32Array[] = [];
-  for (const place of packed.at) numbers.push(column(blob, place, numbers));
-  const { origin_s, unit_s } = packed;
-  const at = numbers.map((values) => {
-    const times = new Float64Array(values.length);
-    for (let i = 0; i < values.length; i++) times[i] = values[i] === NONE ? NaN : origin_s + values[i] * unit_s;
-    return times;
-  });
-  const start = new Float64Array(packed.entities).fill(NaN);
-  const end = new Float64Array(packed.entities).fill(NaN);
-  for (const times of at) {
-    for (let i = 0; i < times.length; i++) {
-      const t = times[i];
-      if (Number.isNaN(t)) continue;
-      if (!(start[i] <= t)) start[i] = t;
-      if (!(end[i] >= t)) end[i] = t;
-    }
-  }
-  return {
-    name: packed.name,
-    points: packed.points,
-    count: packed.entities,
-    at,
-    ids: JSON.parse(text(blob, packed.ids)),
-    groups: packed.groups,
-    // NONE is -1 in this type.
-    group: new Int32Array(column(blob, packed.group).buffer),
-    start,
-    end,
-    lines: () => (packed.lines ? JSON.parse(text(blob, packed.lines)) : null),
-  };
 }

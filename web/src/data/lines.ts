@@ -1,6 +1,6 @@
 /** Log lines of an entity. Pure functions. */
 
-import type { Lives } from './decode';
+import type { Lives } from './lives';
 
 /** A line, and the points whose times come from it. */
 export interface LogLine {

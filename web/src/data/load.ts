@@ -20,8 +20,8 @@ export interface Timeline {
   inFlight: Float64Array;
   backlog: Float64Array;
   /** For each slot where its bins end in the next two. */
-  heatEnd: Uint32Array;
-  heatBin: Uint32Array;
+  heatEnd: Int32Array;
+  heatBin: Int32Array;
   heatCount: Float64Array;
 }
 

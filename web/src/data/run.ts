@@ -28,7 +28,20 @@ export function outcome({ verdict, underway, loads }: Run): Outcome | 'valid' | 
 export interface Column {
   at: number;
   n: number;
+  /** Bytes of each number that are stored, the lowest first; the others are zero. */
+  planes: number;
   coding: 'plain' | 'above' | 'left';
+  /** Bits that differences keep behind their highest one; null: all. */
+  digits: number | null;
+}
+
+/** Ids of entities: those of one form as bytes, the others as texts. */
+export interface PackedIds {
+  /** `n` ids from `at` on, one plane for each byte; `form` has the number of digits between dashes. */
+  hex: { at: number; n: number; form: number[] };
+  /** The entities whose ids are texts, and these as a JSON list. */
+  rows: Column;
+  texts: Text;
 }
 
 /** A column whose number `n` means `origin + n × unit`. */
@@ -116,8 +129,12 @@ export interface Timelines {
   entities: number;
   origin_s: number;
   unit_s: number;
+  /** Bits that the lengths of phases keep; null: they are whole. */
+  digits: number | null;
+  /** What the first point that an entity shows is predicted by; null: by the entity above. */
+  first: Column | null;
   at: Column[];
-  ids: Text;
+  ids: PackedIds;
   groups: string[];
   group: Column;
   /** The log lines of some entities as JSON: `LinesOf`. */

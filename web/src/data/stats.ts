@@ -1,6 +1,18 @@
 /** Numbers about phases, computed from the timelines. Pure functions. */
 
-import type { Lives } from './decode';
+import { NONE, type Lives } from './lives';
+import { sortBy, sorted } from './radix';
+
+/** Work in pieces, none of which takes long: whoever does it may do something else between two. */
+export type Pieces<T> = Generator<void, T>;
+
+/** Does all of it at once. */
+export function done<T>(pieces: Pieces<T>): T {
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done) return value;
+  }
+}
 
 /** What is known of one phase: the stretch between two neighbouring points. */
 export interface PhaseStats {
@@ -22,109 +34,186 @@ export interface PhaseStats {
   concurrencyMax: number;
 }
 
-/** The value at rank ceil(q × n) of sorted values; NaN when there is none. */
-export function percentile(sorted: Float64Array, q: number): number {
-  if (sorted.length === 0) return NaN;
+/** Of the groups the one whose median is highest. */
+export interface SlowestGroup {
+  group: number;
+  p50: number;
+}
+
+/** What is told of some entities. */
+export interface Numbers {
+  /** Whose entities and groups are meant: of a run that goes on there may be newer ones. */
+  lives: Lives;
+  phases: PhaseStats[];
+  /** For each phase the slowest group; null where less than two groups have enough entities. */
+  groups: (SlowestGroup | null)[];
+  /** The entity that lived longest; -1: none. */
+  slowest: number;
+}
+
+/** The place of the value at rank ceil(q × n) of n sorted values. */
+export function place(n: number, q: number): number {
   // The small margin keeps 0.9 × 10 from being 9.000000000000002.
-  const rank = Math.ceil(q * sorted.length - 1e-9);
-  return sorted[Math.min(Math.max(rank, 1), sorted.length) - 1];
+  const rank = Math.ceil(q * n - 1e-9);
+  return Math.min(Math.max(rank, 1), n) - 1;
 }
 
-/** How long each of `rows` spent in `phase`; NaN: an end is missing. */
-export function durations(lives: Lives, phase: number, rows: Uint32Array): Float64Array {
-  const from = lives.at[phase];
-  const to = lives.at[phase + 1];
-  // A loop: Float64Array.from is ten times slower, and this runs before the first paint.
-  const values = new Float64Array(rows.length);
-  for (let k = 0; k < rows.length; k++) values[k] = to[rows[k]] - from[rows[k]];
-  return values;
+/** How long entities spent in a phase, in the lives' unit, and which entities. */
+interface Lengths {
+  values: Int32Array;
+  who: Uint32Array;
 }
 
-/** The values that are numbers, sorted. */
-export function known(values: Float64Array): Float64Array {
-  // Sorting puts what is not a number last.
-  const sorted = values.slice().sort();
-  let count = sorted.length;
-  while (count > 0 && Number.isNaN(sorted[count - 1])) count--;
-  return sorted.subarray(0, count);
+/** Of those of `rows` that show both ends. */
+export function lengths(lives: Lives, phase: number, rows: Uint32Array): Lengths {
+  const [starts, ends] = [lives.at[phase], lives.at[phase + 1]];
+  const values = new Int32Array(rows.length);
+  const who = new Uint32Array(rows.length);
+  let n = 0;
+  for (let k = 0; k < rows.length; k++) {
+    const from = starts[rows[k]];
+    const to = ends[rows[k]];
+    if (from === NONE || to === NONE) continue;
+    values[n] = to - from;
+    who[n++] = rows[k];
+  }
+  return { values: values.subarray(0, n), who: who.subarray(0, n) };
 }
 
-export function phaseStats(lives: Lives, rows: Uint32Array): PhaseStats[] {
-  const phases = Math.max(lives.points.length - 1, 0);
-  const all = Array.from({ length: phases }, (_, phase) => durations(lives, phase, rows));
-  const shares = sharesOf(all, rows.length);
-  return all.map((values, phase) => {
-    let worst = -1;
-    let max = -Infinity;
-    let negative = 0;
-    let count = 0;
-    for (let k = 0; k < values.length; k++) {
-      const d = values[k];
-      if (Number.isNaN(d)) continue;
-      count++;
-      if (d < 0) negative++;
-      if (d > max) {
-        max = d;
-        worst = rows[k];
-      }
+export function* numbersOf(lives: Lives, rows: Uint32Array): Pieces<Numbers> {
+  const shares = yield* sharesOf(lives, rows);
+  const phases: PhaseStats[] = [];
+  const groups: (SlowestGroup | null)[] = [];
+  for (let phase = 0; phase < shares.time.length; phase++) {
+    const { values, who } = lengths(lives, phase, rows);
+    const count = values.length;
+    let [least, most, worst, negative] = [0, 0, -1, 0];
+    for (let k = 0; k < count; k++) {
+      const length = values[k];
+      if (length < 0) negative++;
+      if (k === 0 || length < least) least = length;
+      if (k === 0 || length > most) [most, worst] = [length, who[k]];
     }
-    const sorted = known(values);
-    return {
+    yield;
+    const above = new Uint32Array(count);
+    for (let k = 0; k < count; k++) above[k] = values[k] - least;
+    const order = sortBy(who, above, most - least);
+    const seconds = (k: number) => (order.keys[k] + least) * lives.unit;
+    const at = (q: number) => (count > 0 ? seconds(place(count, q)) : NaN);
+    groups.push(slowestGroup(lives, order.items, seconds));
+    yield;
+    phases.push({
       count,
       negative,
-      p50: percentile(sorted, 0.5),
-      p90: percentile(sorted, 0.9),
-      p99: percentile(sorted, 0.99),
-      max: percentile(sorted, 1),
+      p50: at(0.5),
+      p90: at(0.9),
+      p99: at(0.99),
+      max: at(1),
       worst,
       shareOfTime: shares.time[phase],
       shareOfVariance: shares.variance[phase],
       concurrencyMax: concurrencyMax(edges(lives, phase, rows)),
-    };
-  });
-}
-
-function sharesOf(phases: Float64Array[], n: number): { time: number[]; variance: number[] } {
-  const complete: number[] = [];
-  const total = new Float64Array(n);
-  for (let k = 0; k < n; k++) {
-    for (const values of phases) total[k] += values[k];
-    if (!Number.isNaN(total[k])) complete.push(k);
+    });
+    yield;
   }
-  const mean = (values: Float64Array) =>
-    complete.reduce((sum, k) => sum + values[k], 0) / complete.length;
-  const totalMean = mean(total);
-  const variance = complete.reduce((sum, k) => sum + (total[k] - totalMean) ** 2, 0);
-  return {
-    time: phases.map((values) => mean(values) / totalMean),
-    variance: phases.map((values) => {
-      const own = mean(values);
-      const together = (sum: number, k: number) => sum + (values[k] - own) * (total[k] - totalMean);
-      return complete.reduce(together, 0) / variance;
-    }),
-  };
+  return { lives, phases, groups, slowest: slowestOf(lives, rows) };
 }
 
-/** When entities enter and leave a phase, each sorted. */
+function* sharesOf({ at }: Lives, rows: Uint32Array): Pieces<{ time: number[]; variance: number[] }> {
+  const phases = Math.max(at.length - 1, 0);
+  const lacks = new Uint8Array(rows.length);
+  for (const numbers of at) {
+    for (let k = 0; k < rows.length; k++) if (numbers[rows[k]] === NONE) lacks[k] = 1;
+    yield;
+  }
+  const complete = rows.filter((_, k) => lacks[k] === 0);
+  const n = complete.length;
+  const mean = (phase: number, end: number) => {
+    const [from, to] = [at[phase], at[end]];
+    let sum = 0;
+    for (let k = 0; k < n; k++) sum += to[complete[k]] - from[complete[k]];
+    return sum / n;
+  };
+  const means: number[] = [];
+  for (let phase = 0; phase < phases; phase++, yield) means.push(mean(phase, phase + 1));
+  const total = mean(0, phases);
+  const [begin, end] = [at[0], at[phases]];
+  /** Sum of products of two deviations from their means. */
+  const together = (phase: number, to: number, mean: number) => {
+    let sum = 0;
+    for (let k = 0; k < n; k++) {
+      const i = complete[k];
+      sum += (at[to][i] - at[phase][i] - mean) * (end[i] - begin[i] - total);
+    }
+    return sum;
+  };
+  const variance = phases > 0 ? together(0, phases, total) : 0;
+  const shares: number[] = [];
+  for (let phase = 0; phase < phases; phase++, yield) shares.push(together(phase, phase + 1, means[phase]) / variance);
+  return { time: means.map((mean) => mean / total), variance: shares };
+}
+
+/** Fewer entities than this say little about their group. */
+const FEWEST = 5;
+
+/** Entities are in the order of their lengths, which `seconds` tells by their places. */
+function slowestGroup(lives: Lives, order: Uint32Array, seconds: (place: number) => number): SlowestGroup | null {
+  const { group, groups } = lives;
+  if (groups.length < 2) return null;
+  const sizes = new Uint32Array(groups.length);
+  for (let k = 0; k < order.length; k++) if (group[order[k]] >= 0) sizes[group[order[k]]]++;
+  const wanted = Int32Array.from(sizes, (size) => (size >= FEWEST ? place(size, 0.5) : -1));
+  const medians = new Float64Array(groups.length).fill(NaN);
+  for (let k = 0; k < order.length; k++) {
+    const of = group[order[k]];
+    if (of >= 0 && wanted[of]-- === 0) medians[of] = seconds(k);
+  }
+  let slowest: SlowestGroup | null = null;
+  let enough = 0;
+  medians.forEach((p50, group) => {
+    if (Number.isNaN(p50)) return;
+    enough++;
+    if (!slowest || p50 > slowest.p50) slowest = { group, p50 };
+  });
+  return enough < 2 ? null : slowest;
+}
+
+function slowestOf({ first, last }: Lives, rows: Uint32Array): number {
+  let [slowest, most] = [-1, -1];
+  for (let k = 0; k < rows.length; k++) {
+    const i = rows[k];
+    // Of one without times that is 0; somebody with times comes before it.
+    const length = first[i] === NONE ? -1 : last[i] - first[i];
+    if (length > most) [slowest, most] = [i, length];
+  }
+  return slowest;
+}
+
+/** When entities enter and leave a phase, each sorted, in the lives' numbers. */
 export interface Edges {
-  starts: Float64Array;
-  ends: Float64Array;
+  starts: Uint32Array;
+  ends: Uint32Array;
+  origin: number;
+  unit: number;
 }
 
 /** The edges of `phase` among `rows`; intervals that run backwards are left out. */
 export function edges(lives: Lives, phase: number, rows: Uint32Array): Edges {
-  const from = lives.at[phase];
-  const to = lives.at[phase + 1];
-  const starts = new Float64Array(rows.length);
-  const ends = new Float64Array(rows.length);
-  let n = 0;
+  const { origin, unit } = lives;
+  const [enter, leave] = [lives.at[phase], lives.at[phase + 1]];
+  const starts = new Uint32Array(rows.length);
+  const ends = new Uint32Array(rows.length);
+  let [n, most] = [0, 0];
   for (let k = 0; k < rows.length; k++) {
-    const i = rows[k];
-    if (!(to[i] > from[i])) continue;
-    starts[n] = from[i];
-    ends[n++] = to[i];
+    const from = enter[rows[k]];
+    const to = leave[rows[k]];
+    // One that is missing is below all others.
+    if (from === NONE || !(to > from)) continue;
+    starts[n] = from;
+    ends[n++] = to;
+    if (to > most) most = to;
   }
-  return { starts: starts.subarray(0, n).sort(), ends: ends.subarray(0, n).sort() };
+  return { starts: sorted(starts.subarray(0, n), most), ends: sorted(ends.subarray(0, n), most), origin, unit };
 }
 
 function concurrencyMax({ starts, ends }: Edges): number {
@@ -139,116 +228,37 @@ function concurrencyMax({ starts, ends }: Edges): number {
 }
 
 /** The most entities in a phase at one moment of each of `bins` equal parts of x0..x1. */
-export function concurrency({ starts, ends }: Edges, [x0, x1]: readonly [number, number], bins: number): Uint32Array {
+export function concurrency(edges: Edges, [x0, x1]: readonly [number, number], bins: number): Uint32Array {
+  const { starts, ends, origin, unit } = edges;
   const most = new Uint32Array(bins);
   const width = (x1 - x0) / bins;
-  let started = 0;
-  let ended = 0;
+  /** The first number that is a time after `t`, or one at it. */
+  const after = (t: number) => Math.floor((t - origin) / unit + 1e-6) + 1;
+  const from = (t: number) => Math.ceil((t - origin) / unit - 1e-6);
+  let started = firstFrom(starts, from(x0));
+  let ended = firstFrom(ends, from(x0));
   for (let bin = 0; bin < bins; bin++) {
-    const from = x0 + bin * width;
-    while (started < starts.length && starts[started] <= from) started++;
-    while (ended < ends.length && ends[ended] <= from) ended++;
-    most[bin] = started - ended;
-    while (started < starts.length && starts[started] < from + width) {
-      started++;
-      while (ended < ends.length && ends[ended] <= starts[started - 1]) ended++;
-      most[bin] = Math.max(most[bin], started - ended);
+    const [begun, next] = [after(x0 + bin * width), from(x0 + bin * width + width)];
+    while (started < starts.length && starts[started] < begun) started++;
+    while (ended < ends.length && ends[ended] < begun) ended++;
+    let top = started - ended;
+    while (started < starts.length && starts[started] < next) {
+      const at = starts[started++];
+      while (ended < ends.length && ends[ended] <= at) ended++;
+      if (started - ended > top) top = started - ended;
     }
+    most[bin] = top;
   }
   return most;
 }
 
-/** How many entities show every point, and how many lack each point. */
-export function completeness(lives: Lives): { complete: number; missing: number[] } {
-  const missing = lives.at.map(() => 0);
-  let complete = 0;
-  for (let i = 0; i < lives.count; i++) {
-    let whole = true;
-    for (let point = 0; point < lives.at.length; point++) {
-      if (!Number.isNaN(lives.at[point][i])) continue;
-      missing[point]++;
-      whole = false;
-    }
-    if (whole) complete++;
+/** The place of the first of sorted numbers that is not below `number`. */
+function firstFrom(numbers: Uint32Array, number: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < number) low = middle + 1;
+    else high = middle;
   }
-  return { complete, missing };
-}
-
-/** Of the groups the one whose median is highest. */
-export interface SlowestGroup {
-  group: number;
-  p50: number;
-}
-
-/** Fewer entities than this say little about their group. */
-const FEWEST = 5;
-
-/** For each phase the slowest group among `rows`; null where less than two groups have enough entities. */
-export function slowestGroups(lives: Lives, rows: Uint32Array): (SlowestGroup | null)[] {
-  const members = lives.groups.map((): number[] => []);
-  for (const row of rows) members[lives.group[row]]?.push(row);
-  const groups = members.map((of) => Uint32Array.from(of));
-  return lives.points.slice(1).map((_, phase) => {
-    const medians = groups
-      .map((of, group) => ({ group, values: known(durations(lives, phase, of)) }))
-      .filter(({ values }) => values.length >= FEWEST)
-      .map(({ group, values }) => ({ group, p50: percentile(values, 0.5) }));
-    return medians.length < 2 ? null : medians.reduce((worst, one) => (one.p50 > worst.p50 ? one : worst));
-  });
-}
-
-/** Counts of the first 20 %, of the middle, and of the last 20 % of entities by start. */
-export interface Histogram {
-  first: Uint32Array;
-  middle: Uint32Array;
-  last: Uint32Array;
-  /** Highest sum over the three. */
-  most: number;
-  /** How many in the outermost bins lie beyond the bounds. */
-  below: number;
-  above: number;
-}
-
-/**
- * Distributions of each phase over bins of equal width in log10(seconds).
- *
- * Values outside the bounds, zero and negative ones among them, count in the outermost bins.
- */
-export function histograms(
-  lives: Lives,
-  byStart: Uint32Array,
-  bounds: readonly [number, number],
-  bins: number,
-): Histogram[] {
-  const fifth = Math.floor(byStart.length / 5);
-  const scale = bins / (bounds[1] - bounds[0]);
-  return lives.points.slice(1).map((_, phase) => {
-    const parts = [0, 1, 2].map(() => new Uint32Array(bins));
-    let below = 0;
-    let above = 0;
-    durations(lives, phase, byStart).forEach((d, place) => {
-      if (Number.isNaN(d)) return;
-      const bin = d > 0 ? Math.floor((Math.log10(d) - bounds[0]) * scale) : -1;
-      if (bin < 0) below++;
-      if (bin >= bins) above++;
-      const part = place < fifth ? 0 : place >= byStart.length - fifth ? 2 : 1;
-      parts[part][Math.min(Math.max(bin, 0), bins - 1)]++;
-    });
-    const [first, middle, last] = parts;
-    const most = first.reduce((top, n, bin) => Math.max(top, n + middle[bin] + last[bin]), 0);
-    return { first, middle, last, most, below, above };
-  });
-}
-
-/** Bounds in log10(seconds) that hold the 1st to the 99.9th percentile of all phases' durations above 0. */
-export function logBounds(lives: Lives, rows: Uint32Array): [number, number] {
-  const phases = Math.max(lives.points.length - 1, 0);
-  const all = new Float64Array(phases * rows.length);
-  for (let phase = 0; phase < phases; phase++) all.set(durations(lives, phase, rows), phase * rows.length);
-  const some = known(all).filter((d) => d > 0);
-  if (some.length === 0) return [-3, 0];
-  const [from, to] = [0.01, 0.999].map((q) => Math.log10(percentile(some, q)));
-  // At least a factor of four, and a little room, so that the last bin is not only the highest value.
-  const margin = Math.max(0.02 * (to - from), (0.6 - (to - from)) / 2, 0.01);
-  return [from - margin, to + margin];
+  return low;
 }

@@ -1,26 +1,27 @@
 /** What is shown of one lifecycle, and how. */
 
-import { alignment, bands, order, type Sort } from '../data/order';
-import type { Lives } from '../data/decode';
-import { durations, edges, known, percentile, phaseStats, slowestGroups, type Edges, type PhaseStats } from '../data/stats';
+import { untrack } from 'svelte';
+import { bands, order, sorted, type Sort } from '../data/order';
+import { endOf, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
+import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
+import { survey } from '../data/survey';
 import type { Span, TimeAxis } from './axis.svelte';
+import { Counting } from './counting.svelte';
+import { MANY } from './later';
 
-/** Where time 0 of a row is: the run's start, the entity's start, or one of its points. */
-export type Align = 'run' | 'start' | number;
+export type { Align };
 
-/** How many times the 99th percentile makes an interval one that always shows. */
-const FAR = 2;
+/** Of many entities the numbers come in pieces. */
+function* edgesOf(lives: Lives, rows: Uint32Array): Pieces<Edges[]> {
+  const found: Edges[] = [];
+  for (let phase = 0; phase < lives.points.length - 1; phase++, yield) found.push(edges(lives, phase, rows));
+  return found;
+}
 
 export class LifeView {
   readonly lives: Lives;
   readonly axis: TimeAxis;
   readonly phases: string[];
-  /** Entities by start, as the first and the last fifth are taken from. */
-  readonly byStart: Uint32Array;
-  /** For each phase the length beyond which an interval always shows. */
-  readonly long: number[];
-  /** Does any phase of any entity end before it starts? */
-  readonly backwards: boolean;
 
   sort = $state.raw<Sort>('start');
   align = $state<Align>('run');
@@ -35,8 +36,9 @@ export class LifeView {
   hovered = $state<number | null>(null);
   selected = $state<number | null>(null);
 
-  order = $derived.by(() => order(this.lives, this.sort));
-  offset = $derived.by(() => alignment(this.lives, this.align));
+  /** Entities by start, as the first and the last fifth are taken from. */
+  byStart = $derived.by(() => order(this.lives, 'start'));
+  order = $derived.by(() => order(this.lives, this.sort, this.byStart));
   rows = $derived.by<Span>(() => this.zoomedRows ?? [0, this.lives.count]);
   /** Times at the edges of the chart. */
   span = $derived.by<Span>(() => {
@@ -44,35 +46,56 @@ export class LifeView {
     return this.axis.zoomed ?? (this.fit ? this.extent : this.axis.full);
   });
   /** First to last time of any entity, under the alignment. */
-  private extent = $derived.by(() => extent(this.lives, this.offset));
+  private extent = $derived.by(() => extent(this.lives, this.align));
   /** Entities in sight: in a shown row, alive in the shown stretch of time. */
   visible = $derived.by(() => {
     if (!this.zoomed) return this.byStart;
-    const seen = this.order.subarray(this.rows[0], this.rows[1]).filter((i) => {
-      const shift = this.offset ? this.offset[i] : 0;
-      return this.lives.end[i] - shift >= this.span[0] && this.lives.start[i] - shift <= this.span[1];
-    });
-    return seen;
+    const { lives, align, order } = this;
+    const [[from, to], [begin, end]] = [this.rows, this.span];
+    const seen = new Uint32Array(to - from);
+    let n = 0;
+    for (let row = from; row < to; row++) {
+      const i = order[row];
+      const shift = shiftOf(lives, i, align);
+      if (endOf(lives, i) - shift >= begin && startOf(lives, i) - shift <= end) seen[n++] = i;
+    }
+    return seen.subarray(0, n);
   });
-  /** Numbers of each phase, over the entities in sight. */
-  stats = $derived.by(() => (this.zoomed ? phaseStats(this.lives, this.visible) : this.allStats));
-  /** For each phase the slowest group, over the entities in sight. */
-  slowest = $derived.by(() => slowestGroups(this.lives, this.visible));
-  /** The same numbers over all entities. Like the next made when it is first looked at, after the chart is drawn. */
-  allStats = $derived.by<PhaseStats[]>(() => phaseStats(this.lives, this.byStart));
-  /** For each phase, when entities enter and leave it. */
-  edges = $derived.by<Edges[]>(() => this.phases.map((_, phase) => edges(this.lives, phase, this.byStart)));
+  /** The same by start. */
+  visibleByStart = $derived.by(() => (this.zoomed ? sorted(this.lives, this.visible.slice(), 'start') : this.byStart));
+  /** What is in sight, as a text: the same of newer data. */
+  sight = $derived(this.zoomed ? JSON.stringify([this.rows, this.span, this.align, this.sort]) : '');
+
+  private counting = new Counting<Numbers>();
+  private crossing = new Counting<Edges[]>();
+  /** Numbers over the entities in sight; null: of many entities they come later. */
+  numbers = $derived.by(() => (this.visible.length <= MANY ? done(numbersOf(this.lives, this.visible)) : this.counting.value));
+  /** Are the numbers those of what was in sight before? */
+  stale = $derived.by(() => this.visible.length > MANY && this.counting.stale);
+  /** For each phase, when entities enter and leave it; null: not yet. */
+  edges = $derived.by(() => (this.lives.count <= MANY ? done(edgesOf(this.lives, this.byStart)) : this.crossing.value));
+  survey = $derived.by(() => done(survey(this.lives)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
     this.axis = axis;
     this.phases = lives.points.slice(1).map((to, i) => `${lives.points[i]} → ${to}`);
     this.shown = this.phases.map(() => true);
-    this.byStart = order(lives, 'start');
-    const sorted = this.phases.map((_, phase) => known(durations(lives, phase, this.byStart)));
-    const p99s = sorted.map((values) => percentile(values, 0.99));
-    this.long = p99s.map((p99) => (p99 > 0 ? FAR * p99 : Infinity));
-    this.backwards = sorted.some((values) => values[0] < 0);
+  }
+
+  /** Has the numbers of many entities counted that are in sight now. */
+  count(): void {
+    const { visible, sight, lives } = this;
+    untrack(() => {
+      if (visible.length <= MANY) this.counting.cancel();
+      else this.counting.want(sight, () => numbersOf(lives, visible));
+    });
+  }
+
+  /** Has told when many entities enter and leave each phase. */
+  cross(): void {
+    const { lives, byStart } = this;
+    if (lives.count > MANY) untrack(() => this.crossing.want('', () => edgesOf(lives, byStart)));
   }
 
   /** Shows newer timelines of the same lifecycle as older ones are shown. */
@@ -80,7 +103,10 @@ export class LifeView {
     const { sort, align, fit, zoomedRows, ownZoom, shown, selected } = before;
     if (shown.length !== this.shown.length) return this;
     Object.assign(this, { sort, align, fit, zoomedRows, ownZoom, shown, lit: before.lit });
-    const id = selected === null ? -1 : this.lives.ids.indexOf(before.lives.ids[selected]);
+    // What is counted in pieces stays until there is something newer.
+    this.counting = before.counting;
+    this.crossing = before.crossing;
+    const id = selected === null ? -1 : this.lives.ids.exactly(before.lives.ids.at(selected));
     this.selected = id < 0 ? null : id;
     return this;
   }
@@ -116,9 +142,9 @@ export class LifeView {
   bands = $derived.by(() => (this.sort === 'group' ? bands(this.lives, this.order) : []));
 
   /** Sorts by group and shows the rows of this one. */
-  showGroup(group: number): void {
+  showGroup(name: string): void {
     this.setSort('group');
-    const band = this.bands.find((one) => one.group === group);
+    const band = this.bands.find(({ group }) => this.lives.groups[group] === name);
     if (band) this.zoomedRows = [band.from, band.to];
   }
 
@@ -131,10 +157,15 @@ export class LifeView {
     this.shown[phase] = !this.shown[phase];
   }
 
-  /** The entity with this id, or with the first id that contains the text; -1: none. */
+  /** The entity with this id, or the first whose id contains the text; -1: none. */
   find(text: string): number {
-    const exact = this.lives.ids.indexOf(text);
-    return exact >= 0 ? exact : this.lives.ids.findIndex((id) => id.includes(text));
+    return this.lives.ids.find(text);
+  }
+
+  /** Selects the entity with this id. */
+  selectId(id: string): void {
+    const entity = this.lives.ids.exactly(id);
+    if (entity >= 0) this.select(entity);
   }
 
   select(entity: number): void {
@@ -144,13 +175,17 @@ export class LifeView {
   }
 }
 
-function extent(lives: Lives, offset: Float64Array | null): Span {
+function extent(lives: Lives, align: Align): Span {
+  const { first, last, origin, unit } = lives;
+  const zeros = align === 'run' ? null : align === 'start' ? first : lives.at[align];
   let from = Infinity;
   let to = -Infinity;
   for (let i = 0; i < lives.count; i++) {
-    const shift = offset ? offset[i] : 0;
-    if (lives.start[i] - shift < from) from = lives.start[i] - shift;
-    if (lives.end[i] - shift > to) to = lives.end[i] - shift;
+    if (first[i] === NONE || (zeros && zeros[i] === NONE)) continue;
+    const shift = zeros ? origin + zeros[i] * unit : 0;
+    const [begin, end] = [origin + first[i] * unit - shift, origin + last[i] * unit - shift];
+    if (begin < from) from = begin;
+    if (end > to) to = end;
   }
   if (!(to > from)) return Number.isFinite(from) ? [from - 0.5, from + 0.5] : [0, 1];
   const margin = (to - from) * 0.01;

@@ -27,6 +27,7 @@ export class LiveRun {
   /** What came while the picture stood still. */
   private waiting: Newer | null = null;
   private drawing_ms = 0;
+  private asked_ms = 0;
 
   constructor(
     run: Run,
@@ -46,7 +47,10 @@ export class LiveRun {
 
   /** Asks until the run is over, or the returned function is called. */
   start(page: Document = document): () => void {
-    const every = () => Math.max(EVERY_MS, (PART - 1) * this.drawing_ms);
+    const every = () => {
+      const passed = this.error === null ? performance.now() - this.asked_ms : 0;
+      return Math.max(EVERY_MS - passed, (PART - 1) * this.drawing_ms);
+    };
     this.polling = poll(() => this.next(), every, page);
     return () => this.polling?.stop();
   }
@@ -70,6 +74,7 @@ export class LiveRun {
   }
 
   private async next(): Promise<boolean> {
+    this.asked_ms = performance.now();
     try {
       const newer = await this.ask(this.tag);
       this.error = null;

@@ -122,8 +122,11 @@ impl Handler for Serving {
             },
             Ok(Wanted::Data { known }) => match self.newer_than(known.unwrap_or(0)).await {
                 Ok(snapshot) => {
-                    let mut answer =
-                        answer(StatusCode::OK, "application/json", snapshot.data.clone());
+                    let mut answer = answer(
+                        StatusCode::OK,
+                        "application/octet-stream",
+                        snapshot.data.clone(),
+                    );
                     tag(&mut answer, snapshot.number);
                     answer
                 }

@@ -2,6 +2,7 @@
 
 mod blob;
 mod error;
+mod ids;
 pub mod load;
 mod log_lines;
 mod markup;
@@ -18,6 +19,7 @@ mod perfetto;
 mod planted_run;
 pub mod runs;
 mod series;
+mod seven_bits;
 pub mod sweep;
 pub mod terminal;
 mod timelines;

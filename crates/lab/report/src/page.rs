@@ -5,6 +5,7 @@ use lab_store::{Environment, RunFolder, SoFar};
 
 use crate::ReportError;
 use crate::page_data::PageData;
+use crate::seven_bits::written;
 
 /// The page, built by `make web`.
 const PAGE: &str = include_str!("../../../../web/dist/page.html");
@@ -19,7 +20,8 @@ const POLICY_END_SERVED: &str = "img-src data:; connect-src 'self'\"";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     json: String,
-    columns: String,
+    /// Deflated.
+    columns: Vec<u8>,
 }
 
 impl Page {
@@ -64,14 +66,14 @@ impl Page {
         Self::filled((data.underway(now_s, "load"), columns))
     }
 
-    pub(crate) fn filled((data, columns): (PageData, String)) -> Result<Self, ReportError> {
+    pub(crate) fn filled((data, columns): (PageData, Vec<u8>)) -> Result<Self, ReportError> {
         let json = serde_json::to_string(&data).map_err(ReportError::Encode)?;
         Ok(Self::new(&json, columns))
     }
 
     /// In JSON a `<` stands only inside strings. Written as an escape, it can neither
     /// close the script element nor open a comment in it, whatever a run's names hold.
-    fn new(json: &str, columns: String) -> Self {
+    fn new(json: &str, columns: Vec<u8>) -> Self {
         Self {
             json: json.replace('<', "\\u003c"),
             columns,
@@ -90,11 +92,13 @@ impl Page {
         self.embedded_in(&PAGE.replacen(POLICY_END, POLICY_END_SERVED, 1))
     }
 
-    /// The data alone, for a page that is open: `{"run": …, "columns": "…"}`, with what the
-    /// two elements of the page hold.
+    /// The data alone, for a page that is open: the length of the JSON in bytes as four bytes, the lowest
+    /// first, then the JSON, then the deflated columns.
     #[must_use]
-    pub fn data(&self) -> String {
-        format!("{{\"run\":{},\"columns\":\"{}\"}}", self.json, self.columns)
+    pub fn data(&self) -> Vec<u8> {
+        // A page that could not be told in four bytes is none that a browser could open.
+        let length = u32::try_from(self.json.len()).unwrap_or(u32::MAX);
+        [&length.to_le_bytes(), self.json.as_bytes(), &self.columns].concat()
     }
 
     /// Puts the data into a page.
@@ -102,7 +106,8 @@ impl Page {
         let data = format!(
             "<script type=\"application/json\" id=\"run\">{}</script>\n\
              <script type=\"text/plain\" id=\"columns\">{}</script>",
-            self.json, self.columns
+            self.json,
+            written(&self.columns)
         );
         page.replacen(PLACE, &data, 1)
     }
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn only_a_page_that_is_served_may_ask_and_only_its_own_server() {
         assert_eq!(PAGE.matches(POLICY_END).count(), 1);
-        let page = Page::new("{}", String::new());
+        let page = Page::new("{}", Vec::new());
         assert!(!page.html().contains("connect-src"));
         assert_eq!(page.served().matches("connect-src 'self'\"").count(), 1);
         assert_eq!(
@@ -139,7 +144,7 @@ mod tests {
     #[test]
     fn data_cannot_leave_its_element() {
         let hostile = serde_json::json!(["</script><script>alert(1)</script>", "<!--", "]]>"]);
-        let page = Page::new(&hostile.to_string(), "AAAA".to_owned());
+        let page = Page::new(&hostile.to_string(), b"<<<<".to_vec());
         let html = page.embedded_in("<body><!--run--></body>");
         assert_eq!(html.matches("</script").count(), 2, "{html}");
         assert_eq!(html.matches("<!--").count(), 0, "{html}");
@@ -149,8 +154,11 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(json).unwrap(),
             hostile
         );
-        let data: serde_json::Value = serde_json::from_str(&page.data()).unwrap();
-        assert_eq!(data["run"], hostile);
-        assert_eq!(data["columns"], "AAAA");
+        let data = page.data();
+        let (length, rest) = data.split_first_chunk::<4>().unwrap();
+        let (json, columns) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        let json: serde_json::Value = serde_json::from_slice(json).unwrap();
+        assert_eq!(json, hostile);
+        assert_eq!(columns, b"<<<<");
     }
 }

@@ -25,7 +25,7 @@ use crate::page_loads::PageLoad;
 use crate::page_probes::{PageProbe, probes, summaries_so_far};
 use crate::page_profile::{self, PageProfile};
 use crate::series::{Line, pack};
-use crate::timelines::{self, Timelines};
+use crate::timelines::{self, TIMES_MOST, Timelines};
 
 /// Version of the page's data; the page and its data are built together.
 const VERSION: u32 = 1;
@@ -139,22 +139,25 @@ struct PlanHead {
 }
 
 impl PageData {
-    /// Reads a run; the second value is the blob as text.
+    /// Reads a run; the second value is the blob, deflated.
     ///
     /// Only the environment and the verdict must be there. Of the rest, what cannot be
     /// read is named among the problems.
-    pub(crate) fn of(run: &RunFolder) -> Result<(Self, String), ReportError> {
+    pub(crate) fn of(run: &RunFolder) -> Result<(Self, Vec<u8>), ReportError> {
         let verdict = run.verdict()?;
         Self::gather(run, Moment::End(verdict))
     }
 
     /// As [`PageData::of`], of a run that goes on.
-    pub(crate) fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<(Self, String), ReportError> {
+    pub(crate) fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<(Self, Vec<u8>), ReportError> {
         Self::gather(run, Moment::Now(so_far))
     }
 
-    fn gather(run: &RunFolder, moment: Moment<'_>) -> Result<(Self, String), ReportError> {
-        let mut blob = Blob::default();
+    fn gather(run: &RunFolder, moment: Moment<'_>) -> Result<(Self, Vec<u8>), ReportError> {
+        let mut blob = match moment {
+            Moment::End(_) => Blob::default(),
+            Moment::Now(_) => Blob::short_lived(),
+        };
         let environment = run.environment()?;
         let mut rest = Rest {
             run,
@@ -170,9 +173,16 @@ impl PageData {
             .map(|named| named.name.as_str())
             .collect();
         let tables = rest.tables(&declared)?;
+        let cells = |table: &Table| (table.rows.len() * table.points.len()) as f64;
+        let all: f64 = tables.iter().map(cells).sum();
+        let room = |table| match moment {
+            Moment::End(_) => TIMES_MOST * cells(table) / all.max(1.0),
+            // Nobody keeps it.
+            Moment::Now(_) => f64::INFINITY,
+        };
         let lifecycles: Result<Vec<Timelines>, ReportError> = tables
             .iter()
-            .map(|table| Timelines::pack(table, &mut blob))
+            .map(|table| Timelines::pack(table, room(table), &mut blob))
             .collect();
         let mut lifecycles = lifecycles?;
         // Logs that grow are not searched again and again.
@@ -237,7 +247,7 @@ impl PageData {
     }
 
     /// The data of loads that are no part of a run; the second value is the blob.
-    pub(crate) fn of_loads(summaries: &[Summary], environment: &Environment) -> (Self, String) {
+    pub(crate) fn of_loads(summaries: &[Summary], environment: &Environment) -> (Self, Vec<u8>) {
         let mut blob = Blob::default();
         let mut problems = Vec::new();
         let began = summaries.iter().map(|summary| summary.began_unix_ns);

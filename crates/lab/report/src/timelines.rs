@@ -1,5 +1,6 @@
 //! Timelines of entities: read from their file, packed for the page.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -8,7 +9,8 @@ use lab_lifecycle::Table;
 use serde::Serialize;
 
 use crate::ReportError;
-use crate::blob::{Blob, Column, Text, VALUE_MAX};
+use crate::blob::{Blob, Column, Text, VALUE_MAX, coarse_len};
+use crate::ids::{self, Ids};
 
 /// One lifecycle as the page takes it.
 ///
@@ -21,10 +23,13 @@ pub(crate) struct Timelines {
     entities: usize,
     origin_s: f64,
     unit_s: f64,
+    /// Bits behind the highest one that the lengths of phases keep at least; `None`: all of them.
+    digits: Option<u32>,
+    /// Of coarse columns: what the first point that an entity shows is predicted by.
+    first: Option<Column>,
     /// One column for each point.
     at: Vec<Column>,
-    /// Ids as a JSON list.
-    ids: Text,
+    ids: Ids,
     groups: Vec<String>,
     /// For each entity the index of its group.
     group: Column,
@@ -43,41 +48,87 @@ pub(crate) fn read(name: &str, path: &Path) -> Result<Table, ReportError> {
 }
 
 impl Timelines {
-    /// Packs a table into `blob`.
-    pub(crate) fn pack(table: &Table, blob: &mut Blob) -> Result<Self, ReportError> {
+    /// Packs a table into `blob`. If times would take more than `most` bytes, the lengths of phases
+    /// are rounded to as many bits as there is room for.
+    pub(crate) fn pack(table: &Table, most: f64, blob: &mut Blob) -> Result<Self, ReportError> {
         let (origin_ns, unit_ns) = scale(table);
-        let mut left: Vec<Vec<Option<u32>>> = Vec::with_capacity(table.points.len());
-        let mut at = Vec::with_capacity(table.points.len());
-        for point in 0..table.points.len() {
-            let number = |ns: i128| ((ns - origin_ns) / unit_ns) as u32;
-            let values: Vec<Option<u32>> = table
-                .rows
-                .iter()
-                .map(|row| row.at_ns[point].map(|ns| number(ns.into())))
-                .collect();
-            at.push(if point == 0 {
-                blob.push_column(&values)
-            } else {
-                blob.push_right_of(&left, &values)
-            });
-            left.push(values);
-        }
+        let number = |ns: i128| ((ns - origin_ns) / unit_ns) as u32;
+        let columns: Vec<Vec<Option<u32>>> = (0..table.points.len())
+            .map(|point| {
+                let times = table.rows.iter().map(|row| row.at_ns[point]);
+                times.map(|ns| ns.map(|ns| number(ns.into()))).collect()
+            })
+            .collect();
+        let digits = digits(&columns, most);
+        let fewest = digits.iter().copied().min();
+        let first: Vec<Option<u32>> = match fewest {
+            None => Vec::new(),
+            Some(_) => (0..table.rows.len())
+                .map(|row| columns.iter().find_map(|column| column[row]))
+                .collect(),
+        };
+        let anchors = fewest.map(|_| blob.push_column(&first));
+        let at = (0..columns.len())
+            .map(|point| match (digits.get(point), point) {
+                (Some(digits), _) => {
+                    blob.push_coarse(&columns[..point], &first, &columns[point], *digits)
+                }
+                (None, 0) => blob.push_column(&columns[0]),
+                (None, _) => blob.push_right_of(&columns[..point], &columns[point]),
+            })
+            .collect();
         let (groups, group) = groups(table);
-        let ids: Vec<&str> = table.rows.iter().map(|row| &*row.id).collect();
-        let ids = serde_json::to_string(&ids).map_err(ReportError::Encode)?;
         Ok(Self {
             name: table.name.clone(),
             points: table.points.clone(),
             entities: table.rows.len(),
             origin_s: origin_ns as f64 / 1e9,
             unit_s: unit_ns as f64 / 1e9,
+            digits: fewest,
+            first: anchors,
             at,
-            ids: blob.push_text(&ids),
+            ids: ids::pack(table.rows.iter().map(|row| &*row.id), blob)?,
             groups,
             group: blob.push_column(&group),
             lines: None,
         })
     }
+}
+
+/// Bytes that the times of all lifecycles of a page may take, about. With as many ids of 16 bytes as there are
+/// entities of 16 points in them, that is a page of less than 40 MB.
+pub(crate) const TIMES_MOST: f64 = 14.9e6;
+/// Most and fewest bits behind the highest one that lengths are rounded to: by 0.01 % and 3 % at most.
+const DIGITS_MOST: u32 = 12;
+const DIGITS_LEAST: u32 = 4;
+
+/// Bits that the lengths before each point keep so that the columns take no more than `most` bytes, as far as
+/// that can be had; empty: all.
+fn digits(columns: &[Vec<Option<u32>>], most: f64) -> Vec<u32> {
+    let len = |point: usize, digits: u32| coarse_len(&columns[..point], &columns[point], digits);
+    let all = |digits: u32| -> Vec<f64> {
+        let points = 0..columns.len();
+        points.map(|point| len(point, digits)).collect()
+    };
+    let cells: usize = columns.iter().map(Vec::len).sum();
+    // No number takes more than four bytes.
+    if 4.0 * cells as f64 <= most || all(u32::BITS - 1).iter().sum::<f64>() <= most {
+        return Vec::new();
+    }
+    let mut digits = vec![DIGITS_MOST; columns.len()];
+    let mut lens = all(DIGITS_MOST);
+    while lens.iter().sum::<f64>() > most {
+        // The costliest of those that keep most.
+        let candidates = (0..digits.len()).filter(|point| digits[*point] > DIGITS_LEAST);
+        let next = candidates.max_by(|a, b| {
+            let of = |point: usize| (digits[point], lens[point]);
+            of(*a).partial_cmp(&of(*b)).unwrap_or(Ordering::Equal)
+        });
+        let Some(point) = next else { break };
+        digits[point] -= 1;
+        lens[point] = len(point, digits[point]);
+    }
+    digits
 }
 
 /// The earliest whole microsecond, and the finest unit (a microsecond times a power
@@ -178,10 +229,107 @@ mod tests {
         );
     }
 
+    /// The numbers of a coarse table, as the page reads them.
+    fn read_coarse(packed: &Timelines, blob: &[u8]) -> Vec<Vec<Option<i64>>> {
+        let stored = |column: &Column, row: usize| -> i64 {
+            let byte = |plane: usize| i64::from(blob[column.at + plane * column.n + row]);
+            (0..column.planes)
+                .map(|plane| byte(plane) << (8 * plane))
+                .sum()
+        };
+        let mut before = 0;
+        let mut rows = Vec::new();
+        for row in 0..packed.entities {
+            let anchor = packed.first.as_ref().unwrap();
+            if let Some(folded) = stored(anchor, row)
+                .checked_sub(1)
+                .filter(|folded| *folded >= 0)
+            {
+                let above = if anchor.coding == crate::blob::Coding::Above {
+                    before
+                } else {
+                    0
+                };
+                before = above + (folded >> 1 ^ -(folded & 1));
+            }
+            let mut nearest = before;
+            let point = |column: &Column| {
+                let folded = stored(column, row) - 1;
+                let (code, digits) = (folded >> 1, column.digits.unwrap());
+                if folded < 0 {
+                    return None;
+                }
+                let size = match code >> digits {
+                    0 | 1 => code,
+                    bits => (code & ((1 << digits) - 1) | 1 << digits) << (bits - 1),
+                };
+                nearest += if folded & 1 == 1 { -size } else { size };
+                Some(nearest)
+            };
+            rows.push(packed.at.iter().map(point).collect());
+        }
+        rows
+    }
+
+    #[test]
+    fn without_room_lengths_are_rounded_and_nothing_else() {
+        let mut dice = stats::SplitMix::new(5);
+        let rows: Vec<Vec<Option<i64>>> = (0..2000)
+            .map(|row| {
+                let mut at = row * 400_000;
+                (0..6)
+                    .map(|_| {
+                        // One in 50 goes backwards, one in 20 is missing.
+                        at += (1e9 * dice.unit().powi(3)) as i64
+                            - 3_000_000 * i64::from(dice.unit() < 0.02);
+                        (dice.unit() >= 0.05).then_some(at / 1000 * 1000)
+                    })
+                    .collect()
+            })
+            .collect();
+        let rows: Vec<&[Option<i64>]> = rows.iter().map(Vec::as_slice).collect();
+        let (table, mut blob) = (table(&rows), Blob::default());
+        let packed = Timelines::pack(&table, 15_000.0, &mut blob).unwrap();
+        let digits = packed.digits.unwrap();
+        assert!((DIGITS_LEAST..DIGITS_MOST).contains(&digits), "{digits}");
+        let found = read_coarse(&packed, blob.bytes());
+        let origin = (packed.origin_s * 1e6).round() as i64;
+        for (row, found) in table.rows.iter().zip(found) {
+            let exact = row.at_ns.iter().map(|ns| ns.map(|ns| ns / 1000 - origin));
+            let both: Vec<(i64, i64)> = exact
+                .zip(found)
+                .filter_map(|(exact, found)| {
+                    assert_eq!(exact.is_some(), found.is_some());
+                    exact.zip(found)
+                })
+                .collect();
+            if let Some((exact, found)) = both.first() {
+                assert_eq!(exact, found, "the first time of an entity is whole");
+            }
+            for pair in both.windows(2) {
+                let (exact, found) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+                assert_eq!(exact.signum(), found.signum());
+                let most = exact.abs() as f64 / f64::from(2 << digits);
+                assert!(
+                    (exact - found).abs() as f64 <= most,
+                    "{exact} became {found}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn times_that_have_room_are_whole() {
+        let mut blob = Blob::default();
+        let rows: [&[Option<i64>]; 2] = [&[Some(0), Some(123_456_789_000)], &[Some(1000), None]];
+        let packed = Timelines::pack(&table(&rows), 16.0, &mut blob).unwrap();
+        assert!(packed.digits.is_none() && packed.first.is_none());
+    }
+
     #[test]
     fn nothing_at_all_can_be_packed() {
         let mut blob = Blob::default();
-        let packed = Timelines::pack(&table(&[&[None, None]]), &mut blob).unwrap();
+        let packed = Timelines::pack(&table(&[&[None, None]]), TIMES_MOST, &mut blob).unwrap();
         assert_eq!((packed.entities, packed.origin_s), (1, 0.0));
     }
 }

@@ -1,7 +1,9 @@
 //! Writes made-up runs with their reports, for looking at the page and for its
-//! tests in a browser: `cargo run -p lab-report --example sample -- FOLDER`.
+//! tests in a browser: `cargo run -p lab-report --example sample -- FOLDER`; with a number
+//! behind it one run of so many entities of fifteen phases, and nothing else.
 
 mod loads;
+mod many;
 mod model;
 mod searches;
 
@@ -25,6 +27,9 @@ fn main() -> Result<(), Failure> {
         .nth(1)
         .ok_or("give the folder that shall hold the samples")?;
     let folder = Path::new(&folder);
+    if let Some(count) = std::env::args().nth(2) {
+        return many::run(folder, count.parse()?);
+    }
     demo(folder, "road-to-100-cells", 4000)?;
     hostile(folder)?;
     aborted(folder)?;
@@ -36,6 +41,7 @@ fn main() -> Result<(), Failure> {
         std::fs::write(&path, &html)?;
         println!("{} ({} bytes)", path.display(), html.len());
     }
+    many::run(folder, 50_000)?;
     // Last, for it takes the longest.
     demo(folder, "hundred-thousand", 100_000)
 }
