@@ -187,6 +187,8 @@ impl ReportSender {
 pub(crate) struct Engine {
     setup: Arc<Setup>,
     traffic: Traffic,
+    /// When the span under way ends.
+    boundary: u64,
     /// Changes of the rate that are known, of all segments so far.
     turned: usize,
 }
@@ -198,6 +200,7 @@ impl Engine {
         Ok(Self {
             setup,
             traffic,
+            boundary: u64::MAX,
             turned: 0,
         })
     }
@@ -222,7 +225,7 @@ impl Engine {
         self.traffic.record.tally.ends_at(end.unwrap_or(u64::MAX));
         let by_users = self.traffic.source.is_users();
         let mut users = by_users.then_some(began);
-        let mut boundary = began + SECOND;
+        self.boundary = began + SECOND;
         let pace = self.setup.workload.pace;
         let mut coalescer = (pace == Pace::Coalesce && by_users).then(|| Coalescer::new(began));
         let mut vigil = (pace == Pace::Exact && !by_users).then(Vigil::new);
@@ -242,11 +245,11 @@ impl Engine {
                 self.traffic.record.tally.ends_at(at);
             }
             if self.ended().is_none()
-                && now >= boundary
-                && end.is_none_or(|end| boundary < end)
+                && now >= self.boundary
+                && end.is_none_or(|end| self.boundary < end)
                 && !self.traffic.record.tally.is_over()
             {
-                boundary = self.turn(now, end, began, sender);
+                self.boundary = self.turn(now, end, began, sender);
             }
             if users.is_some_and(|at| at <= now) {
                 users = None;
@@ -284,7 +287,7 @@ impl Engine {
             }
             let mut until = self.traffic.next_wake(now);
             if self.ended().is_none() {
-                until = until.min(boundary).min(end.unwrap_or(u64::MAX));
+                until = until.min(self.boundary).min(end.unwrap_or(u64::MAX));
                 until = until.min(users.unwrap_or(u64::MAX));
             }
             if let Some(coalescer) = &mut coalescer
@@ -373,8 +376,11 @@ impl Engine {
         });
         while let Some(event) = traffic.pool.poller().next_event() {
             let now = traffic.handle(&event);
-            // A large batch of answers must not delay what is due meanwhile.
-            traffic.dispatch(now);
+            // A large batch of answers must not delay what is due meanwhile. What belongs to the next
+            // span is sent when that has begun.
+            if now < self.boundary {
+                traffic.dispatch(now);
+            }
         }
         traffic.record.settle();
         Ok((events, ended - began))
