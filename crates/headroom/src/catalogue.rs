@@ -3,7 +3,7 @@
 
 use clap::{ArgAction, Command, CommandFactory};
 use lab_experiment::catalogue::{
-    Builtin, Catalogue, DriverSpec, EntityKind, Flag, FleetKind, Setting, SettingValue,
+    Builtin, Catalogue, DriverSpec, EntityKind, Flag, FleetKind, OwnNetwork, Setting, SettingValue,
 };
 use lab_experiment::plan::Ready;
 
@@ -16,6 +16,7 @@ pub(crate) fn catalogue() -> Catalogue {
         fleets: vec![cell_fleet(), agent_fleet()],
         drivers: vec![cells_driver()],
         may_mount: processes::may_mount(),
+        own_network: OwnNetwork(lab_runner::may_have_own_network),
     }
 }
 

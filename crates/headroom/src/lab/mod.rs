@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use lab_experiment::plan::Plan;
+use lab_experiment::plan::{Network, Plan};
 use lab_experiment::{Source, check as check_file};
 use lab_report::Page;
 use lab_report::terminal::{Style, ending};
@@ -52,6 +52,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     if args.page && !one {
         bail!(
             "{}: --page shows one run, and this file makes many (it has [variants] with a [[gate]], or a [sweep]); run it without --page",
+            checked.file.source.name
+        );
+    }
+    if args.page && checked.plan.network == Network::Own {
+        bail!(
+            "{}: --page shows a run to a browser, which cannot reach into the network of its own that this file has (network = \"own\"); run it without --page",
             checked.file.source.name
         );
     }

@@ -15,6 +15,26 @@ pub struct Catalogue {
     /// Whether whoever starts a run here may mount file systems, which the `disk` of a system
     /// needs.
     pub may_mount: bool,
+    /// Tries whether a run here can have a network of its own.
+    pub own_network: OwnNetwork,
+}
+
+/// Tries whether a run can have a network of its own, with rules of the kernel: why not, in a
+/// sentence. It is tried only for a file that asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnNetwork(pub fn() -> Result<(), String>);
+
+impl Default for OwnNetwork {
+    fn default() -> Self {
+        Self(|| Ok(()))
+    }
+}
+
+/// What is tried is the machine's matter: a catalogue is the same on any.
+impl PartialEq for OwnNetwork {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Catalogue {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{
-    DriverKind, Every, Fault, FaultKind, Load, LoadModel, Make, OnExit, Plan, Probe, ProbeKind,
-    Program, Rate, Ready, Schedule, Search, Step, StepLoad, Sweep, System, Template, Traffic,
+    Connection, DriverKind, Every, Fault, FaultKind, Load, LoadModel, Make, OnExit, Plan, Probe,
+    ProbeKind, Program, Rate, Ready, Schedule, Search, Step, StepLoad, Sweep, System, Template,
+    Traffic, Way,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -18,6 +19,9 @@ impl Plan {
             let _ = writeln!(out, "  {}", self.about);
         }
         let _ = writeln!(out, "  seed {}", self.seed);
+        if !self.network.is_of_the_machine() {
+            let _ = writeln!(out, "  in a network of its own");
+        }
         if !self.page.is_empty() {
             let words: Vec<&str> = self.page.iter().map(|act| act.word()).collect();
             let _ = writeln!(out, "  its page may {}", words.join(" and "));
@@ -59,7 +63,8 @@ impl Plan {
             .iter()
             .map(|turn| format!("turns of {}", turn.name));
         self.section(&mut out, "follow", mined.chain(loops));
-        self.section(&mut out, "do", self.steps.iter().map(explain_step));
+        let steps = self.steps.iter();
+        self.section(&mut out, "do", steps.map(|step| explain_step(self, step)));
         self.section(
             &mut out,
             "expect",
@@ -266,7 +271,7 @@ fn explain_search(search: &Search) -> String {
     )
 }
 
-fn explain_step(step: &Step) -> String {
+fn explain_step(plan: &Plan, step: &Step) -> String {
     let under: Vec<String> = step.loads.iter().map(explain_traffic).collect();
     let mut parts = Vec::new();
     parts.extend(step.search.as_ref().map(explain_search));
@@ -280,7 +285,7 @@ fn explain_step(step: &Step) -> String {
         None => "at once",
     };
     let faults = step.faults.iter();
-    parts.extend(faults.map(|fault| explain_fault(fault, begin)));
+    parts.extend(faults.map(|fault| explain_fault(plan, fault, begin)));
     parts.extend(step.signals.iter().map(ToString::to_string));
     parts.extend(step.calls.iter().map(|call| {
         let within = write_duration(call.within);
@@ -311,7 +316,7 @@ fn explain_step(step: &Step) -> String {
     format!("{}: {}{under}", step.name, parts.join("; then "))
 }
 
-fn explain_fault(fault: &Fault, begin: &str) -> String {
+fn explain_fault(plan: &Plan, fault: &Fault, begin: &str) -> String {
     let at = match fault.at {
         Some(at) => format!("{} after the step began", write_duration(at)),
         None => begin.to_owned(),
@@ -324,9 +329,8 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
     };
     let by = match &fault.kind {
         FaultKind::Custom { does, undo, .. } => format!(", by {does}, undone by {undo}"),
-        FaultKind::Process { .. } | FaultKind::Network { .. } | FaultKind::Silence { .. } => {
-            String::new()
-        }
+        FaultKind::Network { connections, .. } => explain_ways(plan, connections),
+        FaultKind::Process { .. } | FaultKind::Silence { .. } => String::new(),
     };
     let every = match fault.every {
         None => String::new(),
@@ -340,6 +344,31 @@ fn explain_fault(fault: &Fault, begin: &str) -> String {
         _ => String::new(),
     };
     format!("{} {at}{length}{every}{until}{by}", fault.kind)
+}
+
+/// By what means the faults of connections are made: for each way, of which, if there are several.
+fn explain_ways(plan: &Plan, connections: &[Connection]) -> String {
+    let mut ways: Vec<(String, Vec<String>)> = Vec::new();
+    for connection in connections {
+        let by = match plan.way(connection) {
+            Way::Rules => "by rules of the kernel".to_owned(),
+            Way::Proxy { needed_by: None } => "by a proxy".to_owned(),
+            Way::Proxy {
+                needed_by: Some(word),
+            } => format!("by a proxy, as {word} is beyond the kernel's rules"),
+        };
+        match ways.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, of)) => of.push(connection.to_string()),
+            None => ways.push((by, vec![connection.to_string()])),
+        }
+    }
+    match ways.as_slice() {
+        [(by, _)] => format!(", {by}"),
+        several => several
+            .iter()
+            .map(|(by, of)| format!(", {} {by}", of.join(" and ")))
+            .collect(),
+    }
 }
 
 fn explain_make(make: &Make) -> String {

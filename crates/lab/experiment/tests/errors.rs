@@ -10,7 +10,7 @@
 use std::fs;
 use std::path::Path;
 
-use lab_experiment::catalogue::Catalogue;
+use lab_experiment::catalogue::{Catalogue, OwnNetwork};
 use lab_experiment::{Source, check};
 
 use crate::support::{catalogue, check_error, checked};
@@ -271,4 +271,32 @@ fault = { exhaust = "db", disk = "0B", for = "1s" }
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("x.toml:6:8: a disk is"), "{found:?}");
     assert!(found[0].contains("CAP_SYS_ADMIN"), "{found:?}");
+}
+
+#[test]
+fn a_network_that_cannot_be_made_is_refused_with_why_and_what_would_do() {
+    let source = Source {
+        name: "x.toml".to_owned(),
+        text: "lab = 1\nname = \"x\"\nnetwork = \"own\"\n[[step]]\nname = \"s\"\nhold = \"1s\"\n"
+            .to_owned(),
+    };
+    let without = Catalogue {
+        own_network: OwnNetwork(|| Err("the kernel says no".to_owned())),
+        ..catalogue()
+    };
+    let found = check(&source, &[], &without).unwrap_err();
+    let found: Vec<String> = found.iter().map(|one| one.render(false)).collect();
+    assert_eq!(
+        found,
+        [
+            "x.toml:3:11: a run cannot have a network of its own here: the kernel says no\n   \
+          3 | network = \"own\"\n     |           ^^^^^\n     \
+          help: leave out `network`: faults of connections are then made by the proxy, for which nothing is needed"
+        ]
+    );
+    let machine = Source {
+        text: source.text.replace("own", "machine"),
+        ..source
+    };
+    assert!(check(&machine, &[], &without).is_ok(), "nothing is tried");
 }

@@ -420,3 +420,53 @@ fault = [
         assert!(text.contains(line), "{line}: {text}");
     }
 }
+
+#[test]
+fn the_plan_says_by_what_means_connections_are_broken() {
+    let text = |network: &str, second: &str| {
+        format!(
+            r#"
+lab = 1
+name = "x"
+{network}
+[[system]]
+name = "db"
+run = "db {{addr}}"
+[[system]]
+name = "api"
+run = "api {{addr}} {{db.addr}}"
+[[load]]
+name = "users"
+http = "GET http://{{api.addr}}/"
+[[step]]
+name = "s"
+hold = "1s"
+load = {{ users = "1/s" }}
+fault = [{{ partition = "api -> db", for = "1s" }}, {second}]
+"#
+        )
+    };
+    let lose = r#"{ lose = "api", share = "1%", for = "1s" }"#;
+    let explained = |network: &str, second: &str| plan_of(&text(network, second)).explain();
+    let plain = explained("", lose);
+    assert!(
+        plain.contains("partition api -> db when that is over for 1s, by a proxy;"),
+        "{plain}"
+    );
+    assert!(!plain.contains("network of its own"), "{plain}");
+    let own = explained("network = \"own\"", lose);
+    assert!(own.contains("  in a network of its own\n"), "{own}");
+    for kind in ["partition api -> db", "lose users -> api"] {
+        let line = format!("{kind} when that is over for 1s, by rules of the kernel");
+        assert!(own.contains(&line), "{own}");
+    }
+    // One that the kernel has no rule for takes the others on its connection with it.
+    let delay = r#"{ delay = "db", by = "5ms", for = "1s" }, { lose = "api", share = "1%", for = "1s" }"#;
+    let mixed = explained("network = \"own\"", delay);
+    for line in [
+        "partition api -> db when that is over for 1s, by a proxy, as delay is beyond the kernel's rules",
+        "lose users -> api when that is over for 1s, by rules of the kernel",
+    ] {
+        assert!(mixed.contains(line), "{mixed}");
+    }
+}

@@ -46,6 +46,6 @@ pub use drivers::DriverError;
 pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
-pub use run::run;
+pub use run::{may_have_own_network, run};
 pub use underway::{NotDone, Underway};
 pub use undoing::guardian_main;

@@ -1,11 +1,13 @@
-//! Proxies between the systems and loads of a run, where its faults disturb connections.
+//! What stands between the systems and loads of a run, where its faults disturb connections:
+//! proxies, or rules of the kernel that lead connections on.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use lab_experiment::plan::{Connection, Plan};
+use lab_experiment::plan::{Connection, Plan, Way};
+use lab_faults::kernel::{self, Lead};
 use lab_faults::proxy::{Protocol, Proxy, ProxyError, ProxySettings};
 use tokio::sync::oneshot;
 
@@ -20,33 +22,53 @@ const MOST_CONNECTIONS: usize = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
     running: BTreeMap<Connection, Proxy>,
+    /// Connections that the kernel leads on, and how.
+    led: BTreeMap<Connection, Lead>,
     thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Proxies {
-    /// Starts one for each connection that has an address for it.
+    /// Has each connection that has an address for it led on, by the kernel or by a proxy.
     ///
     /// # Errors
-    /// When one cannot listen, or the thread cannot be started.
+    /// When the kernel refuses, a proxy cannot listen, or their thread cannot be started.
     pub(crate) fn start(addresses: &Addresses, plan: &Plan) -> Result<Self, String> {
-        let wanted: Vec<(Connection, ProxySettings)> = addresses
-            .proxies()
-            .map(|(connection, listen, upstream)| {
-                let settings = ProxySettings {
-                    protocol: match plan.is_over_udp(connection) {
-                        true => Protocol::Udp,
-                        false => Protocol::Tcp,
-                    },
-                    listen: at(listen),
-                    upstream: at(upstream),
-                    seed: plan.seed,
-                    most_connections: MOST_CONNECTIONS,
-                };
-                (connection.clone(), settings)
-            })
-            .collect();
+        let (mut led, mut wanted) = (BTreeMap::new(), Vec::new());
+        for (connection, listen, upstream) in addresses.proxies() {
+            let protocol = match plan.is_over_udp(connection) {
+                true => Protocol::Udp,
+                false => Protocol::Tcp,
+            };
+            match plan.way(connection) {
+                Way::Rules => {
+                    let lead = Lead {
+                        protocol,
+                        from: listen,
+                        to: upstream,
+                    };
+                    led.insert(connection.clone(), lead);
+                }
+                Way::Proxy { .. } => {
+                    let settings = ProxySettings {
+                        protocol,
+                        listen: at(listen),
+                        upstream: at(upstream),
+                        seed: plan.seed,
+                        most_connections: MOST_CONNECTIONS,
+                    };
+                    wanted.push((connection.clone(), settings));
+                }
+            }
+        }
+        if !led.is_empty() {
+            let leads: Vec<Lead> = led.values().copied().collect();
+            kernel::lead(&leads).map_err(|error| error.to_string())?;
+        }
         if wanted.is_empty() {
-            return Ok(Self::default());
+            return Ok(Self {
+                led,
+                ..Self::default()
+            });
         }
         let (tell, started) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
@@ -68,8 +90,14 @@ impl Proxies {
             .map_err(|_| "the proxies ended at once".to_owned())?;
         Ok(Self {
             running: running.map_err(|error| error.to_string())?,
+            led,
             thread: Some((stop, thread)),
         })
+    }
+
+    /// How the kernel leads a connection on, if it does.
+    pub(crate) fn lead(&self, connection: &Connection) -> Option<Lead> {
+        self.led.get(connection).copied()
     }
 
     /// The proxy of a connection.

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lab_experiment::plan::Plan;
+use lab_experiment::plan::{Network, Plan, Way};
 use lab_store::{
     Appender, EntityCount, EventKind, FaultRecord, ProcessSample, RunFile, RunFolder, Verdict,
 };
@@ -46,6 +46,9 @@ use crate::watch::Watcher;
 /// Makes a plan happen: starts its systems, makes its steps, watches, follows the
 /// logs, stops everything, and judges.
 ///
+/// A plan with a network of its own takes the calling thread into that, and what it starts from
+/// then on; it stays there.
+///
 /// Blocks until the run is over. Must not be called from within an asynchronous
 /// runtime. `SIGINT` and `SIGTERM` end the run in order; a second one at once.
 ///
@@ -54,6 +57,10 @@ use crate::watch::Watcher;
 /// does not start. Once the first step has begun every outcome, also an error, is a
 /// [`Finished`].
 pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finished, RunError> {
+    // Before anything is bound or started: what there is then is in the run's network.
+    if plan.network == Network::Own {
+        lab_faults::kernel::enter().map_err(|error| RunError::SetUp(error.to_string()))?;
+    }
     // All children are forked by this thread, which lives as long as the run: the
     // kernel kills a child when the thread that forked it ends.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -264,8 +271,11 @@ impl<'a> Session<'a> {
             logs: logs.clone(),
         };
         let starting = starting!(self);
-        for (_, port, _) in self.addresses.proxies() {
-            self.ports.release(port);
+        // What the kernel leads on keeps its port: nobody else may get it.
+        for (connection, port, _) in self.addresses.proxies() {
+            if self.plan.way(connection) != Way::Rules {
+                self.ports.release(port);
+            }
         }
         let proxies = Proxies::start(&self.addresses, self.plan);
         self.proxies = proxies.map_err(RunError::SetUp)?;
@@ -621,4 +631,14 @@ fn unexpected(ended: Result<Running, StartError>) -> String {
         child.command_line,
         last_lines(&child.logs)
     )
+}
+
+/// Whether a run here can have a network of its own, tried once for the process: if not, why.
+///
+/// # Errors
+/// Why not, as a sentence for people.
+pub fn may_have_own_network() -> Result<(), String> {
+    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+    let tried = || lab_faults::kernel::able().map_err(|error| error.to_string());
+    TRIED.get_or_init(tried).clone()
 }

@@ -11,6 +11,7 @@ mod inputs;
 mod kept;
 mod loads;
 mod logs;
+mod own_network;
 mod parts;
 #[path = "../../generator/tests/postgres_server/mod.rs"]
 mod postgres_server;

@@ -11,6 +11,7 @@ mod gates;
 mod inputs;
 mod lifecycles;
 mod loads;
+mod network;
 mod order;
 mod probes;
 mod process;
@@ -28,7 +29,7 @@ use toml::de::{DeTable, DeValue};
 use crate::catalogue::Catalogue;
 use crate::expr::{Names, WATCHES};
 use crate::names::Scope;
-use crate::plan::{PageAct, Plan};
+use crate::plan::{Network, PageAct, Plan};
 use drivers::Makers;
 use entries::{Naming, Taken, named, tables};
 use fields::{Field, Fields, Value};
@@ -85,6 +86,7 @@ pub fn check(
         scope: Scope::default(),
         problems: Vec::new(),
         may_mount: catalogue.may_mount,
+        own_network: catalogue.own_network,
     };
     let (plan, mut diagnostics) = read(&mut reader, &root, overrides, catalogue, &lines);
     diagnostics.extend(in_order(reader.problems, &lines));
@@ -147,12 +149,13 @@ fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
 }
 
 /// Keys of the file itself.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "lab",
     "name",
     "about",
     "seed",
     "page",
+    "network",
     "let",
     "sweep",
     "system",
@@ -203,6 +206,11 @@ fn plan(
     let page = root
         .get("page")
         .map_or(Some(Vec::new()), |field| page(reader, field));
+    let network = root
+        .get("network")
+        .map_or(Some(Network::default()), |field| {
+            network::network(reader, field)
+        });
 
     // Names first: a table may refer to one further down.
     let (word, line) = (Naming::Word, Naming::Line);
@@ -314,10 +322,16 @@ fn plan(
         .iter()
         .filter_map(|entry| entry.name.clone())
         .collect();
-    let senders: Vec<loads::Found> = senders
+    let places = senders.iter().map(|entry| entry.value.span());
+    let places: Vec<_> = places.collect();
+    let senders: Vec<Option<loads::Found>> = senders
         .iter()
-        .filter_map(|entry| loads::load(reader, entry, &step_names))
+        .map(|entry| loads::load(reader, entry, &step_names))
         .collect();
+    if network == Some(Network::Own) {
+        network::stays_inside(reader, &places, &senders);
+    }
+    let senders: Vec<loads::Found> = senders.into_iter().flatten().collect();
     let probes = probes::probes(reader, &probes, &found);
 
     let mut names = Names {
@@ -394,6 +408,7 @@ fn plan(
         about: about?,
         seed: seed?,
         page: page?,
+        network: network?,
         sweep: None,
         systems: found.into_iter().map(|found| found.system).collect(),
         drivers,

@@ -7,6 +7,7 @@ use document::{Problem, listed};
 use toml::de::DeValue;
 
 use super::fields::{Field, described};
+use crate::catalogue::OwnNetwork;
 use crate::expr::in_name;
 use crate::names::{Place, Scope};
 use crate::plan::{Reference, Template};
@@ -26,6 +27,8 @@ pub(super) struct Reader<'a> {
     pub(super) problems: Vec<Problem>,
     /// Whether file systems may be mounted.
     pub(super) may_mount: bool,
+    /// Tries whether the run can have a network of its own.
+    pub(super) own_network: OwnNetwork,
 }
 
 /// A word of a command line: as it is written, and with names filled in.

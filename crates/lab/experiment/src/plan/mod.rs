@@ -8,6 +8,7 @@ mod call;
 mod fault;
 mod gate;
 mod load;
+mod network;
 mod probe;
 mod signal;
 mod sweep;
@@ -32,6 +33,7 @@ pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,
 };
+pub use network::{Network, Way};
 pub use probe::{CommandValue, Probe, ProbeKind, Together};
 pub use signal::SentSignal;
 pub use sweep::{Range, Setting, Sweep};
@@ -48,6 +50,9 @@ pub struct Plan {
     /// What those may do who watch the run on its page, in order, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub page: Vec<PageAct>,
+    /// In which network it happens.
+    #[serde(skip_serializing_if = "Network::is_of_the_machine")]
+    pub network: Network,
     /// Constants whose values are tried one after the other, each in a run of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,

@@ -1,7 +1,8 @@
 //! The generator, not the system.
 
-use units::{show_count, show_share};
+use units::{show_cores, show_count, show_share};
 
+use super::processor::TAKEN;
 use super::resample::{means, share_of};
 use crate::finding::{Chart, Finding, Kind, Number, Whole};
 
@@ -13,6 +14,9 @@ const CAUSE: f64 = 0.05;
 
 /// A thread of the generator that uses so much of its processor has no time left.
 const BUSY: f64 = 0.95;
+
+/// A cause for which others may be to blame.
+const NO_PROCESSOR: &str = "no processor was free for it";
 
 /// A generator's threads over the run.
 #[derive(Debug, Clone, Copy)]
@@ -33,10 +37,13 @@ pub struct GeneratorUse<'a> {
     pub waiting_for_processor: &'a [f64],
     /// Share of the time in which as many requests were in flight as the load allows.
     pub at_in_flight_limit: &'a [f64],
+    /// Cores that processes outside of the run used meanwhile. May be empty: then nobody did.
+    pub outside: &'a [f64],
 }
 
 /// A generator that could not keep its schedule, and why. What it says of a latency is another question: a
-/// load's validity answers it.
+/// load's validity answers it. Where processes outside of the run had the processors that it waited for, the
+/// machine is named and nobody is accused.
 #[must_use]
 pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
     let pieces: Vec<(f64, f64)> = of
@@ -57,15 +64,13 @@ pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
     let per_second = (1.0 / of.period_s).round().clamp(1.0, 1e6) as usize;
     let blocks = means(of.busiest, per_second);
     let busy = blocks.iter().filter(|cores| **cores >= BUSY).count() as f64;
+    let waited = mean(of.waiting_for_processor);
     let causes = [
         (
             busy / blocks.len().max(1) as f64,
             "a thread of it used its processor whole",
         ),
-        (
-            mean(of.waiting_for_processor),
-            "no processor was free for it",
-        ),
+        (waited, NO_PROCESSOR),
         (
             mean(of.at_in_flight_limit),
             "as many requests were in flight as the load allows",
@@ -77,8 +82,18 @@ pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
     }
     let late: f64 = of.late.iter().sum();
     let sent: f64 = of.sent.iter().sum();
+    let outside = mean(of.outside);
+    // Whose processors they were: those of the run, the generator among them, or others'.
+    let is_taken = cause == NO_PROCESSOR && outside >= TAKEN && outside >= waited;
+    let who = match is_taken {
+        true => format!(
+            ", as processes outside the run took {}",
+            show_cores(outside)
+        ),
+        false => String::new(),
+    };
     let sentence = format!(
-        "the generator of {} was late with {} of {} sends ({}): {cause} for {} of the time",
+        "the generator of {} was late with {} of {} sends ({}): {cause} for {} of the time{who}",
         of.load,
         show_count(late),
         show_count(sent),
@@ -87,7 +102,10 @@ pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
     );
     let number = |name, value| Number { name, value };
     Some(Finding {
-        kind: Kind::Generator,
+        kind: match is_taken {
+            true => Kind::Machine,
+            false => Kind::Generator,
+        },
         system: of.load.to_owned(),
         part: "generator".to_owned(),
         from_s: of.start_s,
@@ -99,6 +117,7 @@ pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
             number("late", late),
             number("sent", sent),
             number("cause_share", share),
+            number("outside_cores", outside),
         ],
         sentence,
     })

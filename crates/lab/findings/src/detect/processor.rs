@@ -21,7 +21,7 @@ const WAITED: f64 = 0.05;
 const IDLE: f64 = 0.3;
 
 /// Processes outside of the run that take less make nobody wait.
-const TAKEN: f64 = 0.1;
+pub(super) const TAKEN: f64 = 0.1;
 
 /// Share of the run, and blocks in a row, from which it matters. What happens in the first tenth of a
 /// run, as compilers and caches warm up, does not count.

@@ -138,3 +138,162 @@ fn a_record_comes_back_as_it_was_stored() {
     let text = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<SweepRecord>(&text).unwrap(), found);
 }
+
+/// A sweep with names, values and sentences as long as people make them.
+fn long_sweep() -> SweepRecord {
+    let mut runs = Vec::new();
+    for setting in 0..3 {
+        let mut made = run(setting, 12.5 + setting as f64, Outcome::Pass);
+        made.verdict.expectations[0].that =
+            "'leader killed while all write': writes p99 < 1s and terms.etcd-0 rate < 0.1/s"
+                .to_owned();
+        made.verdict.expectations.push(Expectation {
+            that: "recovery(writes.good) < 10s and lost(writes) < 500".to_owned(),
+            measured: format!("recovery(writes.good) 1.2{setting} s, lost(writes) 31{setting}"),
+            values: BTreeMap::new(),
+            units: BTreeMap::new(),
+            outcome: Outcome::Fail,
+            note: String::new(),
+        });
+        made.verdict.reason =
+            Some("it took longer than anybody would have thought it could take, ever".to_owned());
+        runs.push(made);
+    }
+    let mut found = sweep(runs);
+    found.times = 1;
+    found.over = vec![
+        "heartbeat-interval-of-members".to_owned(),
+        "election-timeout".to_owned(),
+    ];
+    found.settings = ["100ms", "500ms", "1500ms"]
+        .map(|beat| {
+            vec![
+                beat.to_owned(),
+                "a-value-that-somebody-made-of-one-very-long-word".to_owned(),
+            ]
+        })
+        .to_vec();
+    found
+}
+
+fn widest(text: &str) -> usize {
+    text.lines()
+        .map(console::measure_text_width)
+        .max()
+        .unwrap_or(0)
+}
+
+/// The letters alone: what is left when only the places of line ends differ.
+fn letters(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_whitespace())
+        .collect()
+}
+
+#[test]
+fn nothing_is_cut_at_any_width() {
+    let found = long_sweep();
+    let style = |width| Style {
+        width,
+        color: false,
+    };
+    let free = terminal(&found, style(usize::MAX));
+    for width in [20, 40, 80, 120, 200] {
+        let text = terminal(&found, style(width));
+        assert!(widest(&text) <= width, "{width}: {text}");
+        assert!(!text.contains('…'), "{width}: {text}");
+        let whole = letters(&text);
+        for value in found.settings.iter().flatten() {
+            assert!(whole.contains(&letters(value)), "{width}, {value}: {text}");
+        }
+        for cell in ["12.5", "13.5", "14.5"] {
+            assert!(whole.contains(cell), "{width}, {cell}: {text}");
+        }
+        for word in ["1.20", "1.21", "1.22", "310", "311", "312", "ever"] {
+            assert!(whole.contains(word), "{width}, {word}: {text}");
+        }
+        assert_eq!(
+            whole
+                .matches("recovery(writes.good)<10sandlost(writes)<500")
+                .count(),
+            1
+        );
+    }
+    // Without a terminal there is a line for each row, however long.
+    assert_eq!(
+        free.lines()
+            .filter(|line| line.contains("very-long-word "))
+            .count(),
+        3,
+        "{free}"
+    );
+}
+
+#[test]
+fn a_narrow_terminal_has_units_in_the_head_then_broken_cells_then_paragraphs() {
+    let mut found = sweep((0..3).map(|at| run(at, 10.5, Outcome::Pass)).collect());
+    found.times = 1;
+    found.over = vec!["pool-of-connections".to_owned(), "threads".to_owned()];
+    let table = |found: &SweepRecord, width| {
+        let text = terminal(
+            found,
+            Style {
+                width,
+                color: false,
+            },
+        );
+        let rows = text.split("\n\n").nth(1).unwrap().to_owned();
+        assert!(widest(&rows) <= width, "{rows}");
+        rows
+    };
+    let plain = "\
+pool-of-connections  threads  [1]
+5                    1        10.5 ms ✓
+5                    2        10.5 ms ✓
+50                   1        10.5 ms ✓";
+    assert_eq!(table(&found, 39), plain);
+    assert_eq!(
+        table(&found, 35),
+        "\
+pool-of-       threads  [1]
+connections
+5              1        10.5 ms ✓
+5              2        10.5 ms ✓
+50             1        10.5 ms ✓"
+    );
+    assert_eq!(
+        table(&found, 28),
+        "\
+pool-of-     threads  [1] ms
+connections
+5            1        10.5 ✓
+5            2        10.5 ✓
+50           1        10.5 ✓"
+    );
+    found.settings[1][0] = "what fits into the memory".to_owned();
+    assert_eq!(
+        table(&found, 30),
+        "\
+pool-of-      threads  [1] ms
+connections
+5             1        10.5 ✓
+what fits     2        10.5 ✓
+into the
+memory
+50            1        10.5 ✓"
+    );
+    assert_eq!(
+        table(&found, 24),
+        "\
+pool-of-connections 5,
+  threads 1
+  [1] 10.5 ms ✓
+pool-of-connections what
+  fits into the memory,
+  threads 2
+  [1] 10.5 ms ✓
+pool-of-connections 50,
+  threads 1
+  [1] 10.5 ms ✓"
+    );
+}

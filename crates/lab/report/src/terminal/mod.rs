@@ -18,7 +18,8 @@ const MEASURED_MAX: usize = 20;
 /// How text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Width of the terminal in columns; the table uses 40 to 120 of them.
+    /// Width of the terminal in columns; the table of a verdict uses 40 to 120 of them.
+    /// `usize::MAX` where there is no terminal, so that nothing is broken for its sake.
     pub width: usize,
     /// Are colours allowed?
     pub color: bool,
@@ -32,7 +33,7 @@ impl Style {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let width = terminal
             .size_checked()
-            .map_or(WIDTH_MAX, |(_, columns)| columns.into());
+            .map_or(usize::MAX, |(_, columns)| columns.into());
         Self {
             width,
             color: terminal.is_term() && !plain,

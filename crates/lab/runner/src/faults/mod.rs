@@ -186,12 +186,13 @@ impl<'a> Faults<'a> {
             if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
                 "kept, as the file says".clone_into(&mut made.text);
             }
-            if let Broken::Copies {
-                remedy: Remedy::FullSpeed(slowed),
-                ..
-            } = what
-            {
-                self.slowed.borrow_mut().push(slowed);
+            match what {
+                Broken::Copies {
+                    remedy: Remedy::FullSpeed(slowed),
+                    ..
+                } => self.slowed.borrow_mut().push(slowed),
+                Broken::Connections(disturbed) => disturbed.keep(),
+                Broken::Copies { .. } | Broken::Agents(_) | Broken::Custom(_) => {}
             }
             return Ok(());
         }
@@ -211,7 +212,7 @@ impl<'a> Faults<'a> {
             }
             Broken::Connections(disturbed) => {
                 over.await;
-                Ok(disturbed.end())
+                disturbed.end()
             }
             Broken::Agents(silenced) => {
                 over.await;
@@ -245,8 +246,8 @@ impl<'a> Faults<'a> {
             } => {
                 let names = connections.iter().map(ToString::to_string).collect();
                 let (text, place) = self.tell_begin(word, step, names);
-                let disturbed =
-                    Disturbed::begin(self.proxies, connections, (*does, *part), drawn.0);
+                let name = (drawn.0, self.seed);
+                let disturbed = Disturbed::begin(self.proxies, connections, (*does, *part), name);
                 let what = Broken::Connections(disturbed.map_err(failed)?);
                 (what, text, place)
             }

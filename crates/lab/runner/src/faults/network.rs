@@ -1,8 +1,9 @@
-//! Faults of connections: toxics on the proxies that stand in them.
+//! Faults of connections: toxics on the proxies that stand in them, or rules of the kernel.
 
 use std::time::Duration;
 
 use lab_experiment::plan::{self, Connection, NetworkFault, Part};
+use lab_faults::kernel::{Breaks, Rule, Rules};
 use lab_faults::proxy::{
     Clients, Direction, Jitter, Proxy, RateOf, ResetWhen, Toxic, ToxicHandle, ToxicKind,
 };
@@ -16,24 +17,47 @@ const RETRANSMIT: Duration = Duration::from_millis(200);
 const BURST_PART: u64 = 10;
 const LEAST_BURST: u64 = 1_448;
 
-/// Proxies with a toxic on each.
+/// Proxies with a toxic on each, and rules of the kernel for other connections.
 pub(super) struct Disturbed<'a> {
     toxic: String,
     on: Vec<(&'a Proxy, ToxicHandle)>,
+    rules: Option<Rules>,
 }
 
 impl<'a> Disturbed<'a> {
-    /// Puts a toxic on every connection.
+    /// Breaks every connection. What is drawn is drawn by `name` and the seed.
     ///
     /// # Errors
-    /// When a proxy cannot do it.
+    /// When a proxy, or the kernel, cannot do it.
     pub(super) fn begin(
         proxies: &'a Proxies,
         connections: &[Connection],
         (fault, part): (NetworkFault, Part),
-        name: &str,
+        (name, seed): (&str, u64),
     ) -> Result<Self, String> {
-        let on = connections.iter().map(|connection| {
+        let led = connections
+            .iter()
+            .filter_map(|connection| proxies.lead(connection));
+        let rules: Vec<Rule> = led
+            .map(|lead| {
+                Ok(Rule {
+                    protocol: lead.protocol,
+                    port: lead.from,
+                    breaks: breaks(fault)?,
+                    direction: part.direction.map(towards),
+                    clients: part.clients,
+                    seed,
+                })
+            })
+            .collect::<Result<_, String>>()?;
+        let rules = match rules.as_slice() {
+            [] => None,
+            rules => Some(Rules::put(name, rules).map_err(|error| error.to_string())?),
+        };
+        let proxied = connections
+            .iter()
+            .filter(|connection| proxies.lead(connection).is_none());
+        let on = proxied.map(|connection| {
             let proxy = proxies.of(connection);
             let proxy = proxy.ok_or_else(|| format!("no proxy stands in {connection}"))?;
             let put = proxy
@@ -44,11 +68,39 @@ impl<'a> Disturbed<'a> {
         Ok(Self {
             toxic: name.to_owned(),
             on: on.collect::<Result<_, String>>()?,
+            rules,
         })
     }
 
+    /// Leaves toxics and rules as they are until the run ends.
+    pub(super) fn keep(self) {
+        if let Some(rules) = self.rules {
+            rules.keep();
+        }
+    }
+
+    /// Takes toxics and rules away; says what they did.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn end(mut self) -> Result<String, String> {
+        let mut said = Vec::new();
+        if let Some(rules) = self.rules.take() {
+            let dropped = rules.end().map_err(|error| error.to_string())?;
+            said.push(format!(
+                "{} packets did not arrive, {}",
+                units::show_count(dropped.packets as f64),
+                units::show_bytes(dropped.bytes as f64)
+            ));
+        }
+        if !self.on.is_empty() {
+            said.push(self.take_off());
+        }
+        Ok(said.join("; "))
+    }
+
     /// Takes the toxics off; says what they did.
-    pub(super) fn end(&self) -> String {
+    fn take_off(&self) -> String {
         let mut sum = [0_u64; 4];
         let mut connections = 0;
         for (proxy, toxic) in &self.on {
@@ -85,6 +137,26 @@ impl<'a> Disturbed<'a> {
     }
 }
 
+/// What rules do instead of a toxic.
+fn breaks(fault: NetworkFault) -> Result<Breaks, String> {
+    match fault {
+        NetworkFault::Partition => Ok(Breaks::Partition),
+        NetworkFault::Lose(share) => Ok(Breaks::Lose(share)),
+        NetworkFault::Reset => Ok(Breaks::Reset),
+        // The plan has a proxy stand there.
+        NetworkFault::Delay { .. } | NetworkFault::Throttle(_) => {
+            Err("the kernel's rules hold nothing back".to_owned())
+        }
+    }
+}
+
+fn towards(direction: plan::Direction) -> Direction {
+    match direction {
+        plan::Direction::ToServer => Direction::ToServer,
+        plan::Direction::ToClient => Direction::ToClient,
+    }
+}
+
 fn toxic(fault: NetworkFault, part: Part, name: &str) -> Toxic {
     let kind = match fault {
         NetworkFault::Partition => ToxicKind::Partition,
@@ -109,10 +181,7 @@ fn toxic(fault: NetworkFault, part: Part, name: &str) -> Toxic {
     Toxic {
         name: name.to_owned(),
         kind,
-        direction: part.direction.map(|direction| match direction {
-            plan::Direction::ToServer => Direction::ToServer,
-            plan::Direction::ToClient => Direction::ToClient,
-        }),
+        direction: part.direction.map(towards),
         clients: part.clients.map_or(Clients::All, Clients::Share),
     }
 }

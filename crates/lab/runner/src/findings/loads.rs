@@ -9,8 +9,9 @@ use lab_findings::detect::{
 use lab_load::recording::{Tenth, Tenths};
 use lab_load::summary::Slot;
 use lab_load::{Protocol, Summary};
+use lab_store::StoreError;
 
-use super::{Marked, Recorded};
+use super::{Marked, Recorded, machine};
 use crate::loads::Outcome;
 use crate::processes::copy_names;
 
@@ -21,46 +22,47 @@ const RECURRING: usize = 6;
 /// many times as long as the fastest.
 const UNLOADED: f64 = 2.0;
 
-pub(super) fn findings(of: &Recorded<'_>) -> Vec<Marked> {
+pub(super) fn findings(of: &Recorded<'_>) -> Result<Vec<Marked>, StoreError> {
     // A search goes beyond the limit on purpose, and says itself where that is.
     let loads = of.loads.iter();
     let loads = loads.filter(|load| load.summary.capacity.is_none());
-    loads
-        .filter(|load| load.step.is_some() || load.summary.model == "open")
-        .flat_map(|load| of_load(of, load))
-        .collect()
+    let loads = loads.filter(|load| load.step.is_some() || load.summary.model == "open");
+    let each: Vec<Vec<Marked>> = loads
+        .map(|load| of_load(of, load))
+        .collect::<Result<_, _>>()?;
+    Ok(each.into_iter().flatten().collect())
 }
 
-fn of_load(of: &Recorded<'_>, outcome: &Outcome) -> Vec<Marked> {
+fn of_load(of: &Recorded<'_>, outcome: &Outcome) -> Result<Vec<Marked>, StoreError> {
     let plan = of.plan.loads.iter().find(|load| load.name == outcome.load);
     let system = plan.and_then(|load| target(of, load));
-    let Ok(origin_ns) = of.folder.environment().map(|one| one.started_at_unix_ns) else {
-        return Vec::new();
-    };
+    let origin_ns = of.folder.environment()?.started_at_unix_ns;
     let began_ns = outcome.summary.began_unix_ns.saturating_sub(origin_ns);
+    let start_s = began_ns as f64 * 1e-9;
     let load = SeenLoad {
         name: &outcome.load,
         system: system.as_deref().unwrap_or(&outcome.load),
         connects: plan.is_none_or(|load| connects(load.protocol)),
-        start_s: began_ns as f64 * 1e-9,
+        start_s,
+        outside: machine::outside(of, (start_s, start_s + outcome.summary.duration_s))?,
         summary: &outcome.summary,
         slots: own_slots(&outcome.summary),
         tenths: tenths(&outcome.summary.tenths),
     };
     let faults = of.faults.iter();
     let faults = faults.filter(|fault| load.spans(fault.begin_s)).count();
-    [
+    let found = [
         load.queue(),
         load.stalls().filter(|_| faults < RECURRING),
         load.connections(connections),
         load.connections(handshakes),
         load.generator(),
         load.retries(),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|finding| Marked::on(&outcome.load, finding))
-    .collect()
+    ];
+    let found = found.into_iter().flatten();
+    Ok(found
+        .map(|finding| Marked::on(&outcome.load, finding))
+        .collect())
 }
 
 /// The copy of a system that a load asks; `None`: a target outside of the run.
@@ -112,6 +114,8 @@ struct SeenLoad<'a> {
     system: &'a str,
     connects: bool,
     start_s: f64,
+    /// Cores that processes outside of the run had in each of its seconds.
+    outside: Vec<f64>,
     summary: &'a Summary,
     slots: Vec<&'a Slot>,
     tenths: Vec<Tenth>,
@@ -202,6 +206,7 @@ impl SeenLoad<'_> {
             busiest: &self.each(|slot| slot.busiest),
             waiting_for_processor: &self.each(|slot| if spoiled { slot.waited_share } else { 0.0 }),
             at_in_flight_limit: &self.each(at_limit),
+            outside: &self.outside,
         })
     }
 

@@ -24,33 +24,8 @@ pub(super) fn findings(of: &Recorded<'_>) -> Result<Vec<Marked>, StoreError> {
 fn processors(of: &Recorded<'_>, machine: &[MachineSample]) -> Result<Vec<Marked>, StoreError> {
     let span = (of.judged.from_s, of.judged.to_s);
     let samples = of.folder.records::<ThreadSample>()?;
-    let cores = f64::from(of.folder.environment()?.cores);
-    let mut used: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    for sample in of.samples {
-        let points = used.entry(&*sample.system).or_default();
-        points.push((sample.t_s, sample.cpu_cores));
-    }
-    let used: BTreeMap<&str, Vec<f64>> = used
-        .into_iter()
-        .map(|(system, points)| (system, even(&points, span, SLOT_S)))
-        .collect();
-    let of_machine = |value: fn(&MachineSample) -> f64| {
-        let points: Vec<(f64, f64)> = machine.iter().map(|one| (one.t_s, value(one))).collect();
-        even(&points, span, SLOT_S)
-    };
-    let (idle, own) = (
-        of_machine(|one| one.idle_cores),
-        of_machine(|one| one.own_cores),
-    );
-    let outside: Vec<f64> = idle
-        .iter()
-        .zip(&own)
-        .enumerate()
-        .map(|(slot, (idle, own))| {
-            let systems = used.values().filter_map(|values| values.get(slot));
-            (cores - idle - own - systems.sum::<f64>()).max(0.0)
-        })
-        .collect();
+    let used = used(of, span);
+    let Rest { idle, outside } = rest(of, machine, &used, span)?;
     let mut found = Vec::new();
     for (system, cores) in &used {
         let threads = threads(&samples, system, span);
@@ -75,6 +50,62 @@ fn processors(of: &Recorded<'_>, machine: &[MachineSample]) -> Result<Vec<Marked
         found.extend(processor(&usage).map(|finding| Marked::on(system, finding)));
     }
     Ok(found)
+}
+
+/// Cores that each system used, in slots.
+type Used<'a> = BTreeMap<&'a str, Vec<f64>>;
+
+fn used<'a>(of: &Recorded<'a>, span: (f64, f64)) -> Used<'a> {
+    let mut used: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in of.samples {
+        let points = used.entry(&*sample.system).or_default();
+        points.push((sample.t_s, sample.cpu_cores));
+    }
+    let slots = used.into_iter();
+    slots
+        .map(|(system, points)| (system, even(&points, span, SLOT_S)))
+        .collect()
+}
+
+/// Cores that the run did not have, in slots.
+struct Rest {
+    idle: Vec<f64>,
+    /// What processes outside of the run had, or the hypervisor gave to others.
+    outside: Vec<f64>,
+}
+
+fn rest(
+    of: &Recorded<'_>,
+    machine: &[MachineSample],
+    used: &Used<'_>,
+    span: (f64, f64),
+) -> Result<Rest, StoreError> {
+    let cores = f64::from(of.folder.environment()?.cores);
+    let of_machine = |value: fn(&MachineSample) -> f64| {
+        let points: Vec<(f64, f64)> = machine.iter().map(|one| (one.t_s, value(one))).collect();
+        even(&points, span, SLOT_S)
+    };
+    let (idle, own) = (
+        of_machine(|one| one.idle_cores),
+        of_machine(|one| one.own_cores),
+    );
+    let outside = idle.iter().zip(&own).enumerate();
+    let outside = outside
+        .map(|(slot, (idle, own))| {
+            let systems = used.values().filter_map(|values| values.get(slot));
+            (cores - idle - own - systems.sum::<f64>()).max(0.0)
+        })
+        .collect();
+    Ok(Rest { idle, outside })
+}
+
+/// Cores that processes outside of the run had in each second of a span.
+///
+/// # Errors
+/// When a series of the run cannot be read.
+pub(super) fn outside(of: &Recorded<'_>, span: (f64, f64)) -> Result<Vec<f64>, StoreError> {
+    let machine = of.folder.records::<MachineSample>()?;
+    Ok(rest(of, &machine, &used(of, span), span)?.outside)
 }
 
 /// A thread: its last name, as it may get one only after its start, and its processor time

@@ -82,7 +82,7 @@ impl Marked {
 /// # Errors
 /// When a series of the run cannot be read.
 pub(crate) fn findings(of: &Recorded<'_>) -> Result<Vec<FindingRecord>, StoreError> {
-    let mut marked = loads::findings(of);
+    let mut marked = loads::findings(of)?;
     marked.extend(machine::findings(of)?);
     marked.extend(entities::findings(of)?);
     marked.extend(repeats::findings(of));

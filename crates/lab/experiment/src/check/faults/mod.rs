@@ -44,7 +44,8 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
     (
         "clock",
         "the laboratory has no means for a fault of the kind \"clock\"",
-        "start the program itself with another clock, as in run = \"faketime -f +1h PROGRAM\"",
+        "start the program itself with another clock, as in run = \"faketime -f +1h PROGRAM\", or have a custom fault \
+         write the file of its library (docs/faults.md)",
     ),
     (
         "agent",

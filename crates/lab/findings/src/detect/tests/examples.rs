@@ -263,7 +263,7 @@ fn a_server_that_closes_after_ten_requests_is_not_accused() {
 /// One stop of a second is the machine's; and lateness without a cause is no accusation.
 #[test]
 fn a_generator_is_accused_with_a_cause_only() {
-    let judge = |late: &[f64], waits: f64| {
+    let judge = |late: &[f64], waits: f64, outside: f64| {
         let rows = vec![waits; late.len()];
         generator(&GeneratorUse {
             load: "traffic",
@@ -274,13 +274,24 @@ fn a_generator_is_accused_with_a_cause_only() {
             busiest: &vec![0.5; late.len()],
             waiting_for_processor: &rows,
             at_in_flight_limit: &vec![0.0; late.len()],
+            outside: &vec![outside; late.len()],
         })
     };
     let mut once = vec![0.0; 60];
     once[30] = 1000.0;
-    assert_eq!(judge(&once, 0.3), None);
-    assert_eq!(judge(&[100.0; 60], 0.0), None);
-    assert!(judge(&[100.0; 60], 0.3).is_some());
+    assert_eq!(judge(&once, 0.3, 0.0), None);
+    assert_eq!(judge(&[100.0; 60], 0.0, 0.0), None);
+    let kind = |outside: f64| judge(&[100.0; 60], 0.3, outside).unwrap().kind;
+    // The run itself had the processors, or what others had was less than was missed.
+    assert_eq!(kind(0.0), Kind::Generator);
+    assert_eq!(kind(0.2), Kind::Generator);
+    // Others had them: who could not send did nothing wrong.
+    assert_eq!(kind(1.6), Kind::Machine);
+    let sentence = judge(&[100.0; 60], 0.3, 1.6).unwrap().sentence;
+    assert!(
+        sentence.ends_with("as processes outside the run took 1.6 cores"),
+        "{sentence}"
+    );
 }
 
 proptest! {
@@ -325,7 +336,7 @@ proptest! {
             repeats(&AttemptCounts { system, client: "c", start_s, period_s, requests: &other, attempts: &values }),
             generator(&GeneratorUse {
                 load: "l", start_s, period_s, sent: &other, late: &values, busiest: &values,
-                waiting_for_processor: &other, at_in_flight_limit: &values,
+                waiting_for_processor: &other, at_in_flight_limit: &values, outside: &other,
             }),
         ];
         for found in found.into_iter().flatten() {

@@ -499,6 +499,7 @@ impl Run {
                 busiest: &self.generator,
                 waiting_for_processor: &self.generator_waits,
                 at_in_flight_limit: &self.in_flight_limit,
+                outside: &[],
             }),
         ];
         found.into_iter().flatten().collect()
