@@ -81,7 +81,7 @@ async fn start_unboxed(
     logger: Logger,
     mut shutdown: Shutdown,
 ) -> Result<Running, Error> {
-    let store = Store::open(&config.data_dir)?;
+    let store = Store::open(&config.data_dir, None)?;
     let presences = Arc::new(Presences::default());
     let limits = Limits::default();
     let (commands, ended) = write(store, Arc::clone(&presences), &limits, &logger).await?;
@@ -128,7 +128,7 @@ async fn write(
 ) -> Result<Writer, Error> {
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
-    let ledger = Ledger {
+    let mut ledger = Ledger {
         store,
         recovery: Recovery::new(limits.database_within, &metrics, logger.clone()),
         stale: false,
@@ -147,6 +147,7 @@ async fn write(
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(Error::Thread)?;
     let open = move || async move {
+        ledger.store.unlock().await?;
         let kept = ledger.store.presences().await?;
         presences.restore(kept, std::time::Instant::now());
         Ok((ledger, State::default()))
@@ -157,7 +158,7 @@ async fn write(
         .await
         .map_err(|error| match error {
             StartError::Thread(error) => Error::Thread(error),
-            StartError::Open(error) => Error::Store(error),
+            StartError::Open(error) => error,
         })?;
     Ok((requests, ended))
 }
