@@ -29,6 +29,7 @@ mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub use commit::StoreError;
 pub use commit::postgres::{AddressError, PostgresSettings};
@@ -170,6 +171,9 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let store = opening::open(&config, &logger).await?;
     let presences = Arc::new(Presences::default());
     let metrics = Arc::new(Metrics::default());
+    // Nobody may read that old keys are not needed before it is known.
+    let keys_given = config.encryption.is_some();
+    metrics.reencrypting.store(keys_given, Ordering::Relaxed);
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
     let outbound = Outbound::new(&metrics, &logger);
@@ -243,7 +247,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     if remote {
         loops.spawn(net::boxed(ledger::look_after(commands.clone())));
     }
-    if config.encryption.is_some() {
+    if keys_given {
         loops.spawn(net::boxed(rotation::rotate(
             commands.clone(),
             Arc::clone(&metrics),

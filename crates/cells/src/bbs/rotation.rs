@@ -24,9 +24,9 @@ pub(super) async fn rotate(commands: Commands, metrics: Arc<Metrics>, logger: Lo
         Box::pin(async move { begin })
     });
     let Some((true, left, label)) = begin.await else {
+        metrics.reencrypting.store(false, Relaxed);
         return;
     };
-    metrics.reencrypting.store(true, Relaxed);
     metrics.rows_to_reencrypt.store(left, Relaxed);
     let fields = Fields::new().and("key", &label).and("rows", left);
     logger.info("reencryption-started", fields);
