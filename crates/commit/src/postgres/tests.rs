@@ -221,9 +221,8 @@ static SHARED: Schema = Schema {
 
 #[tokio::test]
 async fn several_share_a_database_from_the_first_moment_on() {
-    let cluster = cluster::Cluster::start();
+    let cluster = Cluster::start();
     let settings = PostgresSettings::at(&cluster.database("shared")).unwrap();
-    let within = Duration::from_secs(60);
     // All at once find no tables.
     let openings = (0..6).map(async |_| {
         let mut shared = Shared::new(settings.clone(), &SHARED).unwrap();
@@ -236,21 +235,21 @@ async fn several_share_a_database_from_the_first_moment_on() {
         ON CONFLICT DO NOTHING RETURNING id";
     let mut taken = 0;
     for shared in &all {
-        let take = Statement::new(text, vec![vec![7].into()]);
-        taken += shared.query(&take, within).await.unwrap().len();
+        let take = Statement::new(text, vec![vec![7_i64].into()]);
+        taken += shared.query(&take, MOST).await.unwrap().len();
     }
     assert_eq!(taken, 1);
     // One that was told nonsense goes on.
     let nonsense = Statement::new("SELECT FROM nothing", Vec::new());
-    all[0].query(&nonsense, within).await.unwrap_err();
+    all[0].query(&nonsense, MOST).await.unwrap_err();
     all[0]
-        .execute("BEGIN; DELETE FROM turns; COMMIT", within)
+        .execute("BEGIN; DELETE FROM turns; COMMIT", MOST)
         .await
         .unwrap();
     all[0].give_up();
     assert!(all[0].lost());
-    all[0].query(&nonsense, within).await.unwrap_err();
+    all[0].query(&nonsense, MOST).await.unwrap_err();
     all[0].connect().await.unwrap();
-    let take = Statement::new(text, vec![vec![7].into()]);
-    assert_eq!(all[0].query(&take, within).await.unwrap().len(), 1);
+    let take = Statement::new(text, vec![vec![7_i64].into()]);
+    assert_eq!(all[0].query(&take, MOST).await.unwrap().len(), 1);
 }
