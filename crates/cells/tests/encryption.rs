@@ -146,7 +146,10 @@ async fn answered(url: &str) -> usize {
     let by_guid = DesiredLrpByProcessGuidRequest {
         process_guid: "p".into(),
     };
-    let desired: DesiredLrpResponse = bbs.call(path::DESIRED_LRP, &by_guid).await.unwrap();
+    let desired: DesiredLrpResponse = bbs
+        .call(path::DESIRED_LRP_BY_PROCESS_GUID, &by_guid)
+        .await
+        .unwrap();
     let actual: ActualLrPsResponse = bbs
         .call(path::ACTUAL_LRPS, &ActualLrPsRequest::default())
         .await
@@ -154,7 +157,7 @@ async fn answered(url: &str) -> usize {
     let by_guid = TaskByGuidRequest {
         task_guid: "t".into(),
     };
-    let task: TaskResponse = bbs.call(path::TASK, &by_guid).await.unwrap();
+    let task: TaskResponse = bbs.call(path::TASK_BY_GUID, &by_guid).await.unwrap();
     let cells: CellsResponse = bbs.call(path::CELLS, &()).await.unwrap();
     let all = format!("{desired:?} {actual:?} {task:?} {cells:?}");
     // The value of a route is printed as bytes.

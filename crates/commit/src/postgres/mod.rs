@@ -163,16 +163,7 @@ impl Postgres {
 
     async fn dial(&self) -> Result<Session, StoreError> {
         let dialled = within(CONNECT_WITHIN, Session::dial(&self.config, &self.tls)).await;
-        dialled.map_err(|error| match error {
-            StoreError::Database { doing, cause } => StoreError::Database {
-                doing,
-                cause: format!(
-                    "{}: {cause}; is the server there, and may this user connect?",
-                    self.name()
-                ),
-            },
-            error => error,
-        })
+        dialled.map_err(|error| not_dialled(&self.settings, error))
     }
 
     /// Whether there is no connection: [`Postgres::connect`] has to come before anything else.
@@ -253,6 +244,20 @@ impl Postgres {
         };
         self.session = None;
         Err(error)
+    }
+}
+
+/// The error with the database's name and what to look at.
+fn not_dialled(settings: &PostgresSettings, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Database { doing, cause } => StoreError::Database {
+            doing,
+            cause: format!(
+                "{}: {cause}; is the server there, and may this user connect?",
+                settings.name()
+            ),
+        },
+        error => error,
     }
 }
 

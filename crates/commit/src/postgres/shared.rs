@@ -12,7 +12,8 @@ use super::session::Session;
 use super::settings::PostgresSettings;
 use super::tls::Tls;
 use super::{
-    CONNECT_WITHIN, MIGRATE_WITHIN, Schema, Statement, away, config_of, failed, late, within,
+    CONNECT_WITHIN, MIGRATE_WITHIN, Schema, Statement, away, config_of, failed, late, not_dialled,
+    within,
 };
 use crate::StoreError;
 
@@ -49,14 +50,8 @@ impl Shared {
     pub async fn connect(&mut self) -> Result<(), StoreError> {
         self.session = None;
         let dialled = Session::dial(&self.config, &self.tls);
-        let mut session = within(CONNECT_WITHIN, dialled).await.map_err(|error| {
-            let StoreError::Database { doing, cause } = error else {
-                return error;
-            };
-            let name = self.settings.name();
-            let cause = format!("{name}: {cause}; is the server there, and may this user connect?");
-            StoreError::Database { doing, cause }
-        })?;
+        let dialled = within(CONNECT_WITHIN, dialled).await;
+        let mut session = dialled.map_err(|error| not_dialled(&self.settings, error))?;
         let name = || self.settings.name();
         let migrating = async {
             session.wait_for(self.schema.lock).await?;

@@ -191,28 +191,26 @@ impl Writer {
 
     /// Renews the pulse, and forgets what has expired.
     async fn beat(&mut self) {
-        let done = async {
-            self.connection.execute(tables::BEAT).await?;
-            let lapsed = self.connection.query(&tables::sweep()).await?;
-            let counted = self.connection.query(&tables::count()).await?;
-            Ok((lapsed, counted))
-        };
-        match done.await {
-            Ok((lapsed, counted)) => {
+        match self.pulse().await {
+            Ok(count) => {
                 self.there();
-                for row in &lapsed {
-                    let [key, owner] = [0, 1].map(|column| tables::text(row, column));
-                    let fields = Fields::new().and("key", key).and("owner", owner);
-                    self.logger.info("expired", fields);
-                }
-                let count: i64 = counted
-                    .first()
-                    .and_then(|row| row.try_get(0).ok())
-                    .unwrap_or(0);
                 self.full = count >= KEYS as i64;
             }
             Err(error) => self.failed(&error),
         }
+    }
+
+    /// How many keys there are, once those that have expired are told of and gone.
+    async fn pulse(&self) -> Result<i64, StoreError> {
+        self.connection.execute(tables::BEAT).await?;
+        for row in self.connection.query(&tables::sweep()).await? {
+            let [key, owner] = [0, 1].map(|column| tables::text(&row, column));
+            let fields = Fields::new().and("key", key).and("owner", owner);
+            self.logger.info("expired", fields);
+        }
+        let counted = self.connection.query(&tables::count()).await?;
+        let count = counted.first().and_then(|row| row.try_get(0).ok());
+        Ok(count.unwrap_or(0))
     }
 
     fn there(&mut self) {
@@ -279,8 +277,8 @@ impl Writer {
             Change::Release(_) => None,
         });
         let wanted: Vec<&Wanted> = wanted.collect();
-        let rows = self.connection.query(&tables::lock(&wanted, self.full));
-        let rows = rows.await?;
+        let lock = tables::lock(&wanted, self.full);
+        let rows = self.connection.query(&lock).await?;
         let taken = rows.iter().filter_map(|row| tables::text(row, 0));
         let taken: HashSet<String> = taken.collect();
         let mut answers = Vec::new();
@@ -304,12 +302,13 @@ impl Writer {
             };
             let release = tables::release(&resource.key, &resource.owner);
             let held = self.connection.query(&release).await?;
-            Ok(if held.is_empty() {
+            Ok::<_, StoreError>(if held.is_empty() {
                 Ok(())
             } else {
                 Err(COLLISION)
             })
         });
+        let releasing: Vec<_> = releasing.collect();
         join_all(releasing).await.into_iter().collect()
     }
 }

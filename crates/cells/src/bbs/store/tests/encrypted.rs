@@ -205,7 +205,11 @@ async fn a_change_of_keys_goes_on_where_it_was_cut_off() {
         let expected = read(&mut store).await;
         drop(store);
         let mut before = None;
-        for (active, labels) in [("a", &["a"][..]), ("b", &["b", "a"]), ("c", &["c", "b"])] {
+        for (active, labels) in [
+            ("a", &["a"][..]),
+            ("b", &["b", "a"][..]),
+            ("c", &["c", "b"][..]),
+        ] {
             let given = || Some(keys(active, labels));
             let mut done = 0;
             // Nothing but the rows themselves says how far it has come.
