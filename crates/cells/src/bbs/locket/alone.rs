@@ -115,7 +115,7 @@ type Kept = (Locket, net::BoxFuture<()>);
 async fn share(settings: PostgresSettings, logger: &Logger) -> Result<Kept, Error> {
     let (shared, writing) = Shared::open(settings, logger).await?;
     // It ends once nobody is left who could ask.
-    let writing = tokio::spawn(net::boxed(writing));
+    let writing = tokio::spawn(writing);
     let end = net::boxed(async move {
         let _ = writing.await;
     });

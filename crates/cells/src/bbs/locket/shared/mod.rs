@@ -82,7 +82,7 @@ impl Shared {
     pub(super) async fn open(
         settings: PostgresSettings,
         logger: &Logger,
-    ) -> Result<(Self, impl Future<Output = ()> + Send + 'static), StoreError> {
+    ) -> Result<(Self, net::BoxFuture<()>), StoreError> {
         let logger = logger.session("database");
         let writer = Connection::open(settings.clone()).await?;
         let reader = Arc::new(Connection::open(settings).await?);
@@ -100,7 +100,7 @@ impl Shared {
             reader,
             logger,
         };
-        Ok((shared, writer.run(waiting)))
+        Ok((shared, net::boxed(writer.run(waiting))))
     }
 
     pub(super) async fn lock(&self, request: LockRequest) -> Result<(), Refusal> {
@@ -350,7 +350,7 @@ mod tests {
     fn owners(asks: &[Ask]) -> Vec<&str> {
         let owners = asks.iter().map(|ask| match &ask.change {
             Change::Release(resource) => &*resource.owner,
-            Change::Lock(wanted) => &wanted.resource.owner,
+            Change::Lock(wanted) => &*wanted.resource.owner,
         });
         owners.collect()
     }
