@@ -1,8 +1,10 @@
-//! Locket answers over gRPC as the recorded one did, alone and in a BBS, plain and with mutual TLS.
+//! Locket answers over gRPC as the recorded one did, alone and in a BBS, plain and with mutual TLS,
+//! with a database of its own and with one that it shares.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +21,7 @@ use telemetry::{Level, Logger, Sink};
 use wire::http2::grpc;
 
 use crate::mutual_tls::certificates;
+use crate::postgres_cluster::Cluster;
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -69,8 +72,18 @@ fn logger() -> Logger {
     Logger::new("locket", Sink::nothing(), Level::Info)
 }
 
+/// A Locket with a database in a folder, or in PostgreSQL.
+pub(crate) fn config(folder: &Path, store: Option<&str>) -> locket::Config {
+    locket::Config {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        data_dir: folder.to_owned(),
+        postgres: store.map(|store| bbs::PostgresSettings::at(store).unwrap()),
+        tls: None,
+    }
+}
+
 /// A call: gRPC's code and text, and the message of the answer.
-async fn call(
+pub(crate) async fn call(
     at: SocketAddr,
     files: Option<&Files>,
     path: &str,
@@ -126,16 +139,23 @@ fn sorted(path: &str, message: Vec<u8>) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transcripts_are_as_recorded() {
+    answers_as_recorded(|_| None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transcripts_on_postgresql_are_as_recorded() {
+    let cluster = Cluster::start();
+    answers_as_recorded(|number| Some(cluster.database(&format!("locket_{number}")))).await;
+}
+
+/// Each scenario begins without any key, in a store of its own.
+async fn answers_as_recorded(store: impl Fn(usize) -> Option<String>) {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/locket.json");
     let recorded: Recorded = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(recorded.scenarios.len(), 4);
-    for scenario in recorded.scenarios {
-        let folder = tempfile::tempdir().unwrap();
-        let config = locket::Config {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            data_dir: folder.path().to_owned(),
-            tls: None,
-        };
+    for (number, scenario) in recorded.scenarios.into_iter().enumerate() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), store(number));
+        let config = config(folder.path(), store.as_deref());
         let (ask, shutdown) = net::shutdown();
         let running = locket::start(config, logger(), shutdown).await.unwrap();
         for step in &scenario.steps {
@@ -167,13 +187,19 @@ async fn transcripts_are_as_recorded() {
 
 #[tokio::test]
 async fn who_held_a_key_holds_it_after_a_restart() {
+    is_held_after_a_restart(None).await;
+}
+
+#[tokio::test]
+async fn who_held_a_key_in_postgresql_holds_it_after_a_restart() {
+    let cluster = Cluster::start();
+    is_held_after_a_restart(Some(cluster.database("locket"))).await;
+}
+
+async fn is_held_after_a_restart(store: Option<String>) {
     let folder = tempfile::tempdir().unwrap();
     for owner in ["first", "second"] {
-        let config = locket::Config {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            data_dir: folder.path().to_owned(),
-            tls: None,
-        };
+        let config = config(folder.path(), store.as_deref());
         let (ask, shutdown) = net::shutdown();
         let running = locket::start(config, logger(), shutdown).await.unwrap();
         // 6: it is in other hands.
@@ -225,12 +251,18 @@ async fn a_presence_by_grpc_is_a_cell_of_the_bbs_and_certificates_are_asked_for(
 
 #[tokio::test]
 async fn what_is_no_call_is_refused() {
+    refuses_what_is_no_call(None).await;
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_refused_on_postgresql() {
+    let cluster = Cluster::start();
+    refuses_what_is_no_call(Some(cluster.database("locket"))).await;
+}
+
+async fn refuses_what_is_no_call(store: Option<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let config = locket::Config {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        data_dir: folder.path().to_owned(),
-        tls: None,
-    };
+    let config = config(folder.path(), store.as_deref());
     let (_ask, shutdown) = net::shutdown();
     let running = locket::start(config, logger(), shutdown).await.unwrap();
     let at = running.address();

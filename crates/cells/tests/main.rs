@@ -14,9 +14,11 @@ mod bbs_update;
 mod client_asks;
 mod client_failures;
 mod client_json;
+mod encryption;
 mod evacuation;
 mod fake_bbs;
 mod locket;
+mod locket_shared;
 mod mutual_tls;
 mod own_address;
 #[path = "../../commit/src/postgres/cluster.rs"]

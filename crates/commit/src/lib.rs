@@ -16,7 +16,7 @@
 //! - At most [`Limits::queue`] requests wait; further callers wait to be let in.
 //!
 //! Below a ledger is a database: [`Sqlite`] in a file, or [`Postgres`], which may go away and come
-//! back.
+//! back. Without a ledger, several programs may use one as [`Shared`](postgres::Shared).
 
 mod error;
 mod layer;

@@ -46,9 +46,11 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
             }
             CellsPart::Locket(args) => {
                 let logger = logger("locket", &args.log)?;
+                let store = args.store.as_deref();
                 let config = locket::Config {
                     listen: args.listen,
-                    data_dir: args.data.clone(),
+                    data_dir: args.data.clone().unwrap_or_default(),
+                    postgres: store.map(|url| postgres(url, &args.access)).transpose()?,
                     tls: files(&args.tls),
                 };
                 ended(
@@ -157,6 +159,9 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
         .as_deref()
         .map(|url| postgres(url, &args.access))
         .transpose()?;
+    let keys = args.encryption_keys.as_deref();
+    let keys = keys.map(bbs::EncryptionKeys::read).transpose();
+    config.encryption = keys.context("use --encryption-keys")?;
     config.auctioneer_url = args.auctioneer.clone();
     config.server_tls = files(&args.tls);
     config.client_tls = files(&args.tls);

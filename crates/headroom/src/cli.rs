@@ -307,6 +307,10 @@ pub(crate) struct BbsArgs {
     pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) access: StoreAccess,
+    /// Encrypt what is stored with the keys of this JSON file: active_key_label and
+    /// encryption_keys, as in Diego's bbs.json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) encryption_keys: Option<PathBuf>,
     /// The auctioneer; without one nothing is ever placed
     #[arg(long, value_name = "URL")]
     pub(crate) auctioneer: Option<String>,
@@ -347,8 +351,13 @@ pub(crate) struct LocketArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8891")]
     pub(crate) listen: SocketAddr,
     /// Folder of the database; made if it is not there
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "store")]
+    pub(crate) data: Option<PathBuf>,
+    /// Keep them in PostgreSQL instead, which several Lockets may share: postgres://user@host/name?sslmode=require
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: StoreAccess,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

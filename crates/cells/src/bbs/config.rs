@@ -7,6 +7,7 @@ use std::time::Duration;
 use commit::postgres::PostgresSettings;
 use net::tls;
 
+use super::encryption::EncryptionKeys;
 use super::model::convergence::Ages;
 
 /// What a BBS needs to run.
@@ -20,6 +21,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// A database in PostgreSQL instead, used by one BBS at a time.
     pub postgres: Option<PostgresSettings>,
+    /// Keys with which what is stored is encrypted; without them it is not.
+    pub encryption: Option<EncryptionKeys>,
     /// Certificate to serve with; clients must then show one of the same authority.
     pub server_tls: Option<tls::Files>,
     /// Certificate to show to the auctioneer, reps and callbacks at `https` addresses.
@@ -46,6 +49,7 @@ impl Config {
             locket_listen: None,
             data_dir: data_dir.into(),
             postgres: None,
+            encryption: None,
             server_tls: None,
             client_tls: None,
             auctioneer_url: None,

@@ -142,10 +142,10 @@ impl commit::Ledger for Ledger {
     }
 
     async fn commit(&mut self, model: &Model<State>, overlay: &Overlay) -> Result<(), StoreError> {
-        let writes = Writes::of(&model.read(), overlay);
         let mut tries = 0;
         loop {
-            let committed = self.store.commit(&writes).await;
+            let writes = Writes::of(&model.read(), overlay);
+            let committed = self.store.commit(writes).await;
             let Err(error) = committed else {
                 return Ok(());
             };

@@ -20,6 +20,11 @@ pub(crate) struct Metrics {
     pub(crate) database_away: AtomicBool,
     pub(crate) database_losses: AtomicU64,
     pub(crate) failed_database_attempts: AtomicU64,
+    /// Rows that are left to be encrypted with the active key, at most.
+    pub(crate) rows_to_reencrypt: AtomicU64,
+    pub(crate) reencrypted_rows: AtomicU64,
+    /// Whether some values may be encrypted with another key than the active one.
+    pub(crate) reencrypting: AtomicBool,
 }
 
 /// What is measured at the moment of asking.
@@ -99,6 +104,11 @@ impl Metrics {
                 "Attempts to reach a lost database that failed.",
                 &self.failed_database_attempts,
             ),
+            (
+                "bbs_reencrypted_rows_total",
+                "Rows encrypted anew with the active key since the start.",
+                &self.reencrypted_rows,
+            ),
         ] {
             page.counter(name, help, counter.load(Relaxed));
         }
@@ -116,6 +126,16 @@ impl Metrics {
             "bbs_database_up",
             "1 while changes reach the database, 0 while it is away.",
             u8::from(!self.database_away.load(Relaxed)),
+        )
+        .gauge(
+            "bbs_reencryption_active",
+            "1 while old keys are needed for what is encrypted with them, 0 once they may go.",
+            u8::from(self.reencrypting.load(Relaxed)),
+        )
+        .gauge(
+            "bbs_rows_to_reencrypt",
+            "Rows that are left to be encrypted with the active key, at most.",
+            self.rows_to_reencrypt.load(Relaxed),
         )
         .gauge(
             "bbs_batch_commands_max",

@@ -3,12 +3,13 @@
 //! From the inside out: [`model`] holds the rules as pure functions; `state` holds
 //! all records in memory, encoded; `apply` turns a call into changes of the state;
 //! `ledger` is what the one thread that makes changes does, durable through `store`, to which
-//! `opening` and `recovery` lead;
+//! `opening` and `recovery` lead and for which `encryption` has the keys, that `rotation` changes;
 //! `events` and `outbound` tell others; `service` speaks HTTP.
 
 mod apply;
 mod config;
 mod convergence;
+mod encryption;
 mod events;
 mod expiry;
 mod ledger;
@@ -19,6 +20,7 @@ mod opening;
 mod outbound;
 mod presence;
 mod recovery;
+mod rotation;
 mod service;
 #[cfg(test)]
 mod simulation;
@@ -27,11 +29,13 @@ mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub use commit::StoreError;
 pub use commit::postgres::{AddressError, PostgresSettings};
 use commit::{StartError, Started};
 pub use config::{Config, Limits};
+pub use encryption::{EncryptionError, EncryptionKeys, KeysError};
 use net::tls::{self, TlsError};
 use net::{Client, ClientOptions, Shutdown};
 use telemetry::{Fields, Logger};
@@ -57,6 +61,9 @@ pub enum Error {
     /// The data folder cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What is stored is encrypted with other keys than there are.
+    #[error(transparent)]
+    Encryption(#[from] EncryptionError),
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -164,6 +171,9 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let store = opening::open(&config, &logger).await?;
     let presences = Arc::new(Presences::default());
     let metrics = Arc::new(Metrics::default());
+    // Nobody may read that old keys are not needed before it is known.
+    let keys_given = config.encryption.is_some();
+    metrics.reencrypting.store(keys_given, Ordering::Relaxed);
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
     let outbound = Outbound::new(&metrics, &logger);
@@ -237,6 +247,13 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     if remote {
         loops.spawn(net::boxed(ledger::look_after(commands.clone())));
     }
+    if keys_given {
+        loops.spawn(net::boxed(rotation::rotate(
+            commands.clone(),
+            Arc::clone(&metrics),
+            logger.session("encryption"),
+        )));
+    }
     let locket = Locket::new(Arc::clone(&presences), commands.clone(), touches, &logger);
     let service = Arc::new(Service::new(
         limits,
@@ -307,6 +324,7 @@ async fn start_writer(
     let standby = config.standby;
     let open = move || async move {
         opening::hold(&mut ledger.store, standby, &ledger.logger).await?;
+        ledger.store.unlock().await?;
         let (state, next) = ledger.store.load(&mut ledger.names).await?;
         ledger.next = next;
         let kept = ledger.store.presences().await?;
@@ -316,7 +334,7 @@ async fn start_writer(
     let started = commit::start("bbs-writer", runtime, bounds, open).await;
     started.map_err(|error| match error {
         StartError::Thread(error) => Error::Thread(error),
-        StartError::Open(error) => Error::Store(error),
+        StartError::Open(error) => error,
     })
 }
 

@@ -15,11 +15,11 @@ const STANDBY_LOOK: Duration = Duration::from_millis(250);
 /// by waits for the file, whose lock the kernel takes from a process that dies.
 pub(super) async fn open(config: &Config, logger: &Logger) -> Result<Store, StoreError> {
     if let Some(settings) = &config.postgres {
-        return Store::postgres(settings);
+        return Store::postgres(settings, config.encryption.clone());
     }
     let mut wait = Wait::new(config.standby, logger);
     loop {
-        match Store::open(&config.data_dir) {
+        match Store::open(&config.data_dir, config.encryption.clone()) {
             Err(error) => wait.after(error).await?,
             Ok(store) => {
                 wait.over();

@@ -143,7 +143,8 @@ impl Cluster {
         psql.output().unwrap()
     }
 
-    fn data(&self) -> PathBuf {
+    /// The folder of all its files.
+    pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 

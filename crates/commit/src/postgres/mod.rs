@@ -9,12 +9,14 @@
 mod cluster;
 mod session;
 mod settings;
+mod shared;
 mod statement;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 pub use settings::{AddressError, PostgresSettings};
+pub use shared::Shared;
 pub use statement::{Column, Statement};
 pub use tokio_postgres::Row;
 
@@ -102,20 +104,8 @@ impl Postgres {
     /// # Errors
     /// When the authority of its certificate cannot be read.
     pub fn new(settings: PostgresSettings, schema: &'static Schema) -> Result<Self, StoreError> {
-        let mut config = settings.config.clone();
-        // The library's default takes TLS where the server offers it. A server with a
-        // certificate of its own making would then be refused, though nobody asked.
-        if config.get_ssl_mode() == SslMode::Prefer {
-            config.ssl_mode(SslMode::Disable);
-        }
-        config
-            .connect_timeout(CONNECT_WITHIN)
-            .keepalives_idle(KEEPALIVE_IDLE)
-            .keepalives_interval(KEEPALIVE_INTERVAL)
-            .keepalives_retries(KEEPALIVE_RETRIES)
-            .application_name(schema.application);
         Ok(Self {
-            config,
+            config: config_of(&settings, schema),
             tls: Tls::new(settings.authority.as_deref())?,
             schema,
             holder: format!("{:016x}", RandomState::new().build_hasher().finish()),
@@ -173,16 +163,7 @@ impl Postgres {
 
     async fn dial(&self) -> Result<Session, StoreError> {
         let dialled = within(CONNECT_WITHIN, Session::dial(&self.config, &self.tls)).await;
-        dialled.map_err(|error| match error {
-            StoreError::Database { doing, cause } => StoreError::Database {
-                doing,
-                cause: format!(
-                    "{}: {cause}; is the server there, and may this user connect?",
-                    self.name()
-                ),
-            },
-            error => error,
-        })
+        dialled.map_err(|error| not_dialled(&self.settings, error))
     }
 
     /// Whether there is no connection: [`Postgres::connect`] has to come before anything else.
@@ -264,6 +245,37 @@ impl Postgres {
         self.session = None;
         Err(error)
     }
+}
+
+/// The error with the database's name and what to look at.
+fn not_dialled(settings: &PostgresSettings, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Database { doing, cause } => StoreError::Database {
+            doing,
+            cause: format!(
+                "{}: {cause}; is the server there, and may this user connect?",
+                settings.name()
+            ),
+        },
+        error => error,
+    }
+}
+
+/// How the library connects.
+fn config_of(settings: &PostgresSettings, schema: &Schema) -> Config {
+    let mut config = settings.config.clone();
+    // The library's default takes TLS where the server offers it. A server with a
+    // certificate of its own making would then be refused, though nobody asked.
+    if config.get_ssl_mode() == SslMode::Prefer {
+        config.ssl_mode(SslMode::Disable);
+    }
+    config
+        .connect_timeout(CONNECT_WITHIN)
+        .keepalives_idle(KEEPALIVE_IDLE)
+        .keepalives_interval(KEEPALIVE_INTERVAL)
+        .keepalives_retries(KEEPALIVE_RETRIES)
+        .application_name(schema.application);
+    config
 }
 
 async fn within<T>(

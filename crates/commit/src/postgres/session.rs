@@ -116,6 +116,21 @@ impl Session {
         Ok(locked.get(0))
     }
 
+    /// Takes a lock, once nobody else has it.
+    pub(super) async fn wait_for(&self, lock: i64) -> Result<(), StoreError> {
+        self.call("SELECT pg_advisory_lock($1)", lock).await
+    }
+
+    /// Gives a lock up.
+    pub(super) async fn free(&self, lock: i64) -> Result<(), StoreError> {
+        self.call("SELECT pg_advisory_unlock($1)", lock).await
+    }
+
+    async fn call(&self, function: &str, lock: i64) -> Result<(), StoreError> {
+        let done = self.client.execute(function, &[&lock]).await;
+        done.map(drop).map_err(|error| failed("lock", &error))
+    }
+
     /// Brings the tables to the version that is known.
     pub(super) async fn migrate(
         &mut self,

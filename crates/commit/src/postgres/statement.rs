@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, Row};
 
 /// A statement and its parameters, each of which is a column: an array with a value for each
 /// row, to be joined by `unnest`.
@@ -19,6 +19,12 @@ impl<'a> Statement<'a> {
     /// This text, of which `$1` is the first column.
     pub fn new(text: &'a str, columns: Vec<Column<'a>>) -> Self {
         Self { text, columns }
+    }
+
+    /// Does it, and returns what it found.
+    pub(super) async fn query(&self, client: &Client) -> Result<Vec<Row>, Error> {
+        let columns: Vec<_> = self.columns.iter().map(Column::parameter).collect();
+        client.query_typed(self.text, &columns).await
     }
 }
 

@@ -210,3 +210,46 @@ async fn one_program_at_a_time_writes_and_the_next_is_told_from_the_last() {
     assert_eq!(found, Found::Others);
     assert_eq!(values(&first).await.unwrap(), [(1, 1)]);
 }
+
+static SHARED: Schema = Schema {
+    owner: "test",
+    application: "test",
+    lock: 78,
+    book: "shared_schema",
+    migrations: &["CREATE TABLE turns (id bigint PRIMARY KEY); CREATE TABLE more (id bigint)"],
+};
+
+#[tokio::test]
+async fn several_share_a_database_from_the_first_moment_on() {
+    let cluster = Cluster::start();
+    let settings = PostgresSettings::at(&cluster.database("shared")).unwrap();
+    // All at once find no tables.
+    let openings = (0..6).map(async |_| {
+        let mut shared = Shared::new(settings.clone(), &SHARED).unwrap();
+        assert!(shared.lost());
+        shared.connect().await.unwrap();
+        shared
+    });
+    let mut all = futures_util::future::join_all(openings).await;
+    let text = "INSERT INTO turns SELECT * FROM unnest($1::bigint[])
+        ON CONFLICT DO NOTHING RETURNING id";
+    let mut taken = 0;
+    for shared in &all {
+        let take = Statement::new(text, vec![vec![7_i64].into()]);
+        taken += shared.query(&take, MOST).await.unwrap().len();
+    }
+    assert_eq!(taken, 1);
+    // One that was told nonsense goes on.
+    let nonsense = Statement::new("SELECT FROM nothing", Vec::new());
+    all[0].query(&nonsense, MOST).await.unwrap_err();
+    all[0]
+        .execute("BEGIN; DELETE FROM turns; COMMIT", MOST)
+        .await
+        .unwrap();
+    all[0].give_up();
+    assert!(all[0].lost());
+    all[0].query(&nonsense, MOST).await.unwrap_err();
+    all[0].connect().await.unwrap();
+    let take = Statement::new(text, vec![vec![7_i64].into()]);
+    assert_eq!(all[0].query(&take, MOST).await.unwrap().len(), 1);
+}

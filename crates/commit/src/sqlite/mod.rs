@@ -141,6 +141,21 @@ impl Sqlite {
         transaction.commit()
     }
 
+    /// Writes the file anew and empties its log, so that nothing is left in them of rows that were
+    /// deleted or replaced. It needs room for a second copy meanwhile.
+    ///
+    /// # Errors
+    /// When the disk is full, or refuses; the rows are then as before.
+    pub fn rewrite(&mut self) -> Result<(), StoreError> {
+        let rewritten = self
+            .0
+            .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
+        rewritten.map_err(|error| StoreError::Database {
+            doing: "rewrite",
+            cause: error.to_string(),
+        })
+    }
+
     /// Bounds the database to so many pages of 4 KiB, or to those that it has if these are
     /// more; what does not fit then fails as it does on a full disk.
     pub fn limit_pages(&self, pages: u32) {

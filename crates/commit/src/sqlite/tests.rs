@@ -124,3 +124,34 @@ fn why_nothing_can_be_written_is_found_out() {
     let found = unwritable(&folder.path().join("missing/a.sqlite")).unwrap();
     assert!(found.contains("missing cannot be written to"), "{found}");
 }
+
+#[test]
+fn a_file_that_was_rewritten_has_nothing_of_before() {
+    let folder = folder();
+    let path = folder.path().join("a.sqlite");
+    let mut database = Sqlite::open(&path, "test", &[FIRST]).unwrap();
+    for _ in 0..50 {
+        put(&mut database, "1234512345").unwrap();
+    }
+    let replace = |database: &mut Sqlite| {
+        database.write(|transaction| {
+            transaction.execute("UPDATE numbers SET value = '7' WHERE id < 40", [])?;
+            transaction.execute("DELETE FROM numbers WHERE id >= 40", [])?;
+            Ok(())
+        })
+    };
+    let shows = || {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files.into_iter().any(|file| {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            bytes.windows(10).any(|window| window == b"1234512345")
+        })
+    };
+    replace(&mut database).unwrap();
+    assert!(shows());
+    database.rewrite().unwrap();
+    assert!(!shows());
+    assert_eq!(values(&database).unwrap(), [7; 39]);
+    put(&mut database, "8").unwrap();
+    assert_eq!(values(&database).unwrap().len(), 40);
+}

@@ -1,9 +1,10 @@
-//! Locket without a BBS: a database that holds locks and presences alone.
+//! Locket without a BBS: a database that holds locks and presences alone, of its own or shared.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use commit::postgres::PostgresSettings;
 use commit::{StartError, Started};
 use net::Shutdown;
 use net::tls::Files;
@@ -11,6 +12,7 @@ use telemetry::{Fields, Logger};
 use tokio::task::JoinHandle;
 
 use super::Locket;
+use super::shared::Shared;
 use crate::bbs::convergence::Touches;
 use crate::bbs::events::Hub;
 use crate::bbs::expiry::forget_expired;
@@ -31,6 +33,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Folder of the database; created when missing, used by one Locket at a time.
     pub data_dir: PathBuf,
+    /// A database in PostgreSQL instead, which any number of Lockets share.
+    pub postgres: Option<PostgresSettings>,
     /// Certificate to serve with; clients must then show one of the same authority.
     pub tls: Option<Files>,
 }
@@ -81,40 +85,65 @@ async fn start_unboxed(
     logger: Logger,
     mut shutdown: Shutdown,
 ) -> Result<Running, Error> {
-    let store = Store::open(&config.data_dir)?;
-    let presences = Arc::new(Presences::default());
-    let limits = Limits::default();
-    let (commands, ended) = write(store, Arc::clone(&presences), &limits, &logger).await?;
+    let (locket, end) = match config.postgres.clone() {
+        Some(settings) => share(settings, &logger).await?,
+        None => own(&config, &logger).await?,
+    };
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
-    // Nobody converges here.
-    let touches = Arc::new(Touches::all());
-    let locket = Locket::new(
-        Arc::clone(&presences),
-        commands.clone(),
-        Arc::clone(&touches),
-        &logger,
-    );
     let server_limits = net::Limits {
-        connections: descriptors::connections(limits.connections, &logger),
+        connections: descriptors::connections(Limits::default().connections, &logger),
         ..net::Limits::default()
     };
     let stop = shutdown.clone();
     let server = super::serve(listener, config.tls.as_ref(), server_limits, locket, stop)?;
     logger.info("started", Fields::new().and("address", address.to_string()));
     let serving = tokio::spawn(net::boxed(async move {
-        let sweeping = forget_expired(presences, commands.clone(), touches, logger.clone());
-        tokio::select! {
-            // It ends with the shutdown as well, once its calls are answered.
-            () = server => {}
-            () = sweeping => {}
-        }
+        // It ends with the shutdown as well, once its calls are answered.
+        server.await;
         shutdown.asked().await;
-        commands.stop().await;
-        let _ = ended.await;
+        end.await;
         logger.info("exited", Fields::new());
     }));
     Ok(Running { address, serving })
+}
+
+/// A Locket, and what ends that which works for it, once the last call was answered.
+type Kept = (Locket, net::BoxFuture<()>);
+
+/// One that shares a database with others.
+async fn share(settings: PostgresSettings, logger: &Logger) -> Result<Kept, Error> {
+    let (shared, writing) = Shared::open(settings, logger).await?;
+    // It ends once nobody is left who could ask.
+    let writing = tokio::spawn(writing);
+    let end = net::boxed(async move {
+        let _ = writing.await;
+    });
+    Ok((Locket::sharing(shared, logger), end))
+}
+
+/// One with a database of its own.
+async fn own(config: &Config, logger: &Logger) -> Result<Kept, Error> {
+    let store = Store::open(&config.data_dir, None)?;
+    let presences = Arc::new(Presences::default());
+    let limits = Limits::default();
+    let (commands, ended) = write(store, Arc::clone(&presences), &limits, logger).await?;
+    // Nobody converges here.
+    let touches = Arc::new(Touches::all());
+    let locket = Locket::new(
+        Arc::clone(&presences),
+        commands.clone(),
+        Arc::clone(&touches),
+        logger,
+    );
+    let sweeping = forget_expired(presences, commands.clone(), touches, logger.clone());
+    let sweeping = tokio::spawn(net::boxed(sweeping));
+    let end = net::boxed(async move {
+        sweeping.abort();
+        commands.stop().await;
+        let _ = ended.await;
+    });
+    Ok((locket, end))
 }
 
 type Writer = (ledger::Commands, tokio::sync::oneshot::Receiver<()>);
@@ -128,7 +157,7 @@ async fn write(
 ) -> Result<Writer, Error> {
     let metrics = Arc::new(Metrics::default());
     let hub = Arc::new(Hub::new(limits.subscriber_events));
-    let ledger = Ledger {
+    let mut ledger = Ledger {
         store,
         recovery: Recovery::new(limits.database_within, &metrics, logger.clone()),
         stale: false,
@@ -147,6 +176,7 @@ async fn write(
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(Error::Thread)?;
     let open = move || async move {
+        ledger.store.unlock().await?;
         let kept = ledger.store.presences().await?;
         presences.restore(kept, std::time::Instant::now());
         Ok((ledger, State::default()))
@@ -157,7 +187,7 @@ async fn write(
         .await
         .map_err(|error| match error {
             StartError::Thread(error) => Error::Thread(error),
-            StartError::Open(error) => Error::Store(error),
+            StartError::Open(error) => error,
         })?;
     Ok((requests, ended))
 }

@@ -16,7 +16,7 @@ use diego::models::{CellCapacity, CellPresence, Provider};
 use serde::{Deserialize, Deserializer};
 
 /// Most keys at once.
-const KEYS: usize = 65_536;
+pub(crate) const KEYS: usize = 65_536;
 /// Most bytes of key, owner and value together.
 const RESOURCE_BYTES: usize = 64 * 1024;
 /// Longest time to live; a longer one counts as this.
@@ -35,11 +35,11 @@ const fn refusal(code: u32, text: &'static str) -> Refusal {
 
 const INVALID_TTL: Refusal = refusal(3, "invalid-ttl");
 const INVALID_OWNER: Refusal = refusal(3, "invalid-owner");
-const NO_RESOURCE: Refusal = refusal(3, "no-resource");
-const NOT_FOUND: Refusal = refusal(5, "resource-not-found");
+pub(crate) const NO_RESOURCE: Refusal = refusal(3, "no-resource");
+pub(crate) const NOT_FOUND: Refusal = refusal(5, "resource-not-found");
 const INVALID_TYPE: Refusal = refusal(5, "invalid-type");
-const COLLISION: Refusal = refusal(6, "lock-collision");
-const TOO_MANY: Refusal = refusal(8, "too-many-keys");
+pub(crate) const COLLISION: Refusal = refusal(6, "lock-collision");
+pub(crate) const TOO_MANY: Refusal = refusal(8, "too-many-keys");
 const TOO_LONG: Refusal = refusal(8, "resource-too-long");
 
 struct Entry {
@@ -120,25 +120,8 @@ impl Presences {
     /// Takes or renews a key. What is returned is to be stored, and then to be told with
     /// [`Presences::stored`].
     pub(crate) fn lock(&self, request: LockRequest, now: Instant) -> Result<Option<Kept>, Refusal> {
-        let mut resource = request.resource.ok_or(NO_RESOURCE)?;
-        let code = match (resource.type_code, resource.r#type.as_str()) {
-            (1, _) => TypeCode::Lock,
-            // Older clients give the type of a presence as text alone.
-            (2, _) | (0, "presence") => TypeCode::Presence,
-            _ => return Err(INVALID_TYPE),
-        };
-        if request.ttl_in_seconds <= 0 {
-            return Err(INVALID_TTL);
-        }
-        if resource.owner.is_empty() {
-            return Err(INVALID_OWNER);
-        }
-        if resource.key.len() + resource.owner.len() + resource.value.len() > RESOURCE_BYTES {
-            return Err(TOO_LONG);
-        }
-        resource.type_code = code.into();
-        resource.r#type = type_text(code.into()).to_owned();
-        let ttl = Duration::from_secs(request.ttl_in_seconds.unsigned_abs()).min(TTL_MOST);
+        let (resource, ttl) = checked(request)?;
+        let presence = resource.type_code == i32::from(TypeCode::Presence);
         let mut table = self.lock_table();
         let Table { entries, last_id } = &mut *table;
         let old = entries
@@ -150,7 +133,7 @@ impl Presences {
         let same = old.filter(|old| old.resource == resource && old.ttl == ttl);
         let cell = match old {
             Some(old) if old.resource.value == resource.value => old.cell.clone(),
-            _ if code == TypeCode::Presence => parse_cell(&resource.value).map(Arc::new),
+            _ if presence => parse_cell(&resource.value).map(Arc::new),
             _ => None,
         };
         let (id, stored) = match same {
@@ -247,12 +230,10 @@ impl Presences {
         request: &FetchAllRequest,
         now: Instant,
     ) -> Result<Vec<Resource>, Refusal> {
-        if !matches!(request.type_code, 1 | 2) {
-            return Err(INVALID_TYPE);
-        }
+        let code = wanted_type(request)?;
         let table = self.lock_table();
         let alive = table.entries.values().filter(|entry| entry.expires > now);
-        let wanted = alive.filter(|entry| entry.resource.type_code == request.type_code);
+        let wanted = alive.filter(|entry| entry.resource.type_code == code);
         Ok(wanted.map(|entry| entry.resource.clone()).collect())
     }
 
@@ -280,6 +261,38 @@ impl Presences {
             .get(id)
             .filter(|entry| entry.expires > now)
             .and_then(|entry| entry.cell.clone())
+    }
+}
+
+/// What is asked to be held, with the type in both its forms, and for how long.
+pub(crate) fn checked(request: LockRequest) -> Result<(Resource, Duration), Refusal> {
+    let mut resource = request.resource.ok_or(NO_RESOURCE)?;
+    let code = match (resource.type_code, resource.r#type.as_str()) {
+        (1, _) => TypeCode::Lock,
+        // Older clients give the type of a presence as text alone.
+        (2, _) | (0, "presence") => TypeCode::Presence,
+        _ => return Err(INVALID_TYPE),
+    };
+    if request.ttl_in_seconds <= 0 {
+        return Err(INVALID_TTL);
+    }
+    if resource.owner.is_empty() {
+        return Err(INVALID_OWNER);
+    }
+    if resource.key.len() + resource.owner.len() + resource.value.len() > RESOURCE_BYTES {
+        return Err(TOO_LONG);
+    }
+    resource.type_code = code.into();
+    resource.r#type = type_text(code.into()).to_owned();
+    let ttl = Duration::from_secs(request.ttl_in_seconds.unsigned_abs()).min(TTL_MOST);
+    Ok((resource, ttl))
+}
+
+/// The type of which all keys are asked for.
+pub(crate) fn wanted_type(request: &FetchAllRequest) -> Result<i32, Refusal> {
+    match request.type_code {
+        code @ (1 | 2) => Ok(code),
+        _ => Err(INVALID_TYPE),
     }
 }
 

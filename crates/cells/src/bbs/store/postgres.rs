@@ -10,8 +10,9 @@ use commit::StoreError;
 use commit::postgres::{Postgres, PostgresSettings, Row, Schema, Statement};
 
 use super::OWNER;
-use super::load::{Loading, Unreadable, kept};
-use super::writes::{Put, Rows, Writes};
+use super::load::{KeptRow, Loading, Reading, Unreadable};
+use super::writes::{Held, Put, Rows, Writes};
+use crate::bbs::encryption::Listed;
 use crate::bbs::presence::Kept;
 use crate::bbs::state::{Actual, Desired, Task};
 
@@ -21,7 +22,8 @@ static SCHEMA: Schema = Schema {
     application: "headroom bbs",
     lock: i64::from_be_bytes(*b"hr-bbs\0\0"),
     book: "bbs_schema",
-    migrations: &["
+    migrations: &[
+        "
     CREATE TABLE bbs_tasks (id bigint PRIMARY KEY, guid bytea NOT NULL, record bytea NOT NULL)
         WITH (fillfactor = 70);
     CREATE TABLE bbs_desired_lrps (id bigint PRIMARY KEY, process_guid bytea NOT NULL,
@@ -35,11 +37,19 @@ static SCHEMA: Schema = Schema {
     CREATE TABLE bbs_presences (key bytea NOT NULL, id bigint NOT NULL, owner bytea NOT NULL,
         value bytea NOT NULL, type_code integer NOT NULL, ttl_s bigint NOT NULL);
     CREATE UNIQUE INDEX bbs_presences_of ON bbs_presences (sha256(key));
-"],
+",
+        "
+    ALTER TABLE bbs_tasks ADD COLUMN key_label text;
+    ALTER TABLE bbs_desired_lrps ADD COLUMN key_label text;
+    ALTER TABLE bbs_actual_lrps ADD COLUMN key_label text;
+    ALTER TABLE bbs_presences ADD COLUMN key_label text;
+    CREATE TABLE bbs_encryption_keys (label text PRIMARY KEY, proof bytea NOT NULL);
+",
+    ],
 };
 
 /// Longest wait for a transaction.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of records in one statement, but for those of a single record; PostgreSQL takes 1 GiB.
 const STATEMENT_BYTES: usize = 32 << 20;
 
@@ -50,23 +60,24 @@ pub(super) fn open(settings: &PostgresSettings) -> Result<Postgres, StoreError> 
 
 /// Reads all records.
 pub(super) async fn load(store: &Postgres, loading: &mut Loading<'_>) -> Result<(), StoreError> {
-    let query = "SELECT id, guid, record FROM bbs_tasks";
-    let take = |row: &Row| loading.task(row.try_get(0)?, &text(row, 1)?, row.try_get(2)?);
+    let query = "SELECT id, guid, key_label, record FROM bbs_tasks";
+    let take = |row: &Row| {
+        let (id, guid, label) = (row.try_get(0)?, text(row, 1)?, row.try_get(2)?);
+        loading.task(id, &guid, label, row.try_get(3)?)
+    };
     store.rows("bbs_tasks", query, take).await?;
-    let query = "SELECT id, process_guid, domain, info, rest FROM bbs_desired_lrps";
+    let query = "SELECT id, process_guid, domain, key_label, info, rest FROM bbs_desired_lrps";
     let take = |row: &Row| {
         let (guid, domain) = (text(row, 1)?, text(row, 2)?);
-        loading.desired(
-            row.try_get(0)?,
-            &guid,
-            &domain,
-            row.try_get(3)?,
-            row.try_get(4)?,
-        )
+        let values = [row.try_get(4)?, row.try_get(5)?];
+        loading.desired(row.try_get(0)?, &guid, &domain, row.try_get(3)?, values)
     };
     store.rows("bbs_desired_lrps", query, take).await?;
-    let query = "SELECT id, process_guid, record FROM bbs_actual_lrps";
-    let take = |row: &Row| loading.actual(row.try_get(0)?, &text(row, 1)?, row.try_get(2)?);
+    let query = "SELECT id, process_guid, key_label, record FROM bbs_actual_lrps";
+    let take = |row: &Row| {
+        let (id, guid, label) = (row.try_get(0)?, text(row, 1)?, row.try_get(2)?);
+        loading.actual(id, &guid, label, row.try_get(3)?)
+    };
     store.rows("bbs_actual_lrps", query, take).await?;
     let query = "SELECT from_index::bigint, process_guid FROM bbs_stops";
     let take = |row: &Row| {
@@ -89,17 +100,55 @@ fn text(row: &Row, column: usize) -> Result<String, Unreadable> {
 }
 
 /// Reads who held which key.
-pub(super) async fn presences(store: &Postgres) -> Result<Vec<Kept>, StoreError> {
+pub(super) async fn presences(
+    store: &Postgres,
+    reading: &mut Reading<'_>,
+) -> Result<Vec<Kept>, StoreError> {
     let mut presences = Vec::new();
-    let query = "SELECT id, key, owner, value, type_code, ttl_s FROM bbs_presences";
+    let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM bbs_presences";
     let take = |row: &Row| {
-        let (key, owner, value) = (text(row, 1)?, text(row, 2)?, text(row, 3)?);
-        let (code, ttl_s) = (row.try_get(4)?, row.try_get(5)?);
-        presences.push(kept(row.try_get(0)?, key, owner, value, code, ttl_s));
+        let held = KeptRow {
+            id: row.try_get(0)?,
+            key: text(row, 1)?,
+            owner: text(row, 2)?,
+            type_code: row.try_get(3)?,
+            ttl_s: row.try_get(4)?,
+        };
+        presences.push(held.with(reading, row.try_get(5)?, row.try_get(6)?)?);
         Ok(())
     };
     store.rows("bbs_presences", query, take).await?;
     Ok(presences)
+}
+
+/// Which keys values may be encrypted with.
+pub(super) async fn keys(store: &Postgres) -> Result<Vec<Listed>, StoreError> {
+    let mut keys = Vec::new();
+    let query = "SELECT 0::bigint, label, proof FROM bbs_encryption_keys";
+    let take = |row: &Row| {
+        let (label, proof) = (row.try_get(1)?, row.try_get(2)?);
+        keys.push(Listed { label, proof });
+        Ok(())
+    };
+    store.rows("bbs_encryption_keys", query, take).await?;
+    Ok(keys)
+}
+
+/// Adds keys that values may be encrypted with.
+pub(super) async fn add_keys(store: &mut Postgres, keys: &[Listed]) -> Result<(), StoreError> {
+    let text = "INSERT INTO bbs_encryption_keys (label, proof)
+        SELECT * FROM unnest($1::text[], $2::bytea[])";
+    let labels: Vec<&str> = keys.iter().map(|key| &*key.label).collect();
+    let proofs: Vec<&[u8]> = keys.iter().map(|key| &*key.proof).collect();
+    let add = Statement::new(text, vec![labels.into(), proofs.into()]);
+    store.write(&[add], ANSWER_WITHIN).await
+}
+
+/// Forgets all keys but one.
+pub(super) async fn only_key(store: &mut Postgres, label: &str) -> Result<(), StoreError> {
+    let text = "DELETE FROM bbs_encryption_keys WHERE label <> ALL ($1::text[])";
+    let forget = Statement::new(text, vec![vec![label].into()]);
+    store.write(&[forget], ANSWER_WITHIN).await
 }
 
 /// Writes in one transaction.
@@ -109,26 +158,47 @@ pub(super) async fn write(store: &mut Postgres, writes: &Writes<'_>) -> Result<(
 
 fn statements<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
     let mut all = Vec::new();
+    let label = writes.label.as_deref();
     numbered(
         &mut all,
         &writes.tasks,
         "DELETE FROM bbs_tasks WHERE id = ANY($1)",
-        |put| put.row.bytes.len(),
-        put_tasks,
+        |rows| {
+            tasks(
+                ids(rows, |task: &Task| task.id),
+                guids(rows),
+                bytes(rows),
+                vec![label; rows.len()],
+            )
+        },
     );
     numbered(
         &mut all,
         &writes.desired,
         "DELETE FROM bbs_desired_lrps WHERE id = ANY($1)",
-        |put| put.row.info.len() + put.row.rest.len(),
-        put_desired,
+        |rows| {
+            let domains = rows.iter().map(|put| put.row.domain.as_bytes());
+            desired_lrps(
+                ids(rows, |desired: &Desired| desired.id),
+                guids(rows),
+                domains.collect(),
+                [bytes(rows), rows.iter().map(|put| &*put.rest).collect()],
+                vec![label; rows.len()],
+            )
+        },
     );
     numbered(
         &mut all,
         &writes.actual,
         "DELETE FROM bbs_actual_lrps WHERE id = ANY($1)",
-        |put| put.row.bytes.len(),
-        put_actual,
+        |rows| {
+            actual_lrps(
+                ids(rows, |row: &Actual| row.id),
+                guids(rows),
+                bytes(rows),
+                vec![label; rows.len()],
+            )
+        },
     );
     keyed(&mut all, writes);
     all
@@ -138,7 +208,6 @@ fn numbered<'a, T>(
     all: &mut Vec<Statement<'a>>,
     rows: &'a Rows<'a, T>,
     delete: &'static str,
-    bytes: impl Fn(&Put<'a, T>) -> usize,
     put: impl Fn(&'a [Put<'a, T>]) -> Statement<'a>,
 ) {
     if !rows.gone.is_empty() {
@@ -148,7 +217,7 @@ fn numbered<'a, T>(
     while !left.is_empty() {
         let mut sum = 0;
         let fits = left.iter().take_while(|put| {
-            sum += bytes(put);
+            sum += put.bytes.len() + put.rest.len();
             sum <= STATEMENT_BYTES
         });
         let (now, later) = left.split_at(fits.count().max(1));
@@ -165,47 +234,61 @@ fn guids<'a, T>(rows: &[Put<'a, T>]) -> Vec<&'a [u8]> {
     rows.iter().map(|put| put.guid.as_bytes()).collect()
 }
 
-fn bytes<'a, T>(rows: &[Put<'a, T>], of: impl Fn(&'a T) -> &'a [u8]) -> Vec<&'a [u8]> {
-    rows.iter().map(|put| of(put.row)).collect()
+fn bytes<'a, T>(rows: &'a [Put<'a, T>]) -> Vec<&'a [u8]> {
+    rows.iter().map(|put| &*put.bytes).collect()
 }
 
 // What is there is found by its number, whatever PostgreSQL believes of the table's size.
 
-fn put_tasks<'a>(rows: &'a [Put<'a, Task>]) -> Statement<'a> {
-    let put = "INSERT INTO bbs_tasks (id, guid, record)
-        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
-        ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+/// Puts tasks: their numbers, guids, records and the keys of these.
+pub(super) fn tasks<'a>(
+    ids: Vec<i64>,
+    guids: Vec<&'a [u8]>,
+    records: Vec<&'a [u8]>,
+    labels: Vec<Option<&'a str>>,
+) -> Statement<'a> {
+    let put = "INSERT INTO bbs_tasks (id, guid, record, key_label)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
+    let columns = vec![ids.into(), guids.into(), records.into(), labels.into()];
+    Statement::new(put, columns)
+}
+
+/// Puts desired LRPs, each of two values.
+pub(super) fn desired_lrps<'a>(
+    ids: Vec<i64>,
+    guids: Vec<&'a [u8]>,
+    domains: Vec<&'a [u8]>,
+    [infos, rests]: [Vec<&'a [u8]>; 2],
+    labels: Vec<Option<&'a str>>,
+) -> Statement<'a> {
+    let put = "INSERT INTO bbs_desired_lrps (id, process_guid, domain, info, rest, key_label)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[],
+            $6::text[])
+        ON CONFLICT (id) DO UPDATE SET info = excluded.info, rest = excluded.rest,
+            key_label = excluded.key_label";
     let columns = vec![
-        ids(rows, |task| task.id).into(),
-        guids(rows).into(),
-        bytes(rows, |task| &task.bytes).into(),
+        ids.into(),
+        guids.into(),
+        domains.into(),
+        infos.into(),
+        rests.into(),
+        labels.into(),
     ];
     Statement::new(put, columns)
 }
 
-fn put_desired<'a>(rows: &'a [Put<'a, Desired>]) -> Statement<'a> {
-    let put = "INSERT INTO bbs_desired_lrps (id, process_guid, domain, info, rest)
-        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[])
-        ON CONFLICT (id) DO UPDATE SET info = excluded.info, rest = excluded.rest";
-    let columns = vec![
-        ids(rows, |desired| desired.id).into(),
-        guids(rows).into(),
-        bytes(rows, |desired| desired.domain.as_bytes()).into(),
-        bytes(rows, |desired| &desired.info).into(),
-        bytes(rows, |desired| &desired.rest).into(),
-    ];
-    Statement::new(put, columns)
-}
-
-fn put_actual<'a>(rows: &'a [Put<'a, Actual>]) -> Statement<'a> {
-    let put = "INSERT INTO bbs_actual_lrps (id, process_guid, record)
-        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])
-        ON CONFLICT (id) DO UPDATE SET record = excluded.record";
-    let columns = vec![
-        ids(rows, |row| row.id).into(),
-        guids(rows).into(),
-        bytes(rows, |row| &row.bytes).into(),
-    ];
+/// Puts actual LRPs.
+pub(super) fn actual_lrps<'a>(
+    ids: Vec<i64>,
+    guids: Vec<&'a [u8]>,
+    records: Vec<&'a [u8]>,
+    labels: Vec<Option<&'a str>>,
+) -> Statement<'a> {
+    let put = "INSERT INTO bbs_actual_lrps (id, process_guid, record, key_label)
+        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
+    let columns = vec![ids.into(), guids.into(), records.into(), labels.into()];
     Statement::new(put, columns)
 }
 
@@ -236,7 +319,7 @@ fn keyed<'a>(all: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
         all.push(Statement::new(text, vec![gone.into()]));
     }
     if !writes.held.is_empty() {
-        all.push(put_presences(&writes.held));
+        all.push(put_presences(&writes.held, writes.label.as_deref()));
     }
     if !writes.gone.is_empty() {
         let text = "DELETE FROM bbs_presences
@@ -262,24 +345,26 @@ fn split<'a, V: Copy>(changes: &[(&'a str, Option<V>)]) -> Split<'a, V> {
     (put.unzip(), gone.map(|(name, _)| name.as_bytes()).collect())
 }
 
-fn put_presences<'a>(held: &[&'a Kept]) -> Statement<'a> {
-    let put = "INSERT INTO bbs_presences (key, id, owner, value, type_code, ttl_s)
+fn put_presences<'a>(held: &'a [Held<'a>], label: Option<&'a str>) -> Statement<'a> {
+    let put = "INSERT INTO bbs_presences (key, id, owner, value, type_code, ttl_s, key_label)
         SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bytea[], $5::integer[],
-            $6::bigint[])
+            $6::bigint[], $7::text[])
         ON CONFLICT (sha256(key)) DO UPDATE SET id = excluded.id, owner = excluded.owner,
-            value = excluded.value, type_code = excluded.type_code, ttl_s = excluded.ttl_s";
-    let bytes = |of: fn(&'a Kept) -> &'a str| -> Vec<&'a [u8]> {
-        held.iter().map(|kept| of(kept).as_bytes()).collect()
-    };
-    let number = |of: fn(&Kept) -> i64| -> Vec<i64> { held.iter().map(|kept| of(kept)).collect() };
-    let codes: Vec<i32> = held.iter().map(|kept| kept.resource.type_code).collect();
+            value = excluded.value, type_code = excluded.type_code, ttl_s = excluded.ttl_s,
+            key_label = excluded.key_label";
+    let bytes =
+        |of: fn(&'a Held<'a>) -> &'a [u8]| -> Vec<&'a [u8]> { held.iter().map(of).collect() };
+    let number =
+        |of: fn(&Kept) -> i64| -> Vec<i64> { held.iter().map(|held| of(held.kept)).collect() };
+    let codes = held.iter().map(|held| held.kept.resource.type_code);
     let columns = vec![
-        bytes(|kept| &kept.resource.key).into(),
+        bytes(|held| held.kept.resource.key.as_bytes()).into(),
         number(|kept| kept.id).into(),
-        bytes(|kept| &kept.resource.owner).into(),
-        bytes(|kept| &kept.resource.value).into(),
-        codes.into(),
+        bytes(|held| held.kept.resource.owner.as_bytes()).into(),
+        bytes(|held| &held.value).into(),
+        codes.collect::<Vec<i32>>().into(),
         number(|kept| kept.ttl.as_secs() as i64).into(),
+        vec![label; held.len()].into(),
     ];
     Statement::new(put, columns)
 }

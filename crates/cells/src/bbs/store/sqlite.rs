@@ -5,11 +5,13 @@
 use std::path::Path;
 
 use commit::{Sqlite, StoreError};
-use rusqlite::{Connection, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
 
 use super::OWNER;
-use super::load::{Loading, kept};
-use super::writes::{Put, Writes};
+use super::load::{KeptRow, Loading, Reading, Unreadable};
+use super::writes::{Held, Put, Writes};
+use crate::bbs::encryption::Listed;
 use crate::bbs::presence::Kept;
 
 /// What leads from each version of the tables to the next. Folders of before the first one
@@ -31,7 +33,21 @@ const MIGRATIONS: &[&str] = &[
     CREATE TABLE presences (key TEXT PRIMARY KEY, id INTEGER NOT NULL, owner TEXT NOT NULL,
         value TEXT NOT NULL, type_code INTEGER NOT NULL, ttl_s INTEGER NOT NULL) WITHOUT ROWID;
 ",
+    // What has no label is not encrypted.
+    "
+    ALTER TABLE tasks ADD COLUMN key_label TEXT;
+    ALTER TABLE desired_lrps ADD COLUMN key_label TEXT;
+    ALTER TABLE actual_lrps ADD COLUMN key_label TEXT;
+    ALTER TABLE presences ADD COLUMN key_label TEXT;
+    CREATE TABLE encryption_keys (label TEXT PRIMARY KEY, proof BLOB NOT NULL) WITHOUT ROWID;
+",
 ];
+
+pub(super) const UPDATE_TASK: &str = "UPDATE tasks SET record = ?2, key_label = ?3 WHERE id = ?1";
+pub(super) const UPDATE_DESIRED: &str =
+    "UPDATE desired_lrps SET info = ?2, rest = ?3, key_label = ?4 WHERE id = ?1";
+pub(super) const UPDATE_ACTUAL: &str =
+    "UPDATE actual_lrps SET record = ?2, key_label = ?3 WHERE id = ?1";
 
 /// Opens the database in `folder`, creating what is missing.
 pub(super) fn open(folder: &Path) -> Result<Sqlite, StoreError> {
@@ -40,20 +56,21 @@ pub(super) fn open(folder: &Path) -> Result<Sqlite, StoreError> {
 
 /// Reads all records.
 pub(super) fn load(store: &Sqlite, loading: &mut Loading<'_>) -> Result<(), StoreError> {
-    let query = "SELECT id, guid, record FROM tasks";
+    let query = "SELECT id, guid, key_label, record FROM tasks";
     store.rows("tasks", query, |row| {
-        let (id, guid, record): (i64, String, Vec<u8>) = row.try_into()?;
-        loading.task(id, &guid, &record)
+        let (id, guid, label) = (row.get(0)?, text(row, 1)?, label(row, 2)?);
+        loading.task(id, guid, label, bytes(row, 3)?)
     })?;
-    let query = "SELECT id, process_guid, domain, info, rest FROM desired_lrps";
+    let query = "SELECT id, process_guid, domain, key_label, info, rest FROM desired_lrps";
     store.rows("desired_lrps", query, |row| {
-        let (id, guid, domain, info, rest): (_, String, String, _, _) = row.try_into()?;
-        loading.desired(id, &guid, &domain, info, rest)
+        let (id, guid, domain) = (row.get(0)?, text(row, 1)?, text(row, 2)?);
+        let values = [bytes(row, 4)?, bytes(row, 5)?];
+        loading.desired(id, guid, domain, label(row, 3)?, values)
     })?;
-    let query = "SELECT id, process_guid, record FROM actual_lrps";
+    let query = "SELECT id, process_guid, key_label, record FROM actual_lrps";
     store.rows("actual_lrps", query, |row| {
-        let (id, guid, record): (i64, String, Vec<u8>) = row.try_into()?;
-        loading.actual(id, &guid, &record)
+        let (id, guid, label) = (row.get(0)?, text(row, 1)?, label(row, 2)?);
+        loading.actual(id, guid, label, bytes(row, 3)?)
     })?;
     let query = "SELECT from_index, process_guid FROM stops";
     store.rows("stops", query, |row| {
@@ -69,21 +86,87 @@ pub(super) fn load(store: &Sqlite, loading: &mut Loading<'_>) -> Result<(), Stor
     })
 }
 
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, Unreadable> {
+    Ok(row.get_ref(column)?.as_str()?)
+}
+
+fn label<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, Unreadable> {
+    Ok(row.get_ref(column)?.as_str_or_null()?)
+}
+
+/// A value; those of before encryption may be texts.
+fn bytes<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unreadable> {
+    match row.get_ref(column)? {
+        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Ok(bytes),
+        _ => Err("expected bytes".into()),
+    }
+}
+
 /// Reads who held which key.
-pub(super) fn presences(store: &Sqlite) -> Result<Vec<Kept>, StoreError> {
+pub(super) fn presences(
+    store: &Sqlite,
+    reading: &mut Reading<'_>,
+) -> Result<Vec<Kept>, StoreError> {
     let mut presences = Vec::new();
-    let query = "SELECT id, key, owner, value, type_code, ttl_s FROM presences";
+    let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM presences";
     store.rows("presences", query, |row| {
-        let (id, key, owner, value, type_code, ttl_s) = row.try_into()?;
-        presences.push(kept(id, key, owner, value, type_code, ttl_s));
+        let held = KeptRow {
+            id: row.get(0)?,
+            key: row.get(1)?,
+            owner: row.get(2)?,
+            type_code: row.get(3)?,
+            ttl_s: row.get(4)?,
+        };
+        presences.push(held.with(reading, label(row, 5)?, bytes(row, 6)?)?);
         Ok(())
     })?;
     Ok(presences)
 }
 
+/// Which keys values may be encrypted with.
+pub(super) fn keys(store: &Sqlite) -> Result<Vec<Listed>, StoreError> {
+    let mut keys = Vec::new();
+    let query = "SELECT 0, label, proof FROM encryption_keys";
+    store.rows("encryption_keys", query, |row| {
+        let (label, proof) = (row.get(1)?, row.get(2)?);
+        keys.push(Listed { label, proof });
+        Ok(())
+    })?;
+    Ok(keys)
+}
+
+/// Adds keys that values may be encrypted with.
+pub(super) fn add_keys(store: &mut Sqlite, keys: &[Listed]) -> Result<(), StoreError> {
+    write_with(store, |transaction| {
+        for Listed { label, proof } in keys {
+            transaction.execute(
+                "INSERT INTO encryption_keys (label, proof) VALUES (?1, ?2)",
+                params![label, proof],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// Forgets all keys but one. Values of before are gone from the file and its log before that.
+pub(super) fn only_key(store: &mut Sqlite, label: &str) -> Result<(), StoreError> {
+    store.rewrite()?;
+    write_with(store, |transaction| {
+        transaction.execute("DELETE FROM encryption_keys WHERE label <> ?1", [label])?;
+        Ok(())
+    })
+}
+
 /// Writes in one transaction. When it fails nothing of it is on the disk.
 pub(super) fn write(store: &mut Sqlite, writes: &Writes<'_>) -> Result<(), StoreError> {
-    let written = store.write(|transaction| write_all(transaction, writes));
+    write_with(store, |transaction| write_all(transaction, writes))
+}
+
+pub(super) fn write_with(
+    store: &mut Sqlite,
+    write: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), StoreError> {
+    let written = store.write(|transaction| write(transaction));
     written.map_err(|error| StoreError::Database {
         doing: "write to",
         cause: error.to_string(),
@@ -91,20 +174,24 @@ pub(super) fn write(store: &mut Sqlite, writes: &Writes<'_>) -> Result<(), Store
 }
 
 fn write_all(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<()> {
+    let label = writes.label.as_deref();
     delete(
         transaction,
         "DELETE FROM tasks WHERE id = ?1",
         &writes.tasks.gone,
     )?;
-    for Put { guid, row, new } in &writes.tasks.put {
-        if *new {
+    for put in &writes.tasks.put {
+        let Put { guid, row, .. } = put;
+        if put.new {
             transaction
-                .prepare_cached("INSERT INTO tasks (id, guid, record) VALUES (?1, ?2, ?3)")?
-                .execute(params![row.id, guid, &*row.bytes])?;
+                .prepare_cached(
+                    "INSERT INTO tasks (id, guid, record, key_label) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![row.id, guid, put.bytes, label])?;
         } else {
             transaction
-                .prepare_cached("UPDATE tasks SET record = ?2 WHERE id = ?1")?
-                .execute(params![row.id, &*row.bytes])?;
+                .prepare_cached(UPDATE_TASK)?
+                .execute(params![row.id, put.bytes, label])?;
         }
     }
     delete(
@@ -112,18 +199,21 @@ fn write_all(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<
         "DELETE FROM desired_lrps WHERE id = ?1",
         &writes.desired.gone,
     )?;
-    for Put { guid, row, new } in &writes.desired.put {
-        if *new {
+    for put in &writes.desired.put {
+        let Put { guid, row, .. } = put;
+        if put.new {
             transaction
                 .prepare_cached(
-                    "INSERT INTO desired_lrps (id, process_guid, domain, info, rest)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT INTO desired_lrps (id, process_guid, domain, info, rest, key_label)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
-                .execute(params![row.id, guid, row.domain, &*row.info, &*row.rest])?;
+                .execute(params![
+                    row.id, guid, row.domain, put.bytes, put.rest, label
+                ])?;
         } else {
             transaction
-                .prepare_cached("UPDATE desired_lrps SET info = ?2, rest = ?3 WHERE id = ?1")?
-                .execute(params![row.id, &*row.info, &*row.rest])?;
+                .prepare_cached(UPDATE_DESIRED)?
+                .execute(params![row.id, put.bytes, put.rest, label])?;
         }
     }
     delete(
@@ -131,18 +221,26 @@ fn write_all(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<
         "DELETE FROM actual_lrps WHERE id = ?1",
         &writes.actual.gone,
     )?;
-    for Put { guid, row, new } in &writes.actual.put {
-        if *new {
+    for put in &writes.actual.put {
+        let Put { guid, row, .. } = put;
+        if put.new {
             transaction
                 .prepare_cached(
-                    "INSERT INTO actual_lrps (id, process_guid, idx, presence, record)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT INTO actual_lrps (id, process_guid, idx, presence, record, key_label)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
-                .execute(params![row.id, guid, row.index, row.presence, &*row.bytes])?;
+                .execute(params![
+                    row.id,
+                    guid,
+                    row.index,
+                    row.presence,
+                    put.bytes,
+                    label
+                ])?;
         } else {
             transaction
-                .prepare_cached("UPDATE actual_lrps SET record = ?2 WHERE id = ?1")?
-                .execute(params![row.id, &*row.bytes])?;
+                .prepare_cached(UPDATE_ACTUAL)?
+                .execute(params![row.id, put.bytes, label])?;
         }
     }
     write_keyed(transaction, writes)
@@ -179,19 +277,22 @@ fn write_keyed(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Resul
                 .execute([domain])?,
         };
     }
-    for Kept { id, resource, ttl } in &writes.held {
+    for Held { kept, value } in &writes.held {
+        let Kept { id, resource, ttl } = kept;
         transaction
             .prepare_cached(
-                "INSERT OR REPLACE INTO presences (key, id, owner, value, type_code, ttl_s)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT OR REPLACE INTO presences
+                     (key, id, owner, value, type_code, ttl_s, key_label)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .execute(params![
                 resource.key,
                 id,
                 resource.owner,
-                resource.value,
+                value,
                 resource.type_code,
                 ttl.as_secs() as i64,
+                writes.label,
             ])?;
     }
     for (key, id) in &writes.gone {

@@ -1,8 +1,10 @@
 //! From a batch to the rows that change.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::bbs::encryption::{Column, SealError, Vault};
 use crate::bbs::presence::{Change, Kept};
 use crate::bbs::state::{Actual, Desired, Overlay, Process, State, Task};
 
@@ -14,9 +16,17 @@ pub(crate) struct Writes<'a> {
     pub(super) actual: Rows<'a, Actual>,
     pub(super) stops: Vec<(&'a str, Option<i32>)>,
     pub(super) domains: Vec<(&'a str, Option<i64>)>,
-    pub(super) held: Vec<&'a Kept>,
+    pub(super) held: Vec<Held<'a>>,
     /// Keys of which no row with this number or one before it stays.
     pub(super) gone: Vec<(&'a str, i64)>,
+    /// The key that all values are encrypted with; `None`: they are not.
+    pub(super) label: Option<String>,
+}
+
+/// Who holds a key, with the value as it is stored.
+pub(super) struct Held<'a> {
+    pub(super) kept: &'a Kept,
+    pub(super) value: Cow<'a, [u8]>,
 }
 
 /// Changes of a table with numbered rows: first those that are gone.
@@ -31,6 +41,10 @@ pub(super) struct Put<'a, T> {
     pub(super) row: &'a T,
     /// Under this number there was none.
     pub(super) new: bool,
+    /// Its record as it is stored; of a desired LRP, the scheduling info.
+    pub(super) bytes: Cow<'a, [u8]>,
+    /// The rest of a desired LRP as it is stored.
+    pub(super) rest: Cow<'a, [u8]>,
 }
 
 impl<T> Default for Rows<'_, T> {
@@ -47,6 +61,12 @@ pub(super) trait Numbered {
     fn id(&self) -> i64;
     /// It is the very same.
     fn is(&self, other: &Self) -> bool;
+    /// The record, or the first part of it.
+    fn bytes(&self) -> &[u8];
+    /// The second part of it.
+    fn rest(&self) -> &[u8] {
+        &[]
+    }
 }
 
 impl Numbered for Task {
@@ -56,6 +76,10 @@ impl Numbered for Task {
 
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.bytes, &other.bytes)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -67,6 +91,14 @@ impl Numbered for Desired {
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.info, &other.info)
     }
+
+    fn bytes(&self) -> &[u8] {
+        &self.info
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.rest
+    }
 }
 
 impl Numbered for Actual {
@@ -76,6 +108,10 @@ impl Numbered for Actual {
 
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.bytes, &other.bytes)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -94,7 +130,20 @@ impl<'a, T: Numbered> Rows<'a, T> {
             guid,
             row,
             new: !same,
+            bytes: row.bytes().into(),
+            rest: row.rest().into(),
         }));
+    }
+
+    fn seal(&mut self, vault: &mut Vault, bytes: Column) -> Result<(), SealError> {
+        for put in &mut self.put {
+            let id = put.row.id();
+            put.bytes = vault.seal(bytes, id, &put.bytes)?.into();
+            if bytes == Column::Info {
+                put.rest = vault.seal(Column::Rest, id, &put.rest)?.into();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -122,8 +171,27 @@ impl<'a> Writes<'a> {
         let domains = batch.domains.changes();
         let domains = domains.map(|(domain, expires)| (&**domain, expires.copied()));
         writes.domains.extend(domains);
-        (writes.held, writes.gone) = last(&batch.presences);
+        let (held, gone) = last(&batch.presences);
+        writes.gone = gone;
+        writes.held.extend(held.into_iter().map(|kept| Held {
+            kept,
+            value: kept.resource.value.as_bytes().into(),
+        }));
         writes
+    }
+
+    /// Encrypts every value with the active key.
+    pub(super) fn seal(&mut self, vault: &mut Vault) -> Result<(), SealError> {
+        self.tasks.seal(vault, Column::Task)?;
+        self.desired.seal(vault, Column::Info)?;
+        self.actual.seal(vault, Column::Actual)?;
+        for held in &mut self.held {
+            held.value = vault
+                .seal(Column::Presence, held.kept.id, &held.value)?
+                .into();
+        }
+        self.label = Some(vault.active().to_owned());
+        Ok(())
     }
 }
 

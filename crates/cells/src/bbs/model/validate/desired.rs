@@ -22,7 +22,7 @@ impl Validate for DesireLrpRequest {
             problems.field("desired_lrp");
             return problems.into_result();
         };
-        scheduling(&mut problems, lrp);
+        whole(&mut problems, lrp);
         run(&mut problems, lrp);
         problems.into_result()?;
         let names = [&*lrp.process_guid, &lrp.domain, &lrp.log_guid];
@@ -30,22 +30,34 @@ impl Validate for DesireLrpRequest {
     }
 }
 
-fn scheduling(problems: &mut Problems, lrp: &DesiredLrp) {
-    // The original checks some fields in two places and names them twice.
-    problems.field_if(lrp.domain.is_empty(), "domain");
-    problems.field_if(!is_guid(&lrp.process_guid), "process_guid");
+/// What the original checks of a desired LRP as a whole, in its order. Some fields it checks once
+/// more with what is run, and names them twice.
+fn whole(problems: &mut Problems, lrp: &DesiredLrp) {
     problems.field_if(lrp.domain.is_empty(), "domain");
     problems.field_if(lrp.root_fs.is_empty(), "rootfs");
     problems.field_if(!is_root_fs(&lrp.root_fs), "rootfs");
     problems.field_if(!(0..=INSTANCES).contains(&lrp.instances), "instances");
     problems.field_if(lrp.memory_mb < 0, "memory_mb");
     problems.field_if(lrp.disk_mb < 0, "disk_mb");
-    problems.field_if(lrp.max_pids < 0, "max_pids");
+    let rate_is_bad = parts::is_bad_rate(lrp.log_rate_limit.as_ref());
+    problems.field_if(rate_is_bad, "log_rate_limit_bytes_per_second");
     problems.field_if(lrp.annotation.len() > ANNOTATION_BYTES, "annotation");
+    problems.field_if(lrp.max_pids < 0, "max_pids");
     problems.field_if(are_long(lrp.routes.as_ref()), "routes");
+    if lrp.metric_tags.is_empty() {
+        problems.field("metric_tags");
+    } else {
+        let found = parts::metric_tags(&lrp.metric_tags, &lrp.metrics_guid);
+        problems.within("metric_tags", found);
+    }
+    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
+    problems.field_if(mounted_is_long, "volumeMountedFiles");
 }
 
+/// What the original checks of what is run, its key first.
 fn run(problems: &mut Problems, lrp: &DesiredLrp) {
+    problems.field_if(lrp.domain.is_empty(), "domain");
+    problems.field_if(!is_guid(&lrp.process_guid), "process_guid");
     if let Some(setup) = &lrp.setup {
         problems.within("setup", action(setup));
     }
@@ -60,25 +72,15 @@ fn run(problems: &mut Problems, lrp: &DesiredLrp) {
         problems.within("egress_rules", egress::rule(rule));
     }
     parts::cached(problems, &lrp.cached_dependencies);
+    parts::layers(problems, &lrp.image_layers, &lrp.legacy_download_user);
+    parts::sidecars(problems, &lrp.sidecars);
     parts::volume_mounts(problems, &lrp.volume_mounts);
     parts::credentials(problems, &lrp.image_username, &lrp.image_password);
     parts::checks(problems, lrp.check_definition.as_ref());
-    parts::layers(problems, &lrp.image_layers, &lrp.legacy_download_user);
-    if lrp.metric_tags.is_empty() {
-        problems.field("metric_tags");
-    } else {
-        let found = parts::metric_tags(&lrp.metric_tags, &lrp.metrics_guid);
-        problems.within("metric_tags", found);
-    }
-    parts::sidecars(problems, &lrp.sidecars);
-    if parts::is_bad_rate(lrp.log_rate_limit.as_ref()) {
-        problems.field("log_rate_limit_bytes_per_second");
-        problems.field("log_rate_limit");
-    }
-    if parts::is_too_much_mounted(&lrp.volume_mounted_files) {
-        problems.field("volumeMountedFiles");
-        problems.field("volumeMountedFiles");
-    }
+    let rate_is_bad = parts::is_bad_rate(lrp.log_rate_limit.as_ref());
+    problems.field_if(rate_is_bad, "log_rate_limit");
+    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
+    problems.field_if(mounted_is_long, "volumeMountedFiles");
 }
 
 fn are_long(routes: Option<&ProtoRoutes>) -> bool {

@@ -119,3 +119,70 @@ proptest! {
         prop_assert_eq!(is_guid(&guid), expected);
     }
 }
+
+/// The order in which the original's code names them; recordings have parts of it.
+#[test]
+fn fields_of_a_desired_lrp_are_named_in_the_order_of_the_original() {
+    use diego::models::{
+        CachedDependency, CheckDefinition, DesireLrpRequest, DesiredLrp, ImageLayer, LogRateLimit,
+        MetricTagValue, SecurityGroupRule, Sidecar, VolumeMount,
+    };
+    let tag = MetricTagValue::default();
+    let lrp = DesiredLrp {
+        instances: -1,
+        memory_mb: -1,
+        disk_mb: -1,
+        max_pids: -1,
+        log_rate_limit: Some(LogRateLimit {
+            bytes_per_second: -2,
+        }),
+        annotation: "a".repeat(ANNOTATION_BYTES + 1),
+        metric_tags: [("x".to_owned(), tag)].into(),
+        egress_rules: vec![SecurityGroupRule::default()],
+        cached_dependencies: vec![CachedDependency::default()],
+        image_layers: vec![ImageLayer::default()],
+        sidecars: vec![Sidecar::default()],
+        volume_mounts: vec![VolumeMount {
+            mode: "r".into(),
+            ..VolumeMount::default()
+        }],
+        image_username: "u".into(),
+        check_definition: Some(CheckDefinition {
+            checks: vec![diego::models::Check::default()],
+            ..CheckDefinition::default()
+        }),
+        ..DesiredLrp::default()
+    };
+    let request = DesireLrpRequest {
+        desired_lrp: Some(lrp),
+    };
+    let text = request.validate().unwrap_err().message;
+    let named = text.replace("Invalid field: ", "");
+    let outer = [
+        "domain",
+        "rootfs",
+        "rootfs",
+        "instances",
+        "memory_mb",
+        "disk_mb",
+        "log_rate_limit_bytes_per_second",
+        "annotation",
+        "max_pids",
+        "metric_tags",
+        "domain",
+        "process_guid",
+        "invalid action type",
+        "egress_rules",
+        "cached_dependency",
+        "image_layer",
+        "sidecars",
+        "invalid volume_mount driver",
+        "image_password",
+        "check_definition",
+        "log_rate_limit",
+    ];
+    let mut names = named.split(", ");
+    for name in outer {
+        assert!(names.any(|named| named == name), "{name} in {named}");
+    }
+}

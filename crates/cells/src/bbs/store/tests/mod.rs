@@ -14,8 +14,9 @@ use crate::bbs::model::Context;
 use crate::bbs::presence::Change;
 use crate::bbs::state::{Batch, Overlay};
 
-#[path = "../../../../commit/src/postgres/cluster.rs"]
+#[path = "../../../../../commit/src/postgres/cluster.rs"]
 mod cluster;
+mod encrypted;
 
 const COMMANDS: usize = 400;
 
@@ -165,13 +166,22 @@ fn all(state: &State, presences: &[Kept]) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-async fn read(store: &Store) -> BTreeMap<String, Vec<u8>> {
+async fn read(store: &mut Store) -> BTreeMap<String, Vec<u8>> {
     let (state, _) = store.load(&mut Names::default()).await.unwrap();
     all(&state, &store.presences().await.unwrap())
 }
 
 #[tokio::test]
 async fn both_databases_have_what_was_written_whatever_it_is() {
+    written_is_read(None).await;
+}
+
+#[tokio::test]
+async fn both_databases_have_what_was_written_encrypted_whatever_it_is() {
+    written_is_read(Some(encrypted::keys("a", &["a"]))).await;
+}
+
+async fn written_is_read(keys: Option<EncryptionKeys>) {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -179,11 +189,12 @@ async fn both_databases_have_what_was_written_whatever_it_is() {
     let cluster = cluster::Cluster::start();
     let settings = PostgresSettings::at(&cluster.database("bbs")).unwrap();
     let mut stores = [
-        Store::open(folder.path()).unwrap(),
-        Store::postgres(&settings).unwrap(),
+        Store::open(folder.path(), keys.clone()).unwrap(),
+        Store::postgres(&settings, keys).unwrap(),
     ];
     for store in &mut stores {
         assert_eq!(store.connect().await.unwrap(), Found::First);
+        store.unlock().await.unwrap();
     }
     let (mut state, mut next) = (State::default(), NextIds::default());
     let (mut names, mut now) = (Names::default(), 1_000_000_000_000);
@@ -197,7 +208,7 @@ async fn both_databases_have_what_was_written_whatever_it_is() {
         done += commands.len();
         let overlay = batch(&state, &mut names, &mut next, commands, &mut now);
         for store in &mut stores {
-            store.commit(&Writes::of(&state, &overlay)).await.unwrap();
+            store.commit(Writes::of(&state, &overlay)).await.unwrap();
         }
         for change in &overlay.presences {
             match change {
@@ -216,7 +227,7 @@ async fn both_databases_have_what_was_written_whatever_it_is() {
         let expected = all(&state, &kept);
         most = most.max(expected.len());
         if random.random_bool(0.1) || done >= COMMANDS {
-            for store in &stores {
+            for store in &mut stores {
                 assert_eq!(read(store).await, expected);
             }
         }

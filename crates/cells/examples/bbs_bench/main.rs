@@ -2,6 +2,9 @@
 //! time per call, which a generator on the same machine does not falsify.
 //!
 //! `bbs_bench [calls] [processes]`: calls per kind, and processes of the bulk part.
+//! `bbs_bench encryption [calls] [rounds]`: what encryption costs, on two servers by turns.
+
+mod encryption;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,21 +31,41 @@ const SUBSCRIBERS: usize = 1000;
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Runtime::new()?;
-    if let [serve, folder, auctioneer] = &arguments[..]
+    if let [serve, folder, auctioneer, keys @ ..] = &arguments[..]
         && serve == "serve"
     {
-        return runtime.block_on(serve_bbs(Path::new(folder), auctioneer));
+        let keys = keys.first().map(Path::new);
+        return runtime.block_on(serve_bbs(Path::new(folder), auctioneer, keys));
     }
+    let encryption = arguments.first().is_some_and(|first| first == "encryption");
+    let arguments = &arguments[usize::from(encryption)..];
     let number = |at: usize, usual: usize| {
         arguments
             .get(at)
             .map_or(Ok(usual), |text| text.parse::<usize>())
     };
-    runtime.block_on(measure(number(0, 20_000)?, number(1, 200_000)?))
+    runtime.block_on(async {
+        let listener = net::bind("127.0.0.1:0".parse()?).await?;
+        let auctioneer = format!("http://{}", listener.local_addr()?);
+        let (_stop, asked) = net::shutdown();
+        let serve = net::serve(
+            listener,
+            None,
+            net::Limits::default(),
+            Arc::new(Auctioneer),
+            asked,
+        );
+        tokio::spawn(serve);
+        match encryption {
+            true => encryption::compare(&auctioneer, number(0, 5000)?, number(1, 15)?).await,
+            false => measure(&auctioneer, number(0, 20_000)?, number(1, 200_000)?).await,
+        }
+    })
 }
 
-async fn serve_bbs(folder: &Path, auctioneer: &str) -> Result<(), Failure> {
+async fn serve_bbs(folder: &Path, auctioneer: &str, keys: Option<&Path>) -> Result<(), Failure> {
     let mut config = Config::new("127.0.0.1:0".parse()?, folder);
+    config.encryption = keys.map(bbs::EncryptionKeys::read).transpose()?;
     config.auctioneer_url = Some(auctioneer.to_owned());
     // Lines are made and written, as in service, but to nowhere.
     let log = std::fs::File::options().write(true).open("/dev/null")?;
@@ -75,11 +98,12 @@ struct Server {
 }
 
 impl Server {
-    async fn start(folder: &Path, auctioneer: &str) -> Result<Self, Failure> {
+    async fn start(folder: &Path, auctioneer: &str, keys: Option<&Path>) -> Result<Self, Failure> {
         let file = folder.join("address");
         let _ = std::fs::remove_file(&file);
         let child = Command::new(std::env::current_exe()?)
             .args(["serve", &folder.display().to_string(), auctioneer])
+            .args(keys)
             .stdin(Stdio::null())
             .spawn()?;
         let start = Instant::now();
@@ -379,20 +403,9 @@ async fn subscribe(server: &Server, bytes: &Arc<AtomicUsize>) -> Result<JoinSet<
     Ok(streams)
 }
 
-async fn measure(calls: usize, processes: usize) -> Result<(), Failure> {
+async fn measure(auctioneer: &str, calls: usize, processes: usize) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
-    let listener = net::bind("127.0.0.1:0".parse()?).await?;
-    let auctioneer = format!("http://{}", listener.local_addr()?);
-    let (_stop, asked) = net::shutdown();
-    let serve = net::serve(
-        listener,
-        None,
-        net::Limits::default(),
-        Arc::new(Auctioneer),
-        asked,
-    );
-    tokio::spawn(serve);
-    let server = Server::start(folder.path(), &auctioneer).await?;
+    let server = Server::start(folder.path(), auctioneer, None).await?;
     run(&server, "Ping", calls, |_| post(path::PING, b"")).await?;
     run(&server, "DesireTask", calls, desire_task).await?;
     run(&server, "DesireLRP", calls, desire_lrp).await?;
@@ -435,7 +448,7 @@ async fn measure(calls: usize, processes: usize) -> Result<(), Failure> {
             bulk(&server).await?;
         }
         drop(server);
-        let server = Server::start(folder.path(), &auctioneer).await?;
+        let server = Server::start(folder.path(), auctioneer, None).await?;
         println!("server {} MB after a restart", server.rss_mb()?);
         bulk(&server).await?;
     }
