@@ -42,7 +42,7 @@ const FEZZIK: [&str; 8] = [
 fn every_task_is_told_to_its_end_with_faults_and_without() {
     let lab = Lab::new();
     let small = ["late=40", "rate=10/s", "lost=40", "again=60s"];
-    let set = settings(&[&FEZZIK[..], &small].concat());
+    let set = settings(&[&FEZZIK[..], &small[..]].concat());
     let verdict = complete(&lab.run(&experiment("fezzik-tasks.toml"), &set));
     assert_eq!(outcome(&verdict, &["task.complete"]), "pass", "{verdict:#}");
     let tasks = fs::read_to_string(lab.run_folder().join("lifecycles/task.csv"));
@@ -62,7 +62,7 @@ fn every_task_is_told_to_its_end_with_faults_and_without() {
 fn every_instance_runs_again_after_faults() {
     let lab = Lab::new();
     let small = ["calm=2s", "gone=1s", "back=60s", "again=60s", "lost=2000"];
-    let set = settings(&[&FEZZIK[..], &small].concat());
+    let set = settings(&[&FEZZIK[..], &small[..]].concat());
     let verdict = complete(&lab.run(&experiment("fezzik-lrps.toml"), &set));
     assert_eq!(
         outcome(&verdict, &["lost(containers.value)"]),
