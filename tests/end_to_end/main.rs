@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+mod cells_experiments;
 mod cfdot;
 mod compare;
 mod compliance;

@@ -33,6 +33,8 @@ const FILES: &[(&str, &str)] = &files! {
     "etcd-elections.toml"
     "evacuate-rolling.toml"
     "faults-of-a-web-server.toml"
+    "fezzik-lrps.toml"
+    "fezzik-tasks.toml"
     "full-disk.toml"
     "graph-1000-services.toml"
     "graph-bookinfo.toml"
