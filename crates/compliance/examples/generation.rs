@@ -6,14 +6,15 @@
 mod realistic;
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 use compliance::model::attributes::{Comparator, ObjectType};
 use compliance::model::inventory::Inventory;
 use compliance::model::node::{Node, NodeKind};
 use compliance::model::query::Criterion;
-use compliance::policy::generation::{Change, Engine, Outcome, Settings};
-use compliance::policy::node_policy::{ExpectedReports, PolicyDocument};
+use compliance::policy::generation::{Change, Engine, NodeUpdate, Outcome, Settings};
+use compliance::policy::node_policy::{ExpectedReports, NodePolicy, PolicyDocument};
 use realistic::{ALONE, ALONE_TECHNIQUE, DIRECTIVES, definitions, directive, group, properties};
 
 /// Packages in the inventory of a node.
@@ -46,7 +47,7 @@ fn node(number: usize, release: &str) -> Change {
         number & 255
     )];
     node.properties = properties(number, release);
-    Change::SetNode(Box::new(node))
+    Change::SetNode(Arc::new(node))
 }
 
 fn inventory(number: usize) -> Change {
@@ -147,7 +148,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let mut root = Node::new("root", "server.example.org");
     root.kind = NodeKind::Root;
-    engine.apply(vec![Change::SetNode(Box::new(root))])?;
+    engine.apply(vec![Change::SetNode(Arc::new(root))])?;
     engine.apply(definitions(one).changes())?;
     println!(
         "{nodes} nodes read in {:.1} ms",
@@ -162,8 +163,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Watch::start();
     let outcome = engine.generate(1_767_225_600, threads, &clock);
     show("full generation", &start, &outcome);
-    drop(outcome);
-    let values: u64 = engine.policies().map(|policy| policy.value_count()).sum();
+    let all = outcome.updates;
+    let values: u64 = engine.all_issued().map(|policy| policy.value_count).sum();
     println!("{values} components");
     println!(
         "memory: {:.0} MiB now, {:.0} MiB at most",
@@ -200,23 +201,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     drop(copy);
 
+    let size = |_: &NodeUpdate, policy: Option<&NodePolicy>| {
+        let (mut expected, mut document) = (Count(0), Count(0));
+        if let Some(policy) = policy {
+            // What is serialised holds nothing that JSON has not.
+            let _ = serde_json::to_writer(&mut expected, &ExpectedReports(policy));
+            let _ = serde_json::to_writer(&mut document, &PolicyDocument(policy));
+        }
+        [expected.0, document.0]
+    };
     let start = Instant::now();
-    let (mut expected, mut documents) = (Count(0), Count(0));
-    for policy in engine.policies() {
-        serde_json::to_writer(&mut expected, &ExpectedReports(policy))?;
+    let (mut sizes, mut overtaken) = ([0, 0], 0);
+    for part in all.chunks(32) {
+        for one in engine.of_whole(part, threads, size) {
+            let one = one.unwrap_or_else(|| {
+                overtaken += 1;
+                [0, 0]
+            });
+            sizes = [sizes[0] + one[0], sizes[1] + one[1]];
+        }
     }
     println!(
-        "expected reports of all nodes as JSON: {:.0} MB in {:.1} ms, one thread",
-        expected.0 as f64 / 1e6,
-        start.elapsed().as_secs_f64() * 1e3
-    );
-    let start = Instant::now();
-    for policy in engine.policies() {
-        serde_json::to_writer(&mut documents, &PolicyDocument(policy))?;
-    }
-    println!(
-        "policies of all nodes as JSON: {:.0} MB in {:.1} ms, one thread",
-        documents.0 as f64 / 1e6,
+        "all of them but {overtaken} with their texts again, as JSON: {:.0} MB of expected reports, {:.0} MB of \
+         policies in {:.1} ms",
+        sizes[0] as f64 / 1e6,
+        sizes[1] as f64 / 1e6,
         start.elapsed().as_secs_f64() * 1e3
     );
     println!(

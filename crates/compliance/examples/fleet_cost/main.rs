@@ -45,6 +45,8 @@ const MADE: usize = 2_000;
 const INTERVAL: f64 = 300.0;
 /// Calls of each kind to the REST API.
 const CALLS: usize = 50;
+/// A directive that is made over the REST API, and its rule.
+const OWN: &str = "own";
 /// How the child is told to be a server.
 const SERVE: &str = "--serve";
 
@@ -192,6 +194,8 @@ async fn define_all(server: &Server, api: &ApiClient, nodes: usize) -> Result<()
     mark.told(server, "a directive of one node", 1, "change")?;
     println!("  by the server's own clock {took:.1} ms");
 
+    edited(server, api).await?;
+
     let ubuntu = Criterion::new(ObjectType::Node, "osName", Comparator::Eq, "Ubuntu");
     let changed = group("group7", vec![ubuntu]);
     all.groups.insert(changed.id.clone(), changed);
@@ -199,6 +203,37 @@ async fn define_all(server: &Server, api: &ApiClient, nodes: usize) -> Result<()
     let took = define(api, &json!(all)).await?;
     mark.told(server, "the query of a group", 1, "change")?;
     println!("  by the server's own clock {took:.1} ms");
+    Ok(())
+}
+
+/// Changes a directive of one node over the REST API, again and again.
+async fn edited(server: &Server, api: &ApiClient) -> Result<(), Failure> {
+    let own = |value: usize| {
+        let directive = json!(directive(OWN, ALONE_TECHNIQUE, &format!("value {value}")));
+        json!({"parameters": directive["parameters"]})
+    };
+    let mut made = own(0);
+    for (field, value) in [
+        ("id", OWN),
+        ("displayName", OWN),
+        ("techniqueName", &format!("t{ALONE_TECHNIQUE}")),
+        ("techniqueVersion", "1.0"),
+    ] {
+        made[field] = value.into();
+    }
+    api.call(Method::PUT, "directives", Some(&made)).await?;
+    let rule =
+        json!({"id": OWN, "displayName": OWN, "directives": [OWN], "targets": ["group:one"]});
+    api.call(Method::PUT, "rules", Some(&rule)).await?;
+    let mark = server.mark()?;
+    let (path, mut latencies) = (format!("directives/{OWN}"), Vec::new());
+    for change in 1..=CALLS {
+        let start = Instant::now();
+        api.call(Method::POST, &path, Some(&own(change))).await?;
+        latencies.push(start.elapsed());
+    }
+    mark.told(server, "changes of a directive of one node", CALLS, "call")?;
+    println!("  answered within {}", percentiles(&mut latencies));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Became, Definitions, Difference, Setting};
+use super::{Became, Definitions, Delta, Difference, Setting};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
@@ -35,6 +35,8 @@ pub enum Edit {
     Remove(Object),
     /// Settings are so; those of these names were set by themselves.
     Settings(Box<Settings>, BTreeSet<String>),
+    /// A folder is another, by a few objects.
+    Folder(Box<Delta>),
 }
 
 /// Identities of objects that were made one by one.
@@ -77,9 +79,10 @@ impl Made {
 }
 
 impl Edit {
-    /// The same for the engine.
-    pub fn change(&self) -> Change {
-        match self.clone() {
+    /// The same for the engine; none for what a folder has changed, of which
+    /// [`Definitions::to`] tells it.
+    pub fn change(&self) -> Option<Change> {
+        Some(match self.clone() {
             Self::Put(Object::Parameter(one)) => Change::SetParameter(one),
             Self::Put(Object::Group(one)) => Change::SetGroup(one),
             Self::Put(Object::Directive(one)) => Change::SetDirective(one),
@@ -89,7 +92,8 @@ impl Edit {
             Self::Remove(Object::Directive(one)) => Change::RemoveDirective(one.id),
             Self::Remove(Object::Rule(one)) => Change::RemoveRule(one.id),
             Self::Settings(settings, _) => Change::SetSettings(*settings),
-        }
+            Self::Folder(_) => return None,
+        })
     }
 }
 
@@ -121,6 +125,7 @@ impl Definitions {
                 self.settings = Settings::clone(settings);
                 self.made.settings.clone_from(names);
             }
+            Edit::Folder(delta) => Delta::clone(delta).on(self),
         }
     }
 

@@ -2,6 +2,7 @@
 //! keeps, and what differs between two of them.
 
 mod check;
+mod delta;
 mod edit;
 mod setting;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::model::technique::Technique;
 use crate::policy::generation::{Change, Settings};
 
 pub use check::Wrong;
+pub use delta::Delta;
 pub use edit::{Edit, Made, Object};
 pub use setting::Setting;
 

@@ -1,8 +1,12 @@
 use proptest::prelude::*;
+use serde_json::json;
 
-use super::{Became, Definitions, Edit, Object};
+use super::{Became, Definitions, Delta, Edit, Object};
+use crate::model::directive::Directive;
+use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
+use crate::model::technique::Technique;
 use crate::policy::generation::{Change, Settings};
 
 fn some() -> Definitions {
@@ -80,7 +84,53 @@ fn what_was_made_by_itself_stays_until_the_folder_has_it() {
     assert!(liar.made.is_empty());
 }
 
+/// Definitions of some random bytes: each kind of object, few identities, few values.
+fn drawn(objects: &[(u8, u8, u8)], instance: u8) -> Definitions {
+    let mut all = Definitions::default();
+    for &(kind, id, value) in objects {
+        let (id, name) = (format!("o{}", id % 4), format!("name {}", value % 3));
+        match kind % 5 {
+            0 => all.edit(&Edit::Put(Object::Rule(Rule::new(&id, &name)))),
+            1 => drop(all.rules.insert(id.clone(), Rule::new(&id, &name))),
+            2 => {
+                let group = Group::of_nodes(&id, &name, vec![name.clone()]);
+                all.groups.insert(id, group);
+            }
+            3 => {
+                let directive = Directive::new(&id, &name, ("t", "1.0"));
+                all.directives.insert(id, directive);
+            }
+            _ => {
+                let technique = json!({"id": id, "version": "1.0", "name": name,
+                    "body": {"methods": {"items": []}}});
+                let technique: Technique = serde_json::from_value(technique).unwrap();
+                all.techniques.insert(technique.key(), technique);
+            }
+        }
+    }
+    all.settings.instance_id = format!("{}", instance % 2);
+    all
+}
+
 proptest! {
+    /// What differs is all that has to be kept to have the other definitions again.
+    #[test]
+    fn what_differs_leads_there(
+        old in prop::collection::vec(any::<(u8, u8, u8)>(), 0..12),
+        new in prop::collection::vec(any::<(u8, u8, u8)>(), 0..12),
+        instances in any::<(u8, u8)>(),
+    ) {
+        let (mut old, new) = (drawn(&old, instances.0), drawn(&new, instances.1));
+        let delta = Delta::between(&old, &new);
+        let found = old.to(&new).objects.into_iter();
+        prop_assert_eq!(delta.len(), found.filter(|one| one.kind != "settings").count());
+        prop_assert_eq!(Delta::between(&new, &new), Delta::default());
+        let edit = Edit::Folder(Box::new(delta));
+        let kept = serde_json::to_string(&edit).unwrap();
+        old.edit(&serde_json::from_str(&kept).unwrap());
+        prop_assert_eq!(old, new);
+    }
+
     /// Changes lead where they say, and each is what the engine is told.
     #[test]
     fn changes_lead_where_they_say(edits in prop::collection::vec((0..4_u8, any::<bool>()), 0..16)) {
@@ -91,7 +141,7 @@ proptest! {
             let before = all.clone();
             all.edit(&edit);
             let changes = before.to(&all).changes;
-            prop_assert!(changes.is_empty() || changes == [edit.change()]);
+            prop_assert!(changes.is_empty() || changes == Vec::from_iter(edit.change()));
             let json = serde_json::to_string(&edit).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Edit>(&json).unwrap(), &edit);
             prop_assert!(all.made.rules.iter().all(|id| all.rules.contains_key(id)));

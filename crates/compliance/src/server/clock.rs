@@ -17,6 +17,10 @@ const PURGE_EVERY: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 /// Hours that one transaction writes at most, so that uploads need not wait for it.
 const HOURS: usize = 2_000;
 
+/// How often memory that was freed is given back to the kernel: what came and went between things
+/// that stay does not go back by itself.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(60);
+
 /// Follows time.
 pub(super) struct Clock {
     pub(super) compliance: Arc<Compliance>,
@@ -35,9 +39,15 @@ impl Clock {
         let every = self.keep_runs.min(self.keep_history) / 10;
         let every = every.clamp(PURGE_EVERY.0, PURGE_EVERY.1);
         let (mut purged, mut written) = (Instant::now(), Instant::now());
+        let mut given_back = Instant::now();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.compliance.lock().observe(now());
+            if given_back.elapsed() >= GIVE_BACK_EVERY {
+                given_back = Instant::now();
+                // It takes milliseconds, in which no other task of this thread should wait.
+                let _ = tokio::task::spawn_blocking(processes::give_back_freed_memory).await;
+            }
             if written.elapsed() >= self.history_every {
                 written = Instant::now();
                 self.write_history().await;

@@ -15,11 +15,11 @@ use super::plan::DefineError;
 use super::rest::ApiError;
 use crate::acceptance::Standing;
 use crate::definitions::{Definitions, Edit};
-use crate::model::node::{Node, NodeState, ROOT};
+use crate::model::node::{NodeState, ROOT};
 use crate::policy::generation::{Change, Engine, Outcome};
 
-/// Single changes after which all definitions are written at once: so many are found again at
-/// most when the server starts.
+/// Changes after which all definitions are written at once: so many are found again at most when
+/// the server starts.
 const EDITS: i64 = 64;
 
 type Make = dyn FnOnce(&Definitions) -> Result<Edit, ApiError> + Send;
@@ -61,7 +61,7 @@ impl Generator {
             (make.0)(&definitions)?
         };
         let mut engine = self.engine.clone();
-        let applied = engine.apply(vec![edit.change()]);
+        let applied = engine.apply(edit.change().into_iter().collect());
         applied.map_err(DefineError::from)?;
         let mut outcome = generate(&mut engine, self.threads);
         outcome.updates.retain(|update| &*update.node != ROOT);
@@ -80,9 +80,6 @@ impl Generator {
         }
         self.put(engine, outcome);
         edited.milliseconds = start.elapsed().as_secs_f64() * 1e3;
-        if edited.version % EDITS == 0 {
-            self.write_whole(edited.version);
-        }
         Ok(edited)
     }
 
@@ -109,9 +106,15 @@ impl Generator {
         self.expirations();
     }
 
-    /// The same definitions once more, as a whole. If it fails, single changes remain.
-    fn write_whole(&self, base: i64) {
-        let definitions = Arc::clone(&self.view.read().definitions);
+    /// Writes all definitions once more, as a whole, if it is time. If it fails, changes remain.
+    pub(super) fn gather(&self) {
+        let (definitions, base) = {
+            let state = self.view.read();
+            (Arc::clone(&state.definitions), state.version)
+        };
+        if base % EDITS != 0 {
+            return;
+        }
         let at = now();
         let request = Request::Definitions {
             definitions,
@@ -133,6 +136,6 @@ impl Generator {
         let enabled = node.state != NodeState::Ignored;
         // With the state: a node that goes now is not made anew.
         self.compliance.lock().fleet.set_node(id, enabled, now());
-        Some(Change::SetNode(Box::new(Node::clone(node))))
+        Some(Change::SetNode(Arc::clone(node)))
     }
 }

@@ -7,16 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use commit::StoreError;
 
+use super::cores::{self, Gathered};
 use super::packed;
 use super::state::State;
-use super::store::{Store, StoredRun};
+use super::store::{Store, StoredConfig, StoredRun};
 use crate::acceptance::Standing;
 use crate::model::node::NodeState;
+use crate::policy::digest::Digest;
+use crate::policy::node_policy::overridden_digest;
 use crate::reports::changes::Changes;
 use crate::reports::decision::UnixMillis;
 use crate::reports::expected::ExpectedReports;
 use crate::reports::fleet::{Fleet, RunOutcome};
 use crate::reports::history::Histories;
+use crate::reports::matching::LooseExpected;
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
@@ -41,11 +45,14 @@ pub(crate) struct Standings {
     last: HashMap<Arc<str>, i64>,
 }
 
+/// [Hashes](overridden_digest) of what does not hold, by the nodes that have it so.
+pub(crate) type Overridden = HashMap<Arc<str>, Digest>;
+
 /// The one copy of it.
 pub(crate) struct Compliance(Mutex<Standings>);
 
 impl Compliance {
-    /// Finds all of it in the store.
+    /// Finds all of it in the store, by so many threads.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -53,7 +60,8 @@ impl Compliance {
         store: &Store,
         state: &State,
         now: UnixMillis,
-    ) -> Result<Self, StoreError> {
+        threads: usize,
+    ) -> Result<(Self, Overridden), StoreError> {
         let mut all = Standings {
             fleet: Fleet::default(),
             changes: Changes::default(),
@@ -67,21 +75,51 @@ impl Compliance {
                 all.fleet.set_node(id, enabled, now);
             }
         }
-        let configured = store.configurations(|config| {
-            let json = packed::unpack(&config.expected)?;
-            let expected = ExpectedReports::from_json(str::from_utf8(&json)?, EXPECTED_BYTES)?;
-            let (node, id, begin) = (&config.node, &config.config_id, config.begin);
-            let restored = all.fleet.restore_config(node, id, begin, &expected, now);
-            Ok(restored?)
+        let mut overridden = HashMap::new();
+        let mut configured = Gathered::new(|some: Vec<StoredConfig>| {
+            let read = cores::shared(threads, &some, |config| expected_of(&config.expected));
+            for (config, read) in some.iter().zip(read) {
+                let (expected, of_overrides) =
+                    read.map_err(|error| damaged("configurations", config.number, &*error))?;
+                let (node, id, begin) = (&config.node, &config.config_id, config.begin);
+                all.fleet.restore_config(node, id, begin, expected);
+                // They come from the oldest to the current one.
+                overridden.insert(Arc::clone(node), of_overrides);
+            }
+            Ok::<_, StoreError>(())
         });
-        configured.await?;
-        let taken = store.last_runs(|node, run| {
-            let text = stored_text(&run)?;
-            let log = stored_log(node, &text)?;
-            all.take_run(&log, run.number, now);
+        let each = store.configurations(|config| {
+            let bytes = config.expected.len();
+            configured.push(config, bytes);
             Ok(())
         });
-        taken.await?;
+        each.await?;
+        configured.finish()?;
+        let mut taken = Gathered::new(|some: Vec<(Arc<str>, StoredRun)>| {
+            let wrong = |at: usize, error: StoredRunError| {
+                let number = some.get(at).map_or(0, |(_, run)| run.number);
+                damaged("runs", number, &error)
+            };
+            let texts = cores::shared(threads, &some, |(_, run)| stored_text(run));
+            let texts: Vec<_> = some.iter().zip(texts).collect();
+            let logs = cores::shared(threads, &texts, |((node, _), text)| {
+                text.as_ref().map(|text| stored_log(node, text))
+            });
+            for (at, (log, (_, run))) in logs.into_iter().zip(&some).enumerate() {
+                let log = log.map_err(|error| wrong(at, error.clone()))?;
+                let log = log.map_err(|error| wrong(at, error))?;
+                all.take_run(&log, run.number, now);
+            }
+            Ok::<_, StoreError>(())
+        });
+        let each = store.last_runs(|node, run| {
+            let bytes = run.message.len();
+            taken.push((node.into(), run), bytes);
+            Ok(())
+        });
+        each.await?;
+        taken.finish()?;
+        all.fleet.settle(now);
         let repairs = store.repairs(Changes::oldest(now), |rule, at, repairs| {
             let rule = all.fleet.ids_mut().reported(rule);
             all.changes.count(rule, at, repairs);
@@ -91,7 +129,7 @@ impl Compliance {
         for (thing, hour) in store.open_hours(now).await? {
             all.histories.resume(thing, hour);
         }
-        Ok(Self(Mutex::new(all)))
+        Ok((Self(Mutex::new(all)), overridden))
     }
 
     /// Takes in a run that is durable under this number, if its node is still there: it may have
@@ -168,8 +206,31 @@ impl Standings {
     }
 }
 
+/// What a configuration expects, and the hash of what does not hold in it.
+fn expected_of(
+    packed: &[u8],
+) -> Result<(LooseExpected, Digest), Box<dyn std::error::Error + Send + Sync>> {
+    let json = packed::unpack(packed)?;
+    let expected = ExpectedReports::from_json(str::from_utf8(&json)?, EXPECTED_BYTES)?;
+    let overrides = expected.overrides.iter().map(|one| {
+        let (policy, by) = (&one.policy, &one.overridden_by);
+        [&*policy.rule, &*policy.directive, &*by.rule, &*by.directive]
+    });
+    let overridden = overridden_digest(overrides);
+    Ok((LooseExpected::compile(&expected)?, overridden))
+}
+
+/// A row of a table that cannot be read.
+fn damaged(table: &'static str, id: i64, cause: &dyn std::error::Error) -> StoreError {
+    StoreError::Damaged {
+        table,
+        id,
+        cause: cause.to_string(),
+    }
+}
+
 /// Why a stored run cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("reading a stored run: {0}")]
 pub(crate) struct StoredRunError(String);
 

@@ -23,7 +23,7 @@ use crate::model::expiration;
 use crate::model::node_set::NodeSet;
 use crate::model::target::Target;
 use crate::policy::generation::{Change, Engine, NodeUpdate, Outcome};
-use crate::policy::node_policy::{ExpectedReports, PolicyDocument};
+use crate::policy::node_policy::{ExpectedReports, NodePolicy, PolicyDocument};
 use crate::reports::expected;
 
 /// Changes that may wait; who brings more waits too.
@@ -32,6 +32,8 @@ pub(crate) const WAITING: usize = 4_096;
 const GATHERED: usize = 16_384;
 /// Policies that one transaction takes: some 20 MB until they are packed.
 const SAVED: usize = 32;
+/// Policies after which memory is given back to the kernel that only making them took.
+const MANY: usize = 1_000;
 /// Wait until what could not be made durable is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -72,8 +74,8 @@ pub(crate) struct Generator {
     pub(crate) runtime: Handle,
     pub(crate) threads: usize,
     pub(crate) logger: Logger,
-    /// Policies that could not be made durable yet.
-    pub(crate) unsaved: Vec<NodeUpdate>,
+    /// Could policies not be made durable, so that they are due once more?
+    pub(crate) owing: bool,
     /// The groups as compliance knows them.
     pub(crate) known_groups: HashMap<String, KnownGroup>,
 }
@@ -97,12 +99,12 @@ impl Generator {
     pub(crate) fn run(mut self, mut tasks: mpsc::Receiver<Task>) {
         let runtime = self.runtime.clone();
         loop {
-            let first = match self.unsaved.is_empty() {
-                true => tasks.blocking_recv(),
-                false => match runtime.block_on(tokio::time::timeout(AGAIN, tasks.recv())) {
+            let first = match self.owing {
+                false => tasks.blocking_recv(),
+                true => match runtime.block_on(tokio::time::timeout(AGAIN, tasks.recv())) {
                     Ok(first) => first,
                     Err(_) => {
-                        self.save(Vec::new());
+                        self.generate();
                         continue;
                     }
                 },
@@ -123,6 +125,7 @@ impl Generator {
                         let edited = self.edit(make);
                         // As below.
                         let _ = answer.send(edited);
+                        self.gather();
                     }
                     Task::Define {
                         definitions,
@@ -133,6 +136,9 @@ impl Generator {
                         let defined = self.define(definitions, base);
                         // Who asked may have gone away.
                         let _ = answer.send(defined);
+                        if base.is_some() {
+                            self.gather();
+                        }
                     }
                 }
                 let room = changes.len() < GATHERED;
@@ -161,6 +167,7 @@ impl Generator {
 
     /// Makes policies and keeps them.
     pub(crate) fn generate(&mut self) {
+        self.owing = false;
         let outcome = generate(&mut self.engine, self.threads);
         self.count(&outcome);
         for (node, failure) in self.engine.failures() {
@@ -200,52 +207,57 @@ impl Generator {
         self.logger.debug("generated", fields);
     }
 
-    /// Policies as they are kept and sent; made by all threads.
-    fn made(&self, updates: &[NodeUpdate]) -> Vec<Made> {
-        let begin = now();
-        let share = updates.len().div_ceil(self.threads.max(1)).max(1);
-        std::thread::scope(|scope| {
-            let parts: Vec<_> = updates
-                .chunks(share)
-                .map(|part| {
-                    let make = move || part.iter().map(|one| made(one, begin)).collect();
-                    scope.spawn(make)
-                })
-                .collect();
-            let made = parts.into_iter().map(|part| part.join());
-            let made = made.map(|part: Result<Vec<_>, _>| match part {
-                Ok(made) => made,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            made.flatten().collect()
-        })
-    }
-
-    /// Keeps policies, and has compliance expect what they ask. What cannot be kept is tried
-    /// again: no newer policy of the same node may come before it. Packed documents are held of
-    /// one transaction at a time, as those of a fleet are gigabytes.
+    /// Keeps policies, and has compliance expect what they ask. What cannot be kept is given out
+    /// again by the next generation. Documents are held of one transaction at a time, as those of
+    /// a fleet are gigabytes.
     pub(crate) fn save(&mut self, updates: Vec<NodeUpdate>) {
-        let mut waiting = std::mem::take(&mut self.unsaved);
-        waiting.extend(updates);
-        let mut rest = &waiting[..];
-        while !rest.is_empty() {
-            let (part, others) = rest.split_at(rest.len().min(SAVED));
-            let made = self.made(part);
+        let many = updates.len() > MANY;
+        let mut rest = updates.into_iter();
+        loop {
+            let part: Vec<NodeUpdate> = rest.by_ref().take(SAVED).collect();
+            if part.is_empty() {
+                break;
+            }
+            let made = self.made(&part);
             let records = made.iter().map(|(record, _)| Arc::clone(record)).collect();
             let request = Request::Policies(records);
             if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
                 self.logger
                     .error("policies-not-kept", &error, Fields::new());
-                self.unsaved = rest.to_vec();
-                return;
+                let all: Vec<_> = part.into_iter().chain(rest).collect();
+                self.owe(&all);
+                break;
             }
             for (record, expected) in made {
                 if let Some(expected) = expected {
                     self.expect(&record, expected);
                 }
             }
-            rest = others;
         }
+        if many {
+            processes::give_back_freed_memory();
+        }
+    }
+
+    /// Policies as they are kept and sent; made by all threads.
+    fn made(&mut self, updates: &[NodeUpdate]) -> Vec<Made> {
+        let begin = now();
+        let made = self
+            .engine
+            .of_whole(updates, self.threads, |update, whole| {
+                made(update, whole, begin)
+            });
+        let lost = updates.iter().zip(&made).filter(|(_, made)| made.is_none());
+        let lost: Vec<_> = lost.map(|(update, _)| update.clone()).collect();
+        if !lost.is_empty() {
+            self.owe(&lost);
+        }
+        made.into_iter().flatten().collect()
+    }
+
+    fn owe(&mut self, updates: &[NodeUpdate]) {
+        self.engine.owe(updates.iter().map(|update| &*update.node));
+        self.owing = true;
     }
 
     fn expect(
@@ -345,8 +357,7 @@ pub(super) fn generate(engine: &mut Engine, threads: usize) -> Outcome {
     engine.generate(now() / 1_000, threads, &|| start.elapsed())
 }
 
-fn made(update: &NodeUpdate, begin: i64) -> Made {
-    let policy = update.policy.as_deref();
+fn made(update: &NodeUpdate, policy: Option<&NodePolicy>, begin: i64) -> Made {
     // What is serialised holds nothing that JSON has not.
     let json = |json: serde_json::Result<Vec<u8>>| json.unwrap_or_default();
     let expected = policy.map(|policy| json(serde_json::to_vec(&ExpectedReports(policy))));

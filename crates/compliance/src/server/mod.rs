@@ -13,6 +13,7 @@
 mod administered;
 mod clock;
 mod config;
+mod cores;
 mod edit;
 mod fleet;
 mod generator;

@@ -14,7 +14,10 @@ pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
-    encoder.finish().unwrap_or_default()
+    let mut packed = encoder.finish().unwrap_or_default();
+    // Policies are held as long as they hold.
+    packed.shrink_to_fit();
+    packed
 }
 
 /// Unpacks what [`pack`] made.

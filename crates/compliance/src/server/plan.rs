@@ -9,13 +9,16 @@ use serde::Serialize;
 use super::generator::{Generator, generate};
 use super::ledger::{Refusal, Reply, Request};
 use super::now;
-use crate::definitions::{Definitions, Difference};
+use crate::definitions::{Definitions, Delta, Difference};
 use crate::model::node::ROOT;
 use crate::policy::generation::{ChangeError, NodeUpdate};
-use crate::policy::node_policy::NodePolicy;
+use crate::policy::node_policy::Issued;
 
 /// Nodes that a plan names.
 const NAMED: usize = 1_000;
+
+/// Objects that differ, of which only these are kept; of more, all definitions are.
+const FEW: usize = 64;
 
 /// What other definitions would change, or did.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -96,6 +99,9 @@ impl Generator {
         let kept = Arc::make_mut(&mut new).keep_made(&old);
         let mut differences = old.to(&new);
         differences.objects.extend(kept);
+        let delta = Delta::between(&old, &new);
+        // What is durable is changed in its place if nobody else has it.
+        drop(old);
         let mut engine = self.engine.clone();
         engine.apply(differences.changes)?;
         let mut outcome = generate(&mut engine, self.threads);
@@ -120,10 +126,18 @@ impl Generator {
             return Ok(plan);
         };
         self.no_new_failure(&engine)?;
-        let request = Request::Definitions {
-            definitions: new,
-            base,
-            at: now(),
+        let at = now();
+        let request = match delta.len() <= FEW {
+            true => Request::Delta {
+                delta: Box::new(delta),
+                base,
+                at,
+            },
+            false => Request::Definitions {
+                definitions: new,
+                base,
+                at,
+            },
         };
         if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
             plan.version = version;
@@ -137,7 +151,7 @@ impl Generator {
         let first = updates.iter().take(NAMED);
         first
             .map(|update| {
-                let old = self.engine.policy(&update.node);
+                let old = self.engine.issued(&update.node);
                 let node = self.engine.node(&update.node);
                 let (added, changed, removed) = compared(old, update.policy.as_ref());
                 PlannedNode {
@@ -154,15 +168,15 @@ impl Generator {
 
 /// Directives that a node gets, keeps otherwise, and loses.
 fn compared(
-    old: Option<&Arc<NodePolicy>>,
-    new: Option<&Arc<NodePolicy>>,
+    old: Option<&Arc<Issued>>,
+    new: Option<&Arc<Issued>>,
 ) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let entries = |policy: Option<&Arc<NodePolicy>>| {
+    let entries = |policy: Option<&Arc<Issued>>| {
         let all = policy.into_iter().flat_map(|policy| policy.entries.iter());
         let all = all.map(|entry| {
             let draft = &entry.draft;
             let key = (Arc::clone(&draft.rule_id), Arc::clone(&draft.directive_id));
-            (key, (entry.mode, entry.content.digest))
+            (key, (entry.mode, entry.content))
         });
         all.collect::<std::collections::BTreeMap<_, _>>()
     };

@@ -11,19 +11,22 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 use super::clock::Clock;
-use super::fleet::Compliance;
+use super::cores::{self, Gathered};
+use super::fleet::{Compliance, Overridden};
 use super::generator::{self, Generator};
 use super::identity::{identity, token};
 use super::intake::{Intake, inventory_of};
 use super::ledger::{self, Absence, Ledger, Lost, Recovery};
 use super::metrics::Metrics;
 use super::service::{Front, Service};
+use super::state::NodeRecord;
 use super::store::{self, Store};
 use super::syslog::{Listening, Sockets};
 use super::{Config, Error, Running, Serving, Writer, files, now, rest, serve, state};
 use crate::acceptance::Standing;
 use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
+use crate::policy::node_policy::Remembered;
 use crate::trust::{self, TrustError};
 use crate::uploads;
 
@@ -82,9 +85,9 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         compliance: Arc::clone(&compliance),
         metrics: Arc::clone(&metrics),
         runtime: tokio::runtime::Handle::current(),
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: processors(),
         logger: logger.session("generator"),
-        unsaved: Vec::new(),
+        owing: false,
         known_groups: HashMap::new(),
     };
     let (tasks, waiting) = mpsc::channel(generator::WAITING);
@@ -95,6 +98,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         generator.generate();
         // Only now is known how long what nodes last reported is kept.
         compliance_then.lock().observe(now());
+        // To find it took more than to hold it.
+        processes::give_back_freed_memory();
         let _ = generated.send(());
         generator.run(waiting);
     };
@@ -183,6 +188,10 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     })
 }
 
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The database: a file is open and locked, PostgreSQL is yet to be [held](hold).
 fn open(config: &Config) -> Result<Store, Error> {
     let Some(settings) = &config.postgres else {
@@ -233,13 +242,14 @@ async fn start_writer(
         runtime.enable_all();
     }
     let runtime = runtime.build().map_err(Error::Thread)?;
-    let listen = config.listen;
+    let (listen, threads) = (config.listen, processors());
     let (tell, found) = oneshot::channel();
     let open = move || async move {
         hold(&mut store, &logger).await?;
         let mut loaded = store.load().await?;
-        let compliance = Compliance::load(&store, &loaded.state, now()).await?;
-        let engine = engine(&store, &loaded.state, listen).await?;
+        let found = Compliance::load(&store, &loaded.state, now(), threads).await?;
+        let (compliance, overridden) = found;
+        let engine = engine(&store, &loaded.state, overridden, listen, threads).await?;
         let (ledger, lost) = Ledger::new(store, &mut loaded, recovery, logger);
         // Who would hear it is gone when the start was given up.
         let _ = tell.send((engine, compliance, lost));
@@ -260,33 +270,56 @@ async fn start_writer(
 }
 
 /// The engine with all that was defined and accepted.
-async fn engine(store: &Store, state: &state::State, listen: SocketAddr) -> Result<Engine, Error> {
+async fn engine(
+    store: &Store,
+    state: &state::State,
+    mut overridden: Overridden,
+    listen: SocketAddr,
+    threads: usize,
+) -> Result<Engine, Error> {
     let mut engine = Engine::new(state.definitions.settings.clone());
     let root = Node {
         kind: NodeKind::Root,
         ..Node::new(ROOT, listen.ip().to_string())
     };
-    engine.apply(vec![Change::SetNode(Box::new(root))])?;
+    engine.apply(vec![Change::SetNode(Arc::new(root))])?;
     engine.apply(state.definitions.changes())?;
-    let take = |id: &str, inventory: Vec<u8>| {
+    let mut taken = Gathered::new(|some: Vec<(&NodeRecord, Vec<u8>)>| {
+        let read = cores::shared(threads, &some, |(_, packed)| inventory_of(packed));
+        for ((record, _), inventory) in some.iter().zip(read) {
+            let id = record.node.id.clone();
+            let mut changes = vec![Change::SetNode(Arc::clone(&record.node))];
+            changes.extend(inventory.map(|inventory| Change::SetInventory {
+                node: id.clone(),
+                inventory,
+            }));
+            let applied = engine.apply(changes);
+            applied.map_err(|error| StoreError::Damaged {
+                table: "nodes",
+                id: record.number,
+                cause: error.to_string(),
+            })?;
+            if let Some(served) = state.policies.get(&*id) {
+                let policy = Remembered {
+                    config_id: Arc::clone(&served.config_id),
+                    digest: served.digest,
+                    overridden: overridden.remove(&*id),
+                };
+                engine.remember(&id, policy);
+            }
+        }
+        Ok::<_, StoreError>(())
+    });
+    let each = store.all_inventories(|id, inventory| {
         let record = state.nodes.get(id);
         let accepted = record.filter(|record| record.known.standing == Standing::Accepted);
-        let Some(record) = accepted else {
-            return Ok(());
-        };
-        engine.apply(vec![Change::SetNode(Box::new(Node::clone(&record.node)))])?;
-        if let Some(inventory) = inventory_of(&inventory) {
-            engine.apply(vec![Change::SetInventory {
-                node: id.to_owned(),
-                inventory,
-            }])?;
-        }
-        if let Some(served) = state.policies.get(id) {
-            let config_id = Arc::clone(&served.config_id);
-            engine.remember_config(id, served.digest, config_id);
+        if let Some(record) = accepted {
+            let bytes = inventory.len();
+            taken.push((&**record, inventory), bytes);
         }
         Ok(())
-    };
-    store.all_inventories(take).await?;
+    });
+    each.await?;
+    taken.finish()?;
     Ok(engine)
 }

@@ -3,6 +3,7 @@
 mod history;
 mod killed;
 mod reads;
+mod restart;
 mod schema;
 mod settings;
 mod tokens;

@@ -24,7 +24,7 @@ use crate::policy::template::{Substitutions, parse};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A node is there, or is now so. Its inventory stays.
-    SetNode(Box<Node>),
+    SetNode(Arc<Node>),
     /// The inventory of a node that is there.
     SetInventory {
         /// Identity of the node.
@@ -141,18 +141,22 @@ impl Engine {
 
     fn take(&mut self, change: Change) {
         match change {
-            Change::SetNode(node) => self.set_node(*node),
+            Change::SetNode(node) => self.set_node(node),
             Change::SetInventory { node, inventory } => {
-                let pooled = self.pool.intern(&inventory);
-                let (ix, place) = self.nodes.place(&node);
+                let (pool, nodes) = (
+                    Arc::make_mut(&mut self.pool),
+                    Arc::make_mut(&mut self.nodes),
+                );
+                let pooled = pool.intern(&inventory);
+                let (ix, place) = nodes.place(&node);
                 // Checked with the other changes.
                 if let Some(entry) = place {
                     entry.inventory = pooled;
                     self.pending.nodes.insert(ix);
                 }
-                if self.pool.is_slack() {
-                    let entries = self.nodes.entries.iter_mut().flatten();
-                    self.pool.compact(entries.map(|entry| &mut entry.inventory));
+                if pool.is_slack() {
+                    let entries = nodes.entries.iter_mut().flatten();
+                    pool.compact(entries.map(|entry| &mut entry.inventory));
                 }
             }
             Change::RemoveNode(id) => self.remove_node(&id),
@@ -221,13 +225,13 @@ impl Engine {
         self.pending.rules.insert(ix);
     }
 
-    fn set_node(&mut self, node: Node) {
+    fn set_node(&mut self, node: Arc<Node>) {
         for property in &node.properties {
             self.note_nested(&property.name, &property.value);
         }
         let new_system = of_server(&node);
         let id = node.id.clone();
-        let (ix, place) = self.nodes.place(&id);
+        let (ix, place) = Arc::make_mut(&mut self.nodes).place(&id);
         let before = place.take();
         let inventory = before.as_ref().map(|entry| entry.inventory.clone());
         let old = before.map(|entry| entry.node);
@@ -246,7 +250,7 @@ impl Engine {
         };
         let same = old.as_ref().is_some_and(|old| seen(old) == seen(&node));
         *place = Some(NodeEntry {
-            node: Arc::new(node),
+            node,
             inventory: inventory.unwrap_or_else(PooledInventory::default),
         });
         self.pending.nodes.insert(ix);
@@ -262,7 +266,7 @@ impl Engine {
     }
 
     fn remove_node(&mut self, id: &str) {
-        let (ix, place) = self.nodes.place(id);
+        let (ix, place) = Arc::make_mut(&mut self.nodes).place(id);
         let Some(entry) = place.take() else {
             return;
         };

@@ -7,6 +7,7 @@ mod membership;
 mod outcome;
 mod publish;
 mod run;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -18,12 +19,12 @@ pub use apply::{Change, ChangeError};
 use serde::{Deserialize, Serialize};
 
 pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
+pub use whole::WHOLE_BYTES;
 
 use super::compile::CompileResult;
 use super::content::Contents;
-use super::digest::Digest;
 use super::inheritance::Properties;
-use super::node_policy::NodePolicy;
+use super::node_policy::{Issued, Remembered};
 use super::system;
 use super::template::Mentions;
 use crate::model::directive::Directive;
@@ -156,8 +157,8 @@ enum Scope {
 #[derive(Debug, Clone)]
 pub struct Engine {
     settings: Settings,
-    nodes: Table<NodeIx, NodeEntry>,
-    pool: InventoryPool,
+    nodes: Arc<Table<NodeIx, NodeEntry>>,
+    pool: Arc<InventoryPool>,
     groups: Table<GroupIx, GroupEntry>,
     techniques: BTreeMap<String, Arc<Technique>>,
     directives: Table<DirectiveIx, DirectiveEntry>,
@@ -173,14 +174,15 @@ pub struct Engine {
     /// Groups that had no members because their queries led back to them.
     circular: BTreeSet<GroupIx>,
     rule_nodes: Vec<NodeSet>,
-    /// The newest policy of each node, and the one that is given out: they differ while the
-    /// node's policy server has failed.
-    newest: Vec<Option<Arc<NodePolicy>>>,
-    published: Vec<Option<Arc<NodePolicy>>>,
-    /// Config ids that nodes had before this engine was made, with the hash of their policies.
-    config_ids: BTreeMap<NodeIx, (Digest, Arc<str>)>,
+    /// The policy of each node that is given out.
+    published: Vec<Option<Arc<Issued>>>,
+    /// Policies that nodes had before this engine was made, until they are made again.
+    remembered: BTreeMap<NodeIx, Remembered>,
     failures: BTreeMap<NodeIx, NodeFailure>,
+    /// Nodes with another policy that waits for their policy server: it is made again each time.
     held: BTreeSet<NodeIx>,
+    /// Nodes whose policies were given out and could not be kept.
+    owed: BTreeSet<NodeIx>,
     /// Nodes that were removed since their policies were given out: what was kept of these is
     /// gone, whether or not the nodes have come back since.
     gone: BTreeSet<NodeIx>,
@@ -188,6 +190,7 @@ pub struct Engine {
     unstable: BTreeMap<NodeIx, BTreeSet<Problem>>,
     merged: build::Merged,
     contents: Arc<Contents>,
+    whole_bytes: usize,
 }
 
 impl Engine {
@@ -195,8 +198,8 @@ impl Engine {
     pub fn new(settings: Settings) -> Self {
         let mut engine = Self {
             settings,
-            nodes: Table::default(),
-            pool: InventoryPool::default(),
+            nodes: Arc::default(),
+            pool: Arc::default(),
             groups: Table::default(),
             techniques: BTreeMap::new(),
             directives: Table::default(),
@@ -207,36 +210,48 @@ impl Engine {
             members: Vec::new(),
             circular: BTreeSet::new(),
             rule_nodes: Vec::new(),
-            newest: Vec::new(),
             published: Vec::new(),
-            config_ids: BTreeMap::new(),
+            remembered: BTreeMap::new(),
             failures: BTreeMap::new(),
             held: BTreeSet::new(),
+            owed: BTreeSet::new(),
             gone: BTreeSet::new(),
             problems: Vec::new(),
             unstable: BTreeMap::new(),
             merged: build::Merged::new(),
             contents: Arc::new(Contents::default()),
+            whole_bytes: WHOLE_BYTES,
         };
         engine.add_system(system::of_all());
         engine
     }
 
     /// Says which policy a node had before this engine was made: if the first one that is generated
-    /// for it is the same, it keeps its config id.
-    pub fn remember_config(&mut self, node: &str, digest: Digest, config_id: Arc<str>) {
-        let ix = self.nodes.names.intern(node);
-        self.config_ids.insert(ix, (digest, config_id));
+    /// for it is the same, it keeps its config id; if nothing at all differs, it is no update.
+    pub fn remember(&mut self, node: &str, policy: Remembered) {
+        let ix = Arc::make_mut(&mut self.nodes).names.intern(node);
+        self.remembered.insert(ix, policy);
+    }
+
+    /// Says of which nodes the policies that were given out could not be kept: the next generation
+    /// gives them out again.
+    pub fn owe<'n>(&mut self, nodes: impl IntoIterator<Item = &'n str>) {
+        for node in nodes {
+            if let Some(ix) = self.nodes.names.get(node) {
+                self.owed.insert(ix);
+                self.pending.dirty.insert(ix);
+            }
+        }
     }
 
     /// The policy that a node is given; none if it has none yet, or gets none.
-    pub fn policy(&self, node: &str) -> Option<&Arc<NodePolicy>> {
+    pub fn issued(&self, node: &str) -> Option<&Arc<Issued>> {
         let ix = self.nodes.names.get(node)?;
         self.published.get(ix.index())?.as_ref()
     }
 
     /// All policies that are given out, by the order in which nodes came.
-    pub fn policies(&self) -> impl Iterator<Item = &Arc<NodePolicy>> {
+    pub fn all_issued(&self) -> impl Iterator<Item = &Arc<Issued>> {
         self.published.iter().flatten()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::model::query::QueryError;
 use crate::policy::compile::CompileError;
 use crate::policy::content::ContentErrorCause;
-use crate::policy::node_policy::NodePolicy;
+use crate::policy::node_policy::{Issued, NodePolicy};
 
 /// Tells the time since any fixed moment.
 pub type Clock<'c> = dyn Fn() -> Duration + Sync + 'c;
@@ -28,7 +28,9 @@ pub struct NodeUpdate {
     /// Identity of the node.
     pub node: Arc<str>,
     /// Its policy; none if it gets none any more.
-    pub policy: Option<Arc<NodePolicy>>,
+    pub policy: Option<Arc<Issued>>,
+    /// The same with its texts, if there was room for them.
+    pub(super) whole: Option<Arc<NodePolicy>>,
     /// Has it a new config id? Else only what is overridden has changed.
     pub new_config: bool,
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::run::Built;
+use super::whole::Made;
 use super::{Engine, NodeUpdate, Outcome, Problem, slot};
 use crate::model::ids::{DenseId, NodeIx};
 use crate::model::node::ROOT;
 use crate::model::node_set::NodeSet;
 use crate::policy::digest::Digest;
-use crate::policy::node_policy::NodePolicy;
+use crate::policy::node_policy::{Issued, NodePolicy};
 
 impl Engine {
     /// Puts new policies in the place of old ones, except behind failed policy servers.
@@ -18,13 +19,14 @@ impl Engine {
             generated: built.len(),
             ..Outcome::default()
         };
-        let mut touched: BTreeSet<NodeIx> = std::mem::take(&mut self.held);
+        // All of them were built again.
+        self.held.clear();
+        let mut made = Vec::with_capacity(built.len());
         for (ix, result) in built {
-            touched.insert(ix);
             match result {
                 Ok(policy) => {
                     self.failures.remove(&ix);
-                    *slot(&mut self.newest, ix.index()) = policy.map(Arc::new);
+                    made.push((ix, policy));
                 }
                 Err(failure) => {
                     self.failures.insert(ix, failure);
@@ -32,56 +34,80 @@ impl Engine {
             }
         }
         let last = self.nodes.entries.len();
-        slot(&mut self.newest, last);
         slot(&mut self.published, last);
-        for ix in touched {
-            let new = &self.newest[ix.index()];
-            let old = &self.published[ix.index()];
-            let same = match (old, new) {
-                (None, None) => true,
-                (Some(old), Some(new)) => old.same_content(new) && !self.gone.contains(&ix),
-                _ => false,
-            };
-            if same {
-                // The old one remains, with its config id.
-                self.newest[ix.index()] = old.clone();
-                continue;
-            }
-            if self.failures.contains_key(&ix) {
+        for (ix, new) in made {
+            let issued = new.as_ref().map(|new| &new.issued);
+            if self.is_kept(ix, issued) {
+                // What is given out remains, with its config id.
+                if let (Some(new), Some(before)) = (new, self.remembered.remove(&ix)) {
+                    self.published[ix.index()] = Some(Arc::new(Issued {
+                        config_id: before.config_id,
+                        ..new.issued
+                    }));
+                }
                 continue;
             }
             if new.is_some() && self.is_behind_failure(ix) {
                 self.held.insert(ix);
                 continue;
             }
-            let new_config = match (old, new) {
-                (Some(old), Some(new)) => old.digest != new.digest,
-                _ => true,
-            };
             self.gone.remove(&ix);
-            let before = self.config_ids.remove(&ix);
-            let policy = new.as_ref().map(|new| {
-                let config_id = match (old, before) {
-                    (Some(old), _) if !new_config => Arc::clone(&old.config_id),
-                    (None, Some((digest, id))) if digest == new.digest => id,
-                    _ => config_id(now, &new.digest),
-                };
-                Arc::new(NodePolicy {
-                    config_id,
-                    ..NodePolicy::clone(new)
-                })
-            });
-            outcome.updates.push(NodeUpdate {
-                node: self.nodes.names.text(ix).into(),
-                policy: policy.clone(),
-                new_config,
-            });
-            self.newest[ix.index()] = policy.clone();
-            self.published[ix.index()] = policy;
+            self.owed.remove(&ix);
+            let update = self.issue(now, ix, new);
+            outcome.updates.push(update);
         }
         outcome.failed = self.failures.len();
         outcome.held = self.held.len();
         outcome
+    }
+
+    /// Is this what a node is given already, and what is kept of it?
+    pub(super) fn is_kept(&self, ix: NodeIx, new: Option<&Issued>) -> bool {
+        if self.owed.contains(&ix) {
+            return false;
+        }
+        let old = self.published.get(ix.index()).and_then(Option::as_ref);
+        match (old, self.remembered.get(&ix), new) {
+            (None, None, None) => true,
+            (Some(old), _, Some(new)) => old.same_content(new) && !self.gone.contains(&ix),
+            (None, Some(stored), Some(new)) => new.is(stored),
+            _ => false,
+        }
+    }
+
+    fn issue(&mut self, now: i64, ix: NodeIx, new: Option<Made>) -> NodeUpdate {
+        let old = self.published[ix.index()].take();
+        let before = self.remembered.remove(&ix);
+        let new_config = match (&old, &new) {
+            (Some(old), Some(new)) => old.digest != new.issued.digest,
+            _ => true,
+        };
+        let (mut policy, mut whole) = (None, None);
+        if let Some(new) = new {
+            let digest = new.issued.digest;
+            let config_id = match (old, before) {
+                (Some(old), _) if !new_config => Arc::clone(&old.config_id),
+                (None, Some(before)) if before.digest == digest => before.config_id,
+                _ => config_id(now, &digest),
+            };
+            whole = new.whole.map(|whole| {
+                Arc::new(NodePolicy {
+                    config_id: Arc::clone(&config_id),
+                    ..*whole
+                })
+            });
+            policy = Some(Arc::new(Issued {
+                config_id,
+                ..new.issued
+            }));
+        }
+        self.published[ix.index()].clone_from(&policy);
+        NodeUpdate {
+            node: self.nodes.names.text(ix).into(),
+            policy,
+            whole,
+            new_config,
+        }
     }
 
     /// Has a policy server between the node and the root failed?

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::build::{InheritedBy, Item, Shared, Tally, inherited_by, layers_of};
+use super::whole::{Made, Room};
 use super::{Clock, Engine, NodeFailure, Outcome, Pending, Problem, Scope, Step, slot};
 use crate::model::directive::Directive;
 use crate::model::ids::{DenseId, DirectiveIx, NodeIx};
@@ -14,13 +15,12 @@ use crate::model::node_set::NodeSet;
 use crate::model::technique::{Technique, technique_key};
 use crate::policy::compile::{CompileError, compile};
 use crate::policy::conflicts::Draft;
-use crate::policy::node_policy::NodePolicy;
 
 /// Nodes that a thread takes at once.
 const BATCH: usize = 16;
 
 /// What became of a node.
-pub(super) type Built = (NodeIx, Result<Option<NodePolicy>, NodeFailure>);
+pub(super) type Built = (NodeIx, Result<Option<Made>, NodeFailure>);
 
 impl Engine {
     /// Makes the policies of all nodes that changes since the last generation affect. `now` is
@@ -49,6 +49,7 @@ impl Engine {
         step("rules");
         dirty.union_with(&self.affected_by_properties());
         dirty.union_with(&self.affected_by_servers());
+        dirty.union_with(&self.held.iter().copied().collect());
         let pending = std::mem::take(&mut self.pending);
         self.forget_merged(&pending);
         step("affected nodes");
@@ -222,7 +223,7 @@ impl Engine {
         self.merged.retain(|key, _| !key.iter().any(changed));
     }
 
-    fn shared(&mut self, dirty: &NodeSet) -> Shared<'_> {
+    pub(super) fn shared(&mut self, dirty: &NodeSet) -> Shared<'_> {
         let merged = Mutex::new(std::mem::take(&mut self.merged));
         let engine = &*self;
         let mut drafts: Vec<Vec<Item>> = vec![Vec::new(); engine.rules.entries.len()];
@@ -290,6 +291,7 @@ fn build_all(
 ) -> (Vec<Built>, Tally) {
     let nodes: Vec<NodeIx> = dirty.iter().collect();
     let next = AtomicUsize::new(0);
+    let room = Room::new(shared.engine.whole_bytes);
     let work = || {
         let mut tally = Tally::default();
         let mut built: Vec<Built> = Vec::new();
@@ -301,11 +303,11 @@ fn build_all(
             if batch.is_empty() {
                 break;
             }
-            built.extend(
-                batch
-                    .iter()
-                    .map(|&ix| (ix, shared.policy(ix, clock, &mut tally))),
-            );
+            built.extend(batch.iter().map(|&ix| {
+                let policy = shared.policy(ix, clock, &mut tally);
+                let made = policy.map(|policy| policy.map(|one| shared.made(ix, one, &room)));
+                (ix, made)
+            }));
         }
         (built, tally)
     };

@@ -1,9 +1,11 @@
 //! The policy of one node, and what it expects to be reported.
 
+mod issued;
 mod json;
 
 use std::sync::Arc;
 
+pub use issued::{Issued, IssuedEntry, Remembered, overridden_digest};
 pub use json::{ExpectedReports, PolicyDocument};
 
 use super::conflicts::Draft;
@@ -83,11 +85,6 @@ impl NodePolicy {
         }
     }
 
-    /// Do two policies ask the same, whatever generation made them?
-    pub fn same_content(&self, other: &Self) -> bool {
-        self.digest == other.digest && self.overridden == other.overridden
-    }
-
     /// How many values are expected to be reported.
     pub fn value_count(&self) -> u64 {
         let counts = self
@@ -95,6 +92,11 @@ impl NodePolicy {
             .iter()
             .map(|entry| entry.content.compiled.value_count);
         counts.map(u64::from).sum()
+    }
+
+    /// Bytes of its texts, those that other nodes share with it too.
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.content.bytes()).sum()
     }
 }
 

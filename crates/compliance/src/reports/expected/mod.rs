@@ -86,8 +86,8 @@ pub enum Component {
 }
 
 /// A value that a component is expected to report as its key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "json::ValueJson", into = "json::ValueJson")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "json::ValueJson")]
 pub enum ExpectedValue {
     /// Reports are found by component and key.
     Key {

@@ -19,7 +19,9 @@ pub use shown::Changed;
 
 use super::decision::{Basis, UnixMillis};
 use super::expected::ExpectedReports;
-use super::matching::{CompileError, Ids, Matcher, NodeExpected, Received, ShapePool};
+use super::matching::{
+    CompileError, Ids, LooseExpected, Matcher, NodeExpected, Received, ShapePool,
+};
 use super::runlog::RunLog;
 use super::status::Status;
 use node::{Config, Node, Numbered, Run, run_levels};
@@ -123,7 +125,8 @@ impl Fleet {
         expected: &ExpectedReports,
         now: UnixMillis,
     ) -> Result<Configured, CompileError> {
-        let (number, wants_run) = self.add_config(node, id, begin, expected)?;
+        let expected = LooseExpected::compile(expected)?;
+        let (number, wants_run) = self.add_config(node, id, begin, expected);
         if let Some(node) = self.nodes.get_mut(number as usize) {
             node.forget_configs();
         }
@@ -132,21 +135,27 @@ impl Fleet {
     }
 
     /// A node had this configuration when the process before this one ended. All of them are
-    /// held until the next: which run was the last is not known yet.
-    ///
-    /// # Errors
-    /// The expected reports are larger than what can be held.
+    /// held, and nothing new is shown, until the fleet is [settled](Self::settle): which run was
+    /// the last is not known yet.
     pub fn restore_config(
         &mut self,
         node: &str,
         id: &str,
         begin: UnixMillis,
-        expected: &ExpectedReports,
-        now: UnixMillis,
-    ) -> Result<(), CompileError> {
-        let (number, _) = self.add_config(node, id, begin, expected)?;
-        self.update(number, now);
-        Ok(())
+        expected: LooseExpected,
+    ) {
+        self.add_config(node, id, begin, expected);
+    }
+
+    /// All that was there when the process before this one ended is restored, runs too: what no
+    /// run is awaited of goes, and each node shows what follows.
+    pub fn settle(&mut self, now: UnixMillis) {
+        let mut number = 0;
+        while let Some(node) = self.nodes.get_mut(number as usize) {
+            node.forget_configs();
+            self.update(number, now);
+            number += 1;
+        }
     }
 
     /// The node's number, and whether its last run should be given again.
@@ -155,13 +164,13 @@ impl Fleet {
         node: &str,
         id: &str,
         begin: UnixMillis,
-        expected: &ExpectedReports,
-    ) -> Result<(u32, bool), CompileError> {
-        let expected = NodeExpected::compile(expected, &mut self.ids, &mut self.shapes)?;
+        expected: LooseExpected,
+    ) -> (u32, bool) {
+        let expected = NodeExpected::join(expected, &mut self.ids, &mut self.shapes);
         let number = self.number(node);
         let mut wants_run = false;
         let Some(node) = self.nodes.get_mut(number as usize) else {
-            return Ok((number, wants_run));
+            return (number, wants_run);
         };
         match node.configs.last_mut() {
             // What gave way may change without a new configuration: agents never had it.
@@ -177,7 +186,7 @@ impl Fleet {
                 });
             }
         }
-        Ok((number, wants_run))
+        (number, wants_run)
     }
 
     /// The same, to give further numbers.

@@ -1,10 +1,12 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Basis, Changed, Configured, Fleet, RunOutcome, Status, UnixMillis};
+use super::{
+    Basis, CONFIGS as CONFIGS_HELD, Changed, Configured, Fleet, RunOutcome, Status, UnixMillis,
+};
 use crate::reports::expected::ExpectedReports;
 use crate::reports::level::FleetLevel;
-use crate::reports::matching::{Ids, Types};
+use crate::reports::matching::{Ids, LooseExpected, Types};
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
@@ -333,6 +335,16 @@ enum Told {
     Run(String, i64),
 }
 
+impl Known {
+    /// The configurations that it was told of, and since when each holds.
+    fn configs(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.told.iter().filter_map(|told| match told {
+            Told::Config(config, begin) => Some((*config, *begin)),
+            Told::Run(..) => None,
+        })
+    }
+}
+
 /// Gives a node a configuration, and its last run once more where that is wanted.
 fn configure_as_told(fleet: &mut Fleet, node: &str, before: &[Told], config: usize, minute: i64) {
     let configured = configure(fleet, node, CONFIGS[config], minute, NUMBERS[config]);
@@ -488,6 +500,34 @@ proptest! {
                 scratch.update(scratch.numbers[node], at(now));
             }
             prop_assert_eq!(shown(&fleet), shown(&scratch));
+            // As many as are held in any case, so that none was forgotten.
+            if known.iter().all(|known| known.configs().count() <= CONFIGS_HELD) {
+                let mut restored = Fleet::default();
+                for (node, known) in NODES.iter().zip(&known) {
+                    restored.add(node);
+                    restored.set_node(node, known.enabled.unwrap_or(true), at(now));
+                    for (config, begin) in known.configs() {
+                        let expected = LooseExpected::compile(&expected(NUMBERS[config])).unwrap();
+                        restored.restore_config(node, CONFIGS[config], at(begin), expected);
+                    }
+                    let last = known.told.iter().rev().find_map(|told| match told {
+                        Told::Run(text, _) => Some(text),
+                        Told::Config(..) => None,
+                    });
+                    if let Some(text) = last {
+                        run(&mut restored, node, text, now);
+                    }
+                }
+                restored.settle(at(now));
+                for (group, made) in groups.iter().enumerate() {
+                    if let Some((nodes, rules)) = made {
+                        let names = nodes.iter().map(|node| NODES[*node]);
+                        restored.set_group(&format!("g{group}"), names, rules.iter().map(|r| &**r));
+                    }
+                }
+                restored.set_keep_last(of, at(now));
+                prop_assert_eq!(shown(&restored), shown(&scratch));
+            }
             let changed = fleet.take_changed();
             for ((name, old), (_, new)) in before.into_iter().zip(named(&fleet)) {
                 let told = changed.nodes.iter().map(|node| &**node)

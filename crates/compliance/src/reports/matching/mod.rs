@@ -13,6 +13,6 @@ mod tests;
 mod tree;
 
 pub use matcher::{Assigned, Matched, Matcher, Received};
-pub use node::{CompileError, DirectiveEntry, Ids, NodeExpected, Skipped, Types};
+pub use node::{CompileError, DirectiveEntry, Ids, LooseExpected, NodeExpected, Skipped, Types};
 pub use shape::{Shape, ShapePool};
 pub use tree::{ComponentTree, Message, ValueTree, directive_tree};

@@ -176,6 +176,66 @@ pub struct NodeExpected {
     pub interval: u32,
 }
 
+/// What is expected of one node, made without what it will share with others: on any thread.
+#[derive(Debug)]
+pub struct LooseExpected {
+    directives: Vec<LooseEntry>,
+    /// Rule and directive, and the rule that brought what took the place.
+    skipped: Vec<[String; 3]>,
+    own: OwnTexts,
+    compliance_mode: ComplianceMode,
+    interval: u32,
+}
+
+#[derive(Debug)]
+struct LooseEntry {
+    rule: String,
+    directive: String,
+    shape: Shape,
+    first_own: u32,
+    policy_mode: PolicyMode,
+    types: Types,
+    scheduled: bool,
+}
+
+impl LooseExpected {
+    /// Makes it of expected reports.
+    ///
+    /// # Errors
+    /// They are nested too deep or too long.
+    pub fn compile(expected: &ExpectedReports) -> Result<Self, CompileError> {
+        let mut own = OwnTexts::default();
+        let mut directives = Vec::new();
+        for rule in &expected.rules {
+            for directive in &rule.directives {
+                let types = Types::of_names(&directive.types);
+                let system = types.has(Types::SYSTEM);
+                let first_own = u32::try_from(own.ends.len()).map_err(|_| CompileError::TooLong)?;
+                directives.push(LooseEntry {
+                    rule: rule.id.clone(),
+                    directive: directive.id.clone(),
+                    shape: Shape::compile(&directive.components, &mut own)?,
+                    first_own,
+                    policy_mode: expected.modes.policy_mode(directive.policy_mode, system),
+                    types,
+                    scheduled: directive.schedule.is_some(),
+                });
+            }
+        }
+        let skipped = expected.overrides.iter().map(|one| {
+            let (policy, by) = (&one.policy, &one.overridden_by);
+            [&policy.rule, &policy.directive, &by.rule].map(String::clone)
+        });
+        Ok(Self {
+            directives,
+            skipped: skipped.collect(),
+            own,
+            compliance_mode: expected.modes.compliance,
+            interval: u32::from(expected.modes.agent_run().interval) * 60,
+        })
+    }
+}
+
 impl NodeExpected {
     /// Makes it of expected reports.
     ///
@@ -186,41 +246,37 @@ impl NodeExpected {
         ids: &mut Ids,
         shapes: &mut ShapePool,
     ) -> Result<Self, CompileError> {
-        let mut own = OwnTexts::default();
-        let mut entries = Vec::new();
-        for rule in &expected.rules {
-            let number = ids.number(&rule.id);
-            for directive in &rule.directives {
-                let types = Types::of_names(&directive.types);
-                let system = types.has(Types::SYSTEM);
-                let first_own = u32::try_from(own.ends.len()).map_err(|_| CompileError::TooLong)?;
-                let shape = Shape::compile(&directive.components, &mut own)?;
-                entries.push(DirectiveEntry {
-                    rule: number,
-                    directive: ids.number(&directive.id),
-                    shape: shapes.share(shape),
-                    first_own,
-                    policy_mode: expected.modes.policy_mode(directive.policy_mode, system),
-                    types,
-                    scheduled: directive.schedule.is_some(),
-                });
-            }
-        }
+        Ok(Self::join(LooseExpected::compile(expected)?, ids, shapes))
+    }
+
+    /// Has it share what other nodes have too.
+    pub fn join(loose: LooseExpected, ids: &mut Ids, shapes: &mut ShapePool) -> Self {
+        let entries = loose.directives.into_iter().map(|one| DirectiveEntry {
+            rule: ids.number(&one.rule),
+            directive: ids.number(&one.directive),
+            shape: shapes.share(one.shape),
+            first_own: one.first_own,
+            policy_mode: one.policy_mode,
+            types: one.types,
+            scheduled: one.scheduled,
+        });
+        let mut entries: Vec<_> = entries.collect();
         entries.sort_by_key(|entry| (entry.rule, entry.directive));
         entries.dedup_by_key(|entry| (entry.rule, entry.directive));
-        let skipped = expected.overrides.iter().map(|one| Skipped {
-            rule: ids.number(&one.policy.rule),
-            directive: ids.number(&one.policy.directive),
-            by_rule: ids.number(&one.overridden_by.rule),
+        let skipped = loose.skipped.iter();
+        let skipped = skipped.map(|[rule, directive, by_rule]| Skipped {
+            rule: ids.number(rule),
+            directive: ids.number(directive),
+            by_rule: ids.number(by_rule),
         });
-        Ok(Self {
+        Self {
             entries: entries.into(),
             skipped: skipped.collect(),
-            text: own.text.into(),
-            ends: own.ends.into(),
-            compliance_mode: expected.modes.compliance,
-            interval: u32::from(expected.modes.agent_run().interval) * 60,
-        })
+            text: loose.own.text.into(),
+            ends: loose.own.ends.into(),
+            compliance_mode: loose.compliance_mode,
+            interval: loose.interval,
+        }
     }
 
     /// Directives, sorted by rule and directive.

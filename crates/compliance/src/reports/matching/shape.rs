@@ -1,6 +1,7 @@
 //! What is expected of a directive, for all nodes of which the same is expected.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::CompileError;
@@ -12,8 +13,11 @@ const DEPTH: usize = 32;
 
 /// Components of a directive, as few bytes as matching takes. Values that are a node's own are
 /// left out, and so is what is only shown.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub struct Shape {
+    /// Hash of texts, nodes and values, made where the shape is: one that is shared is looked up in
+    /// turn.
+    hash: u64,
     /// All texts, one after another.
     text: Box<str>,
     /// Before each component stands its block.
@@ -72,8 +76,25 @@ pub(super) enum ValueKind {
     Id(Span),
 }
 
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        // What is sorted follows of these.
+        (self.hash, &self.text, &self.nodes, &self.values)
+            == (other.hash, &other.text, &other.nodes, &other.values)
+    }
+}
+
+impl Eq for Shape {}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
 impl Shape {
-    /// Makes a shape of a directive's components, and appends what is the node's own.
+    /// Makes a shape of a directive's components, and appends what is the node's own. Nothing is
+    /// found in it before a [pool](ShapePool) has it.
     pub(super) fn compile(
         components: &[Component],
         own: &mut OwnTexts,
@@ -92,13 +113,21 @@ impl Shape {
             values,
             ..
         } = build;
-        let mut shape = Self {
+        let mut hasher = DefaultHasher::new();
+        (&text, &nodes, &values).hash(&mut hasher);
+        Ok(Self {
+            hash: hasher.finish(),
             text: text.into(),
             nodes: nodes.into(),
             values: values.into(),
             by_id: Box::default(),
             by_name: Box::default(),
-        };
+        })
+    }
+
+    /// Sorts what is found by identifiers and names.
+    fn sort(&mut self) {
+        let shape = &*self;
         let mut by_id = shape.indices(&shape.values, |value| shape.id(value).is_some());
         by_id.sort_by_key(|value| {
             shape
@@ -108,9 +137,7 @@ impl Shape {
         });
         let mut by_name = shape.indices(&shape.nodes, |node| node.logic == Logic::Values);
         by_name.sort_by_key(|node| shape.name(*node));
-        shape.by_id = by_id.into();
-        shape.by_name = by_name.into();
-        Ok(shape)
+        (self.by_id, self.by_name) = (by_id.into(), by_name.into());
     }
 
     fn indices<T>(&self, all: &[T], wanted: impl Fn(&T) -> bool) -> Vec<u32> {
@@ -284,10 +311,11 @@ pub struct ShapePool(HashSet<Arc<Shape>>);
 
 impl ShapePool {
     /// The shape that is equal to this one.
-    pub(super) fn share(&mut self, shape: Shape) -> Arc<Shape> {
+    pub(super) fn share(&mut self, mut shape: Shape) -> Arc<Shape> {
         if let Some(shared) = self.0.get(&shape) {
             return Arc::clone(shared);
         }
+        shape.sort();
         let shape = Arc::new(shape);
         self.0.insert(Arc::clone(&shape));
         shape

@@ -128,7 +128,7 @@ impl Intake {
     async fn update(&self, node: Arc<Node>, inventory: Inventory) {
         let id = node.id.clone();
         let changes = vec![
-            Change::SetNode(Box::new(Node::clone(&node))),
+            Change::SetNode(node),
             Change::SetInventory {
                 node: id,
                 inventory,

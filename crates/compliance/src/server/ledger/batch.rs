@@ -7,6 +7,7 @@ use commit::Layer;
 
 use super::{Accepted, Ledger, Newcome, Refusal, Reply, Request, TOKENS};
 use crate::acceptance::{DecisionError, Newcomer, Standing};
+use crate::definitions::Edit;
 use crate::model::node::Node;
 use crate::reports::decision::UnixMillis;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
@@ -21,6 +22,22 @@ pub(in crate::server) struct Batch<'a> {
     /// Tokens that come and go.
     pub(super) tokens: Layer<Arc<str>, Arc<TokenRecord>>,
     pub(in crate::server) writes: Vec<Write>,
+}
+
+impl Batch<'_> {
+    /// Are the definitions of this version?
+    fn is_of(&self, base: i64) -> Result<(), Refusal> {
+        let found = self.version;
+        match found == base {
+            true => Ok(()),
+            false => Err(Refusal::Version { found, base }),
+        }
+    }
+
+    fn next_version(&mut self) -> i64 {
+        self.version += 1;
+        self.version
+    }
 }
 
 impl Ledger {
@@ -51,20 +68,20 @@ impl Ledger {
                 base,
                 at,
             } => {
-                let found = batch.version;
-                if found != base {
-                    return Err(Refusal::Version { found, base });
-                }
-                batch.version += 1;
-                let version = batch.version;
-                batch
-                    .writes
-                    .push(Write::Definitions(definitions, version, at));
+                batch.is_of(base)?;
+                let version = batch.next_version();
+                let write = Write::Definitions(definitions, version, at);
+                batch.writes.push(write);
+                Ok(Reply::Version(version))
+            }
+            Request::Delta { delta, base, at } => {
+                batch.is_of(base)?;
+                let (edit, version) = (Box::new(Edit::Folder(delta)), batch.next_version());
+                batch.writes.push(Write::Edit(edit, version, at));
                 Ok(Reply::Version(version))
             }
             Request::Edit { edit, at } => {
-                batch.version += 1;
-                let version = batch.version;
+                let version = batch.next_version();
                 batch.writes.push(Write::Edit(edit, version, at));
                 Ok(Reply::Version(version))
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::TOKENS;
 use crate::acceptance::{Arrival, DecisionError, Rejected};
-use crate::definitions::{Definitions, Edit};
+use crate::definitions::{Definitions, Delta, Edit};
 use crate::model::ModelError;
 use crate::model::node::Node;
 use crate::relay::tree::Misplaced;
@@ -33,6 +33,15 @@ pub(crate) enum Request {
     Definitions {
         /// The new ones.
         definitions: Arc<Definitions>,
+        /// The version that they change.
+        base: i64,
+        /// When.
+        at: UnixMillis,
+    },
+    /// The same, of which only what differs is kept.
+    Delta {
+        /// What leads from that version to the new definitions.
+        delta: Box<Delta>,
         /// The version that they change.
         base: i64,
         /// When.

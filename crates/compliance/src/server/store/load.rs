@@ -32,6 +32,8 @@ pub(crate) struct Loaded {
 /// A configuration that a node has or had.
 #[derive(Debug)]
 pub(crate) struct StoredConfig {
+    /// Its number: later ones came later.
+    pub(crate) number: i64,
     /// The node.
     pub(crate) node: Arc<str>,
     /// Its identity.
@@ -165,6 +167,7 @@ impl Store {
              ORDER BY c.number";
         let read = |row: Row<'_>| {
             take(StoredConfig {
+                number: row.number(0)?,
                 node: row.text(1)?.into(),
                 config_id: row.text(2)?,
                 begin: row.number(3)?,
@@ -216,7 +219,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let query = "SELECT r.number, n.id, r.config_id, r.message, r.signed FROM runs r
              JOIN nodes n ON n.number = r.node
-             WHERE r.number IN (SELECT max(number) FROM runs WHERE whole GROUP BY node)
+             WHERE r.number IN
+                 (SELECT (SELECT max(number) FROM runs WHERE node = o.number AND whole) FROM nodes o)
              ORDER BY r.number";
         let read = |row: Row<'_>| {
             let run = StoredRun {

@@ -27,7 +27,7 @@ use super::state::Write;
 use crate::reports::decision::ConfigTime;
 use crate::reports::fleet::{CONFIGS, MOST_CONFIGS};
 
-pub(crate) use load::Loaded;
+pub(crate) use load::{Loaded, StoredConfig};
 #[cfg(test)]
 pub(crate) use look::Stored;
 pub(crate) use look::StoredRun;

@@ -8,7 +8,7 @@ use stats::SplitMix;
 
 use super::*;
 use crate::acceptance::{KeyStatus, Known, Standing};
-use crate::definitions::{Definitions, Edit, Object};
+use crate::definitions::{Definitions, Delta, Edit, Object};
 use crate::model::node::Node;
 use crate::model::rule::Rule;
 use crate::reports::history::HourAggregate;
@@ -182,8 +182,14 @@ impl Drawing {
             13 => {
                 self.version += 1;
                 let rule = Rule::new(self.name(), self.name());
-                let edit = Box::new(Edit::Put(Object::Rule(rule)));
-                Write::Edit(edit, self.version, 5)
+                let edit = if self.below(2) == 0 {
+                    Edit::Put(Object::Rule(rule))
+                } else {
+                    let mut folder = Definitions::default();
+                    folder.rules.insert(rule.id.clone(), rule);
+                    Edit::Folder(Box::new(Delta::between(&Definitions::default(), &folder)))
+                };
+                Write::Edit(Box::new(edit), self.version, 5)
             }
             14 => {
                 self.version += 1;

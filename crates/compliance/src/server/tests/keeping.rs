@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::acceptance::{Arrival, Standing};
-use crate::definitions::{Definitions, Edit, Object};
+use crate::definitions::{Definitions, Delta, Edit, Object};
 use crate::model::property::Property;
 use crate::model::rule::Rule;
 use crate::server::administered::Administered;
@@ -144,6 +144,24 @@ async fn single_changes_and_tokens_are_there_again(place: &Place) {
         at: 0,
     };
     commands.run(gone).await.unwrap();
+    // What differs from what was looked at, and from nothing else.
+    let mut folder = Definitions::clone(&view.read().definitions);
+    folder
+        .rules
+        .insert("folder".into(), Rule::new("folder", "Folder"));
+    let delta = Delta::between(&view.read().definitions, &folder);
+    let delta = |base| Request::Delta {
+        delta: Box::new(delta.clone()),
+        base,
+        at: 0,
+    };
+    let late = commands.run(delta(3)).await;
+    assert!(
+        matches!(late, Err(Refusal::Version { found: 4, base: 3 })),
+        "{late:?}"
+    );
+    commands.run(delta(4)).await.unwrap();
+    assert_eq!(*view.read().definitions, folder);
     let token = |id: &str| {
         Request::Token(Arc::new(TokenRecord {
             id: id.into(),
@@ -165,7 +183,7 @@ async fn single_changes_and_tokens_are_there_again(place: &Place) {
 
     let (_, view) = place.writer().await;
     let state = view.read();
-    assert_eq!((state.version, version), (4, 4));
+    assert_eq!((state.version, version), (5, 5));
     assert_eq!(state.definitions, before);
     assert_eq!(state.definitions.made.rules, ["after".to_owned()].into());
     let tokens: Vec<_> = state.tokens.values().collect();

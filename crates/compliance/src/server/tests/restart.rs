@@ -32,8 +32,10 @@ async fn restarted(place: &Place, now: UnixMillis) -> (Store, Compliance) {
         match opened {
             Ok(store) => {
                 let loaded = store.load().await.unwrap();
-                let all = Compliance::load(&store, &loaded.state, now).await.unwrap();
-                return (store, all);
+                let all = Compliance::load(&store, &loaded.state, now, 2)
+                    .await
+                    .unwrap();
+                return (store, all.0);
             }
             Err(StoreError::Locked { .. }) => {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;

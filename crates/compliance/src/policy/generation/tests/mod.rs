@@ -11,7 +11,7 @@ use crate::model::node::{NodeKind, NodeState};
 use crate::model::property::{GlobalParameter, Property};
 use crate::model::query::{Criterion, Query};
 use crate::model::target::{RuleTarget, Target};
-use crate::policy::node_policy::{ExpectedReports, PolicyDocument};
+use crate::policy::node_policy::{ExpectedReports, NodePolicy, PolicyDocument, overridden_digest};
 
 mod random;
 mod reported;
@@ -25,6 +25,20 @@ fn no_clock() -> Duration {
 
 fn generate(engine: &mut Engine) -> Outcome {
     engine.generate(NOW, 2, &no_clock)
+}
+
+/// The policy that a node is given, with all its texts.
+fn policy(engine: &Engine, node: &str) -> Option<NodePolicy> {
+    let update = NodeUpdate {
+        node: node.into(),
+        policy: Some(Arc::clone(engine.issued(node)?)),
+        whole: None,
+        new_config: false,
+    };
+    let whole = |_: &NodeUpdate, policy: Option<&NodePolicy>| policy.cloned();
+    let made = engine.clone().of_whole(&[update], 1, whole);
+    let made = made.into_iter().flatten().flatten().next();
+    Some(made.expect("what is given out is made again as it was"))
 }
 
 fn updated(outcome: &Outcome) -> Vec<&str> {
@@ -100,7 +114,7 @@ fn root() -> Node {
 }
 
 fn set(node: Node) -> Change {
-    Change::SetNode(Box::new(node))
+    Change::SetNode(Arc::new(node))
 }
 
 fn in_group(id: &str, pattern: &str) -> Group {
@@ -134,7 +148,7 @@ fn engine() -> Engine {
 }
 
 fn expected(engine: &Engine, node: &str) -> serde_json::Value {
-    serde_json::to_value(ExpectedReports(engine.policy(node).unwrap())).unwrap()
+    serde_json::to_value(ExpectedReports(&policy(engine, node).unwrap())).unwrap()
 }
 
 /// What user rules expect of a node: rule, directive, components.
@@ -149,7 +163,7 @@ fn user_rules(engine: &Engine, node: &str) -> serde_json::Value {
 fn a_node_that_goes_and_comes_back_gets_its_policy_again() {
     let mut engine = engine();
     generate(&mut engine);
-    let before = engine.policy("web1").unwrap().config_id.clone();
+    let before = engine.issued("web1").unwrap().config_id.clone();
     engine
         .apply(vec![Change::RemoveNode("web1".into())])
         .unwrap();
@@ -183,7 +197,7 @@ fn a_first_generation_makes_all_policies_and_a_second_none() {
     assert_eq!(updated(&outcome), ["root", "web1", "web2", "db1"]);
     assert_eq!((outcome.generated, outcome.failed, outcome.held), (4, 0, 0));
     assert_eq!(engine.problems(), []);
-    let policy = engine.policy("web1").unwrap();
+    let policy = engine.issued("web1").unwrap();
     let hash: String = policy.digest[..4]
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -251,7 +265,8 @@ fn methods_blocks_and_foreach_become_calls_and_components() {
                 {"vid": "Lines", "vs": [{"id": "c2-1", "v": "/etc/chrony.conf"}]}]},
         ])
     );
-    let document = serde_json::to_value(PolicyDocument(engine.policy("web1").unwrap())).unwrap();
+    let document = policy(&engine, "web1").unwrap();
+    let document = serde_json::to_value(PolicyDocument(&document)).unwrap();
     let calls = &document["policies"].as_array().unwrap().iter();
     let time = calls
         .clone()
@@ -324,7 +339,7 @@ fn only_nodes_that_a_change_affects_get_a_new_config() {
     let mut ignored = node("web1");
     ignored.state = NodeState::Ignored;
     assert_eq!(after(vec![set(ignored)]), (1, "web1".into()));
-    assert!(engine.policy("web1").is_none() && engine.policy("db1").is_none());
+    assert!(engine.issued("web1").is_none() && engine.issued("db1").is_none());
 }
 
 #[test]
@@ -352,6 +367,7 @@ fn properties_of_groups_reach_their_members_alone() {
         (2, vec!["web1", "web2"])
     );
     // A second group that says otherwise: its nodes fail, keep what they have, and are named.
+    let before = Arc::clone(engine.issued("web1").unwrap());
     let mut other = in_group("one", "web1.*");
     other.properties = owner("carol");
     engine.apply(vec![Change::SetGroup(other)]).unwrap();
@@ -365,7 +381,7 @@ fn properties_of_groups_reach_their_members_alone() {
          different values in the groups one, web, of which none inherits from another; let one \
          group's query name the others, or set it on the node"
     );
-    assert_eq!(value(&engine, "web1"), "/home/bob");
+    assert_eq!(engine.issued("web1"), Some(&before));
     let mut mended = node("web1");
     mended.properties = owner("dave");
     engine.apply(vec![set(mended)]).unwrap();
@@ -438,7 +454,7 @@ fn a_node_behind_a_failed_relay_waits_for_it() {
     child.policy_server_id = "relay".into();
     engine.apply(vec![set(relay), set(child)]).unwrap();
     generate(&mut engine);
-    let before = engine.policy("web9").unwrap().digest;
+    let before = engine.issued("web9").unwrap().digest;
     let bad = Change::SetDirective(directive("bad", "instances", &["${node.properties[no]}"]));
     let only = rule("relays", &["bad"], Target::PolicyServer("relay".into()));
     let site = Change::SetDirective(directive("site", "instances", &["/new"]));
@@ -447,13 +463,13 @@ fn a_node_behind_a_failed_relay_waits_for_it() {
         .unwrap();
     let outcome = generate(&mut engine);
     assert_eq!((outcome.failed, outcome.held), (1, 1));
-    assert_eq!(engine.policy("web9").unwrap().digest, before);
+    assert_eq!(engine.issued("web9").unwrap().digest, before);
     engine
         .apply(vec![Change::RemoveRule("relays".into())])
         .unwrap();
     let outcome = generate(&mut engine);
     assert_eq!(updated(&outcome), ["web9"]);
-    assert_ne!(engine.policy("web9").unwrap().digest, before);
+    assert_ne!(engine.issued("web9").unwrap().digest, before);
 }
 
 #[test]
@@ -585,9 +601,10 @@ fn a_clone_shows_what_changes_would_do() {
 #[test]
 fn nodes_share_content_that_is_the_same() {
     let mut engine = engine();
-    generate(&mut engine);
+    let outcome = generate(&mut engine);
     let content = |node: &str, rule: &str| {
-        let policy = engine.policy(node).unwrap();
+        let update = outcome.updates.iter().find(|update| &*update.node == node);
+        let policy = update.unwrap().whole.as_ref().unwrap();
         let entry = policy
             .entries
             .iter()
@@ -658,25 +675,122 @@ fn steps_are_timed_by_the_clock_that_is_given() {
 }
 
 #[test]
-fn an_engine_made_anew_keeps_the_config_ids_of_what_is_the_same() {
+fn an_engine_made_anew_updates_only_what_differs() {
     let mut before = engine();
     generate(&mut before);
+    let stored = |engine: &Engine, node: &str| {
+        let issued = engine.issued(node).unwrap();
+        Remembered {
+            config_id: format!("old-{node}").into(),
+            digest: issued.digest,
+            overridden: Some(issued.overridden),
+        }
+    };
     let mut again = engine();
-    for policy in before.policies() {
-        let id = format!("old-{}", policy.header.node_id).into();
-        again.remember_config(&policy.header.node_id, policy.digest, id);
+    for node in ["root", "web1", "web2", "db1"] {
+        again.remember(node, stored(&before, node));
     }
-    again
-        .apply(vec![Change::SetDirective(directive(
-            "site",
-            "instances",
-            &["/srv/other"],
-        ))])
-        .unwrap();
-    again.generate(NOW + 60, 2, &no_clock);
-    // The directive of web servers is another.
-    for (node, known) in [("db1", true), ("web1", false), ("web2", false)] {
-        let config_id = &again.policy(node).unwrap().config_id;
+    // What did not hold was another, what is expected of this one could not be read, and that one
+    // is not to have any.
+    let other = overridden_digest([["r", "d", "r", "e"]].into_iter());
+    for (node, overridden) in [("root", None), ("db1", Some(other))] {
+        let stored = stored(&before, node);
+        let stored = Remembered {
+            overridden,
+            ..stored
+        };
+        again.remember(node, stored);
+    }
+    let mut ignored = node("web3");
+    ignored.state = NodeState::Ignored;
+    again.apply(vec![set(ignored)]).unwrap();
+    again.remember("web3", stored(&before, "web1"));
+    // The directive of web servers is another, which only one of them had not yet.
+    let site = || Change::SetDirective(directive("site", "instances", &["/srv/other"]));
+    before.apply(vec![site()]).unwrap();
+    generate(&mut before);
+    again.remember("web2", stored(&before, "web2"));
+    again.apply(vec![site()]).unwrap();
+    let outcome = again.generate(NOW + 60, 2, &no_clock);
+    assert_eq!(outcome.generated, 5);
+    assert_eq!(updated(&outcome), ["root", "web1", "db1", "web3"]);
+    for (node, known) in [
+        ("root", true),
+        ("db1", true),
+        ("web1", false),
+        ("web2", true),
+    ] {
+        let config_id = &again.issued(node).unwrap().config_id;
         assert_eq!(config_id.starts_with("old-"), known, "{node}: {config_id}");
     }
+    assert!(again.issued("web3").is_none());
+    assert_eq!(updated(&again.generate(NOW + 61, 2, &no_clock)), [""; 0]);
+}
+
+#[test]
+fn what_could_not_be_kept_is_given_out_again() {
+    let mut engine = engine();
+    generate(&mut engine);
+    let before = Arc::clone(engine.issued("web1").unwrap());
+    let mut ignored = node("web2");
+    ignored.state = NodeState::Ignored;
+    engine.apply(vec![set(ignored)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), ["web2"]);
+    engine.owe(["web1", "web2", "nobody"]);
+    let outcome = generate(&mut engine);
+    assert_eq!(updated(&outcome), ["web1", "web2"]);
+    assert_eq!(outcome.updates[0].policy.as_ref(), Some(&before));
+    assert!(!outcome.updates[0].new_config && outcome.updates[1].policy.is_none());
+    assert_eq!(updated(&generate(&mut engine)), [""; 0]);
+    // One that cannot be made now is given out once it can be made, though it is the same.
+    let mut broken = directive("motd", "unique", &["/etc/motd"]);
+    broken.technique_name = "none".into();
+    engine.owe(["web1"]);
+    engine.apply(vec![Change::SetDirective(broken)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), [""; 0]);
+    assert_eq!(engine.issued("web1"), Some(&before));
+    let whole = directive("motd", "unique", &["/etc/motd"]);
+    engine.apply(vec![Change::SetDirective(whole)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), ["web1"]);
+}
+
+#[test]
+fn texts_that_were_not_held_are_made_again() {
+    let texts = |bytes: usize| {
+        let mut engine = engine();
+        engine.hold_whole(bytes);
+        let outcome = generate(&mut engine);
+        let held: Vec<usize> = outcome
+            .updates
+            .iter()
+            .filter_map(|one| Some(one.whole.as_ref()?.bytes()))
+            .collect();
+        let made = engine.of_whole(&outcome.updates, 2, |update, policy| {
+            let policy = policy.unwrap();
+            assert_eq!(policy.header.node_id, update.node);
+            let both = (ExpectedReports(policy), PolicyDocument(policy));
+            serde_json::to_string(&both).unwrap()
+        });
+        (held, made)
+    };
+    let (held, all) = texts(WHOLE_BYTES);
+    assert_eq!(held.len(), 4);
+    assert!(all.iter().all(Option::is_some));
+    assert_eq!(texts(0), (Vec::new(), all.clone()));
+    let (some, again) = texts(held.iter().sum::<usize>() - 1);
+    assert!((1..4).contains(&some.len()), "{some:?} of {held:?}");
+    assert_eq!(again, all);
+}
+
+#[test]
+fn an_update_that_was_overtaken_makes_nothing() {
+    let mut engine = engine();
+    engine.hold_whole(0);
+    let outcome = generate(&mut engine);
+    let other = directive("site", "instances", &["/srv/other"]);
+    engine.apply(vec![Change::SetDirective(other)]).unwrap();
+    generate(&mut engine);
+    let made = engine.of_whole(&outcome.updates, 1, |update, _| update.node.to_string());
+    let root_and_db1 = [Some("root".to_owned()), None, None, Some("db1".to_owned())];
+    assert_eq!(made, root_and_db1);
 }

@@ -64,7 +64,7 @@ fn reported(node: &str) -> Reported {
     changes.push(Change::SetRule(rule("more", &names, Target::All)));
     engine.apply(changes).unwrap();
     generate(&mut engine);
-    let policy = engine.policy(node).unwrap();
+    let policy = &policy(&engine, node).unwrap();
     let json = serde_json::to_string(&ExpectedReports(policy)).unwrap();
     let expected = expected::ExpectedReports::from_json(&json, 1 << 20).unwrap();
     assert_eq!(

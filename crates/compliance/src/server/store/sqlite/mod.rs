@@ -46,6 +46,9 @@ const MIGRATIONS: &[&str] = &[
     "
     ALTER TABLE runs ADD COLUMN signed INTEGER NOT NULL DEFAULT 1;
 ",
+    "
+    CREATE INDEX runs_that_count ON runs (node, number) WHERE whole;
+",
 ];
 
 /// Opens the database in `folder` and makes what is missing.
