@@ -461,7 +461,8 @@ fault = [{{ partition = "api -> db", for = "1s" }}, {second}]
         assert!(own.contains(&line), "{own}");
     }
     // One that the kernel has no rule for takes the others on its connection with it.
-    let delay = r#"{ delay = "db", by = "5ms", for = "1s" }, { lose = "api", share = "1%", for = "1s" }"#;
+    let delay =
+        r#"{ delay = "db", by = "5ms", for = "1s" }, { lose = "api", share = "1%", for = "1s" }"#;
     let mixed = explained("network = \"own\"", delay);
     for line in [
         "partition api -> db when that is over for 1s, by a proxy, as delay is beyond the kernel's rules",
