@@ -100,6 +100,7 @@ pub fn catalogue() -> Catalogue {
             ],
         }],
         may_mount: true,
+        ..Catalogue::default()
     }
 }
 

@@ -86,10 +86,15 @@ impl Batch {
         let head = head(0, SUBSYSTEM >> 8);
         let mark = |kind| message(kind, 0, 0, &head, &Attributes::default());
         let all = [mark(BATCH_BEGINS), self.bytes, mark(BATCH_ENDS)].concat();
-        socket::order(netlink::NETFILTER, &all, self.orders.len(), |number| {
-            let order = self.orders.get((number as usize).wrapping_sub(1));
-            order.or(self.orders.first()).cloned().unwrap_or_default()
-        })
+        socket::order(
+            Some(netlink::NETFILTER),
+            &all,
+            self.orders.len(),
+            |number| {
+                let order = self.orders.get((number as usize).wrapping_sub(1));
+                order.or(self.orders.first()).cloned().unwrap_or_default()
+            },
+        )
     }
 }
 
@@ -101,7 +106,7 @@ pub(super) fn rules_of(table: &str) -> Result<Vec<Vec<u8>>, KernelError> {
     let of = Attributes::default().text(1, table);
     let question = message(SUBSYSTEM | GET_RULE, DUMP, 1, &head(IPV4, 0), &of);
     let what = || format!("count what {table} dropped");
-    let rules = socket::list(netlink::NETFILTER, &question, &what)?;
+    let rules = socket::list(Some(netlink::NETFILTER), &question, &what)?;
     let head = 4;
     let rules = rules.into_iter();
     Ok(rules

@@ -7,7 +7,6 @@ use std::thread;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork, getgid, getuid};
-use rustix::net::netlink;
 
 use super::message::{Attributes, answered, message};
 use super::rules::{Breaks, Lead, Rule, Rules, lead};
@@ -19,6 +18,8 @@ use crate::proxy::Protocol;
 const NEW_LINK: u16 = 16;
 const MTU: u16 = 4;
 const GSO_MAX_SEGS: u16 = 40;
+/// The protocol of links is that of number 0, which is none to name.
+const ROUTE: Option<rustix::net::Protocol> = None;
 /// The loopback is the first device of every network.
 const LOOPBACK: i32 = 1;
 const UP: u32 = 1;
@@ -70,7 +71,7 @@ fn raise_loopback() -> Result<(), KernelError> {
         .bytes(MTU, &PACKET.to_ne_bytes())
         .bytes(GSO_MAX_SEGS, &1_u32.to_ne_bytes());
     let order = message(NEW_LINK, answered(0), 1, &head, &attributes);
-    socket::order(netlink::ROUTE, &order, 1, |_| {
+    socket::order(ROUTE, &order, 1, |_| {
         "raise the loopback of the run's network".to_owned()
     })
 }

@@ -20,7 +20,7 @@ const MOST: usize = 1 << 16;
 /// Sends messages, and reads until `answers` of them are answered; one that is refused is
 /// told by its number and what the kernel says.
 pub(super) fn order(
-    protocol: Protocol,
+    protocol: Option<Protocol>,
     messages: &[u8],
     answers: usize,
     what: impl Fn(u32) -> String,
@@ -48,7 +48,7 @@ pub(super) fn order(
 
 /// Asks for a list, and gives its pieces.
 pub(super) fn list(
-    protocol: Protocol,
+    protocol: Option<Protocol>,
     question: &[u8],
     what: &dyn Fn() -> String,
 ) -> Result<Vec<Vec<u8>>, KernelError> {
@@ -77,13 +77,13 @@ struct Socket(OwnedFd);
 
 impl Socket {
     /// A socket in the network of the calling thread.
-    fn open(protocol: Protocol, what: &dyn Fn() -> String) -> Result<Self, KernelError> {
+    fn open(protocol: Option<Protocol>, what: &dyn Fn() -> String) -> Result<Self, KernelError> {
         let open = || -> rustix::io::Result<OwnedFd> {
             let socket = net::socket_with(
                 AddressFamily::NETLINK,
                 SocketType::RAW,
                 SocketFlags::CLOEXEC,
-                Some(protocol),
+                protocol,
             )?;
             net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
             let timeout = net::sockopt::Timeout::Recv;
