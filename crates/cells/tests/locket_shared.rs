@@ -308,7 +308,8 @@ fn child_process() {
 async fn a_lock_survives_the_server_that_gave_it() {
     let cluster = Cluster::start();
     let store = cluster.database("locket");
-    let other = server(&store).await.address;
+    let steady = server(&store).await;
+    let other = steady.address;
     for round in 0..3 {
         let mut process = Process::start(&store).await;
         let key = |number: usize| format!("{round}-{number}");

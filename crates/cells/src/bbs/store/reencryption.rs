@@ -1,8 +1,9 @@
 //! Encrypts anew, a few rows at a time, what is not encrypted with the active key.
 //!
 //! What is done shows in the rows: each has the label of its key. A walk that was cut off begins
-//! again and passes over what it had done. It goes by row numbers, and whatever is written
-//! meanwhile is encrypted with the active key already, so after one walk nothing else is left.
+//! again and passes over what it had done. It goes by row numbers up to the newest row that it finds
+//! in a table at first: whatever is written meanwhile is encrypted with the active key already, so
+//! after one walk nothing else is left.
 
 use commit::postgres::{Row, Statement};
 use commit::{Postgres, Sqlite, StoreError};
@@ -23,6 +24,8 @@ pub(super) struct Walk {
     table: usize,
     /// Number of the last row that was seen; they begin at 1.
     after: i64,
+    /// The newest row when it came to the table.
+    newest: Option<i64>,
 }
 
 /// What one step did.
@@ -149,18 +152,24 @@ impl Store {
                 done: true,
             });
         };
+        let newest = match (walk.newest, &self.database) {
+            (Some(newest), _) => newest,
+            (None, Database::Sqlite(store)) => newest_sqlite(store, table)?,
+            (None, Database::Postgres(store)) => newest_postgres(store, table).await?,
+        };
         let mut rows = match &self.database {
             Database::Sqlite(store) => read_sqlite(store, table, walk.after)?,
             Database::Postgres(store) => read_postgres(store, table, walk.after).await?,
         };
         let next = match rows.last() {
-            Some(last) => Walk {
+            Some(last) if last.id < newest => Walk {
                 after: last.id,
+                newest: Some(newest),
                 ..walk
             },
-            None => Walk {
+            _ => Walk {
                 table: walk.table + 1,
-                after: 0,
+                ..Walk::default()
             },
         };
         rows.retain(|row| row.label.as_deref() != Some(vault.active()));
@@ -182,6 +191,28 @@ impl Store {
             done: false,
         })
     }
+}
+
+/// The number of a table's newest row.
+fn newest_sqlite(store: &Sqlite, table: &Table) -> Result<i64, StoreError> {
+    let query = format!("SELECT coalesce(max(id), 0) FROM {}", table.name);
+    let mut newest = 0;
+    store.rows(table.name, &query, |row| {
+        newest = row.get(0)?;
+        Ok(())
+    })?;
+    Ok(newest)
+}
+
+async fn newest_postgres(store: &Postgres, table: &Table) -> Result<i64, StoreError> {
+    let query = format!("SELECT coalesce(max(id), 0) FROM bbs_{}", table.name);
+    let mut newest = 0;
+    let take = |row: &Row| {
+        newest = row.try_get(0)?;
+        Ok(())
+    };
+    store.rows(table.name, &query, take).await?;
+    Ok(newest)
 }
 
 /// The next rows of a table.

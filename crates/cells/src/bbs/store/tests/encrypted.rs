@@ -19,6 +19,7 @@ pub(super) fn keys(active: &str, labels: &[&str]) -> EncryptionKeys {
 }
 
 /// A database that is opened again and again.
+#[allow(clippy::large_enum_variant, reason = "there are two of them")]
 enum Place {
     Sqlite(tempfile::TempDir),
     Postgres(cluster::Cluster, PostgresSettings),
