@@ -19,6 +19,7 @@ mod profile;
 mod programs;
 mod signals;
 mod simulated;
+mod skipped;
 mod starved;
 mod steps;
 mod support;
