@@ -11,8 +11,10 @@ import argparse
 import asyncio
 import itertools
 import ssl
+import sys
 
-import h2_frames as h2
+sys.dont_write_bytecode = True  # experiments leave nothing in their own folder
+import h2_frames as h2  # noqa: E402
 
 EVERY = 4
 STATUS_200 = b"\x88"

@@ -7,9 +7,11 @@ Usage: h2_client.py --to ADDR --host NAME --pairs N
 import argparse
 import asyncio
 import ssl
+import sys
 from collections import Counter
 
-import h2_frames as h2
+sys.dont_write_bytecode = True  # experiments leave nothing in their own folder
+import h2_frames as h2  # noqa: E402
 
 # Pairs of a connection: who sends many malformed heads may be cut off.
 PAIRS = 5

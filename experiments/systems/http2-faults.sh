@@ -10,6 +10,7 @@ route() {
 }
 {
     route good "$5"
+    route beside "$5"
     route refusing "$6"
     route malformed "$7"
 } > "$work/routes.json"

@@ -1,7 +1,5 @@
 //! The answer on its way back: the backend's, or the router's own.
 
-use std::sync::atomic::Ordering;
-
 use wire::deadlines::NEVER;
 use wire::http1::{BodyLength, RequestBody, RequestHead, Sink, write};
 use wire::stream::{Received, StreamError};
