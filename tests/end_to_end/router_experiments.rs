@@ -179,8 +179,17 @@ fn peers_that_are_not_installed_are_left_out_and_named() {
     let lab = Lab::alone();
     // Nothing but what the experiment itself needs is found; where servers are, there may be peers.
     let sizes = [
-        "--json", "--set", "routes=100", "--set", "last=99", "--set", "turn=1s", "--set",
-        "rate=200/s", "--set", "late=10s",
+        "--json",
+        "--set",
+        "routes=100",
+        "--set",
+        "last=99",
+        "--set",
+        "turn=1s",
+        "--set",
+        "rate=200/s",
+        "--set",
+        "late=10s",
     ];
     let run = lab.run(&lab.patient("router-vs.toml"), &sizes);
     let verdict = run.json();

@@ -563,7 +563,9 @@ impl<'a> Session<'a> {
         let summaries = outcomes.loads.iter().map(|load| &load.summary);
         let stored = self.sampled.store(&self.folder, self.clock, summaries);
         verdict.notes = outcomes.left_out;
-        verdict.notes.extend(outcomes.skipped.iter().map(Skipped::told));
+        verdict
+            .notes
+            .extend(outcomes.skipped.iter().map(Skipped::told));
         verdict.notes.extend(mined.silent);
         if let Err(error) = stored {
             let note = format!("the stacks of the worst seconds are not stored: {error}");

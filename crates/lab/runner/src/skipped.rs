@@ -31,7 +31,10 @@ impl Skipped {
         let no_rate = |(share, search): (f64, &String)| {
             let (what, invalid) = no_rate(search, measured, before)?;
             let share = units::show_share(share);
-            Some((format!("{share} of the knee is asked for, and {what}"), invalid))
+            Some((
+                format!("{share} of the knee is asked for, and {what}"),
+                invalid,
+            ))
         };
         let mut missing = rates.filter_map(no_rate);
         let (why, invalid) = missing.next().or_else(|| not_kept(step, plan, before))?;
@@ -57,9 +60,9 @@ impl Skipped {
         match metric {
             Metric::StepDuration { step } => *step == self.step,
             Metric::Kept { name } => step.keeps().any(|kept| kept == name),
-            Metric::Load { step: named, load, .. } => {
-                is_it(named).unwrap_or_else(|| step.loads.iter().any(|own| own.load == *load))
-            }
+            Metric::Load {
+                step: named, load, ..
+            } => is_it(named).unwrap_or_else(|| step.loads.iter().any(|own| own.load == *load)),
             Metric::Knee { step: named, .. } => is_it(named).unwrap_or(step.search.is_some()),
             Metric::Probe { step: named, .. } => is_it(named) == Some(true),
             Metric::Fault { step: named, .. } => is_it(named).unwrap_or(!step.faults.is_empty()),
@@ -76,16 +79,19 @@ fn no_rate(search: &str, measured: Measured<'_>, before: &[Skipped]) -> Option<(
         return Some((format!("{search:?} was skipped itself"), invalid));
     };
     if !summary.validity.valid {
-        return Some((format!("{search:?} is INVALID: {}", loads::reasons(summary)), true));
+        return Some((
+            format!("{search:?} is INVALID: {}", loads::reasons(summary)),
+            true,
+        ));
     }
     let capacity = summary.capacity.as_ref();
     if capacity.is_some_and(|capacity| capacity.confirmed().is_some()) {
         return None;
     }
     let found = match capacity.map(|capacity| (capacity.knee, &capacity.note)) {
-        Some((Some(_), note)) => format!(
-            "no hold of {search:?} confirmed a rate up to the knee that it tells: {note}"
-        ),
+        Some((Some(_), note)) => {
+            format!("no hold of {search:?} confirmed a rate up to the knee that it tells: {note}")
+        }
         Some((None, note)) => format!("{search:?} found none: {note}"),
         None => format!("{search:?} found none"),
     };
@@ -96,8 +102,13 @@ fn no_rate(search: &str, measured: Measured<'_>, before: &[Skipped]) -> Option<(
 fn not_kept(step: &Step, plan: &Plan, before: &[Skipped]) -> Option<(String, bool)> {
     before.iter().find_map(|skipped| {
         let keeper = plan.steps.iter().find(|step| step.name == skipped.step)?;
-        let name = step.uses().find(|name| keeper.keeps().any(|kept| kept == *name))?;
-        let why = format!("it uses {{{name}}}, which {:?} keeps, and that was skipped", keeper.name);
+        let name = step
+            .uses()
+            .find(|name| keeper.keeps().any(|kept| kept == *name))?;
+        let why = format!(
+            "it uses {{{name}}}, which {:?} keeps, and that was skipped",
+            keeper.name
+        );
         Some((why, skipped.invalid))
     })
 }

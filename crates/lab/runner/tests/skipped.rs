@@ -97,12 +97,23 @@ hold = "500ms"
         assert!(held(confirmed), "{capacity:#?}");
         let soak = finished.folder.load("soak.traffic").unwrap().summary;
         let asked = soak.rate.asked.unwrap();
-        assert!((asked - confirmed / 2.0).abs() < 1e-6, "{asked} of {confirmed}");
+        assert!(
+            (asked - confirmed / 2.0).abs() < 1e-6,
+            "{asked} of {confirmed}"
+        );
         assert!(soak.requests.sent > 0, "{soak:?}");
-        assert_eq!(finished.verdict.outcome, Outcome::Pass, "{:?}", finished.verdict);
+        assert_eq!(
+            finished.verdict.outcome,
+            Outcome::Pass,
+            "{:?}",
+            finished.verdict
+        );
         true
     };
-    assert!([20, 40, 80].into_iter().any(steered), "no search ended with an answer");
+    assert!(
+        [20, 40, 80].into_iter().any(steered),
+        "no search ended with an answer"
+    );
 }
 
 /// A server, and steps after a search of it, of which two build on what was found.
@@ -152,13 +163,22 @@ fn skipped(finished: &Finished, because: &str) {
     let names: Vec<&str> = skipped.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["soak", "count"], "{skipped:?}");
     let (soak, count) = (&skipped[0].1, &skipped[1].1);
-    assert!(soak.starts_with("70% of the knee is asked for, and"), "{soak}");
+    assert!(
+        soak.starts_with("70% of the knee is asked for, and"),
+        "{soak}"
+    );
     assert!(soak.contains(because), "{soak}");
     assert!(count.contains("{rows}, which \"soak\" keeps"), "{count}");
     // Everything else was made, the fault that should have gone on is over, and the probe of
     // the step that was left out has ended.
-    assert_eq!(events(finished, EventKind::StepStarted), ["knee", "before", "after"]);
-    assert_eq!(events(finished, EventKind::StepFailed), Vec::<String>::new());
+    assert_eq!(
+        events(finished, EventKind::StepStarted),
+        ["knee", "before", "after"]
+    );
+    assert_eq!(
+        events(finished, EventKind::StepFailed),
+        Vec::<String>::new()
+    );
     assert_eq!(events(finished, EventKind::FaultEnded).len(), 1);
     let note = &finished.verdict.expectations[0].note;
     assert!(note.contains("step \"soak\" was skipped: 70%"), "{note}");
@@ -191,7 +211,10 @@ fn after_an_invalid_search_what_builds_on_it_is_skipped_and_invalid() {
     let (_folder, finished) = made(&slow, &few, &steps);
     let found = search(&finished);
     assert!(!found.validity.valid, "{found:#?}");
-    skipped(&finished, "\"knee\" is INVALID: the search ended at what the generator can do");
+    skipped(
+        &finished,
+        "\"knee\" is INVALID: the search ended at what the generator can do",
+    );
     let verdict = &finished.verdict;
     let expected = [Outcome::Invalid, Outcome::Invalid, Outcome::Pass];
     assert_eq!(outcomes(&finished), expected, "{verdict:?}");
@@ -201,7 +224,10 @@ fn after_an_invalid_search_what_builds_on_it_is_skipped_and_invalid() {
 #[test]
 fn a_run_of_which_a_part_was_skipped_is_no_pass() {
     let scripts = tempfile::tempdir().unwrap();
-    let fails = format!("{} {{port}} 0 0 1000000000", server(scripts.path()).display());
+    let fails = format!(
+        "{} {{port}} 0 0 1000000000",
+        server(scripts.path()).display()
+    );
     let steps = r#"
 [[step]]
 name = "knee"

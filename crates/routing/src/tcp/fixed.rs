@@ -95,7 +95,9 @@ pub async fn keep(
 fn log(logger: &Logger, route: &FixedRoute, health: &Health) {
     let mapping = &route.mapping;
     let backend = format!("{}:{}", mapping.backend_ip, mapping.backend_port);
-    let fields = Fields::new().and("port", mapping.port).and("backend", backend);
+    let fields = Fields::new()
+        .and("port", mapping.port)
+        .and("backend", backend);
     match health {
         Health::Good => logger.info("backend-healthy", fields),
         Health::Bad(why) | Health::Unknown(why) => {
@@ -171,7 +173,8 @@ fn usable(routes: &[FixedRoute], standings: &[Standing]) -> Vec<TcpMapping> {
         let of = place(of);
         all().any(|(route, standing)| !standing.unhealthy && place(&route.mapping) == of)
     };
-    let taken = all().filter(|(route, standing)| !standing.unhealthy || !any_healthy(&route.mapping));
+    let taken =
+        all().filter(|(route, standing)| !standing.unhealthy || !any_healthy(&route.mapping));
     taken.map(|(route, _)| route.mapping.clone()).collect()
 }
 
@@ -233,9 +236,17 @@ mod tests {
     #[test]
     fn where_health_is_asked_is_an_address_of_http() {
         assert!(health_address("http://10.0.0.7:8080/health").is_ok());
-        for wrong in ["https://10.0.0.7/health", "10.0.0.7:8080", "/health", "http://"] {
+        for wrong in [
+            "https://10.0.0.7/health",
+            "10.0.0.7:8080",
+            "/health",
+            "http://",
+        ] {
             let error = health_address(wrong).unwrap_err();
-            assert!(error.contains(wrong) && error.contains("expected"), "{error}");
+            assert!(
+                error.contains(wrong) && error.contains("expected"),
+                "{error}"
+            );
         }
     }
 }

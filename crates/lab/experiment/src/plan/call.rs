@@ -57,10 +57,11 @@ impl Step {
         let made = self.make.iter().flat_map(|make| make.later.values());
         let requests = self.requests().flat_map(Call::templates);
         let all = self.run.iter().chain(made).chain(commands).chain(requests);
-        all.flat_map(Template::references).filter_map(|reference| match reference {
-            Reference::Kept(name) => Some(name.as_str()),
-            _ => None,
-        })
+        all.flat_map(Template::references)
+            .filter_map(|reference| match reference {
+                Reference::Kept(name) => Some(name.as_str()),
+                _ => None,
+            })
     }
 }
 

@@ -26,12 +26,18 @@ impl Plan {
     /// nothing.
     pub fn leave_out(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let mut programs: Vec<String> = Vec::new();
-        for needs in self.systems.iter().filter_map(|system| system.needs.as_ref()) {
+        for needs in self
+            .systems
+            .iter()
+            .filter_map(|system| system.needs.as_ref())
+        {
             if !programs.contains(needs) && !is_there(needs) {
                 programs.push(needs.clone());
             }
         }
-        let lines = programs.iter().map(|program| self.leave_out_without(program));
+        let lines = programs
+            .iter()
+            .map(|program| self.leave_out_without(program));
         lines.collect()
     }
 
@@ -76,7 +82,8 @@ impl Plan {
             !goes
         });
         let expects = self.expects.len();
-        self.expects.retain(|expect| !gone.is_judged_by(&expect.that));
+        self.expects
+            .retain(|expect| !gone.is_judged_by(&expect.that));
         let expects = expects - self.expects.len();
         let systems: Vec<String> = gone.systems.into_iter().collect();
         let mut line = format!("{program} is not installed: without {}", systems.join(", "));
@@ -84,7 +91,11 @@ impl Plan {
             line += &format!("; left out: {}", steps.join(", "));
         }
         if expects > 0 {
-            let (plural, are) = if expects == 1 { ("", "is") } else { ("s", "are") };
+            let (plural, are) = if expects == 1 {
+                ("", "is")
+            } else {
+                ("s", "are")
+            };
             line += &format!("; {expects} expectation{plural} about that {are} not judged");
         }
         line
@@ -126,8 +137,14 @@ impl Gone {
                 if self.steps.contains(search));
             is_after || self.loads.contains(&own.load)
         });
-        let searches = step.search.iter().any(|search| self.loads.contains(&search.load));
-        let makes = step.make.iter().any(|make| self.entities.contains(&make.what));
+        let searches = step
+            .search
+            .iter()
+            .any(|search| self.loads.contains(&search.load));
+        let makes = step
+            .make
+            .iter()
+            .any(|make| self.entities.contains(&make.what));
         let signals = step.signals.iter().any(|signal| is_gone(&signal.system));
         let uses = step.uses().any(|name| self.kept.contains(name));
         let requests = step.requests().any(|call| self.is_in(&call.target));
@@ -139,29 +156,34 @@ impl Gone {
             FaultKind::Network { connections, .. } => connections.iter().any(|one| {
                 is_gone(&one.to) || is_gone(&one.from) || self.loads.contains(&one.from)
             }),
-            FaultKind::Custom { does, undo, .. } => [does, undo].into_iter().any(|act| {
-                matches!(act, Act::Command(command) if self.is_in(command))
-            }),
+            FaultKind::Custom { does, undo, .. } => [does, undo]
+                .into_iter()
+                .any(|act| matches!(act, Act::Command(command) if self.is_in(command))),
         });
         let waits = step.wait.iter().map(|wait| &wait.until);
-        let judges = waits.chain(&step.always).any(|expr| self.is_judged_by(expr));
+        let judges = waits
+            .chain(&step.always)
+            .any(|expr| self.is_judged_by(expr));
         loads || searches || makes || signals || uses || requests || runs || faults || judges
     }
 
     /// Whether an expression is about something that is gone.
     fn is_judged_by(&self, expr: &Expr) -> bool {
-        let step = |step: &Option<String>| {
-            step.as_ref().is_some_and(|step| self.steps.contains(step))
-        };
+        let step =
+            |step: &Option<String>| step.as_ref().is_some_and(|step| self.steps.contains(step));
         let is_gone = |metric: &Metric| match metric {
             Metric::Entities { what, .. } => self.entities.contains(what),
             Metric::Process { system, .. } => self.systems.contains(system),
             Metric::Load { step: of, load, .. } => step(of) || self.loads.contains(load),
-            Metric::Probe { step: of, probe, .. } => step(of) || self.probes.contains(probe),
+            Metric::Probe {
+                step: of, probe, ..
+            } => step(of) || self.probes.contains(probe),
             Metric::Knee { step: of, .. } => step(of),
             Metric::StepDuration { step } => self.steps.contains(step),
             Metric::Kept { name } => self.kept.contains(name),
-            Metric::Fault { step: of, of: what, .. } => {
+            Metric::Fault {
+                step: of, of: what, ..
+            } => {
                 step(of)
                     || match what {
                         Affected::Load(load) => self.loads.contains(load),

@@ -74,7 +74,9 @@ impl Capacity {
         let counted = || self.points.iter().filter(|point| point.invalid.is_empty());
         let good = || counted().filter(|point| point.good).map(|point| point.rate);
         let stands = |failed: f64| good().filter(|good| *good >= failed).count() < TAKEN_BACK;
-        let failed = counted().filter(|point| !point.good).map(|point| point.rate);
+        let failed = counted()
+            .filter(|point| !point.good)
+            .map(|point| point.rate);
         let failed = failed.filter(|failed| stands(*failed)).reduce(f64::min);
         let most = failed.unwrap_or(f64::INFINITY);
         let held = good().filter(|good| *good <= knee.rate && *good < most);

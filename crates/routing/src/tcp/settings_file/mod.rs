@@ -391,8 +391,8 @@ health = \"http://[::1]:10/health\"
             enable_backend_mtls: true,
             ..plain(1024, "db.example", 5432)
         };
-        let mut expected = [plain(1024, "10.0.0.7", 9000), named, plain(1025, "::1", 9)]
-            .map(FixedRoute::from);
+        let mut expected =
+            [plain(1024, "10.0.0.7", 9000), named, plain(1025, "::1", 9)].map(FixedRoute::from);
         expected[2].health = Some("http://[::1]:10/health".parse().unwrap());
         assert_eq!(routes, expected);
     }

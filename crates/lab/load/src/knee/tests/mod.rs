@@ -250,7 +250,11 @@ fn searched(knee: Option<f64>, holds: &[(f64, bool, bool)]) -> Capacity {
         in_flight: 1.0,
         length_s: 5.0,
         good: *good && *counts,
-        invalid: if *counts { vec![] } else { vec!["late".to_owned()] },
+        invalid: if *counts {
+            vec![]
+        } else {
+            vec!["late".to_owned()]
+        },
         purpose: "bisect".to_owned(),
     });
     Capacity {

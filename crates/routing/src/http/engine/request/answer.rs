@@ -275,7 +275,8 @@ impl ActiveRequest {
         let read = self.exchange.progress.request_body;
         let much = matches!(self.head.body(), RequestBody::Exactly(length)
             if length.saturating_sub(read) >= DISCARD as u64);
-        let keep_alive = lent.context.keeps_connections() && self.head.keep_alive() && !waits && !much;
+        let keep_alive =
+            lent.context.keeps_connections() && self.head.keep_alive() && !waits && !much;
         let keep_alive = self.write_refusal(refusal, keep_alive, lent);
         self.complete(keep_alive, lent)
     }

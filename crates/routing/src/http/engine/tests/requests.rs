@@ -217,7 +217,10 @@ fn connections_end_with_their_next_answer_before_a_drain_closes_them() {
     // It has an answer on the way, and new ones are still taken: whoever balances may not know.
     for mut client in [before, bench.client()] {
         let last = client.get("/");
-        assert_eq!((last.status, last.field("connection")), (200, Some("close")));
+        assert_eq!(
+            (last.status, last.field("connection")),
+            (200, Some("close"))
+        );
         assert_eq!(client.rest(), b"");
     }
     bench.until("nobody is left", |totals| totals.open_clients == 0);
