@@ -244,3 +244,43 @@ hold = "100ms"
     let reason = verdict.reason.as_deref().unwrap();
     assert!(reason.contains("step \"soak\" was skipped"), "{reason}");
 }
+
+#[test]
+fn a_system_whose_program_is_not_installed_is_left_out_with_a_line() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "here"
+run = "sleep 60"
+needs = "sh"
+[[system]]
+name = "peer"
+run = "no-such-server --listen {addr}"
+needs = "no-such-server"
+[[load]]
+name = "to-peer"
+http = "GET http://{peer.addr}/"
+[[step]]
+name = "ours"
+hold = "10ms"
+[[step]]
+name = "theirs"
+load = { to-peer = "10/s" }
+hold = "10ms"
+[[expect]]
+that = "duration('ours') < 1h"
+[[expect]]
+that = "'theirs': to-peer errors == 0%"
+"#);
+    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    assert_eq!(outcomes(&finished), [Outcome::Pass]);
+    assert_eq!(
+        finished.notes,
+        [
+            "no-such-server is not installed: without peer; left out: theirs; 1 expectation about that is not judged"
+        ]
+    );
+    assert_eq!(events(&finished, EventKind::SystemStarted), ["here"]);
+    assert_eq!(events(&finished, EventKind::StepStarted), ["ours"]);
+}
