@@ -21,7 +21,7 @@ threads = 1
 routes_file = "$work/routes.json"
 [route_services]
 secret_file = "$work/secret"
-timeout = "1s"
+timeout = "3s"
 recommend_https = false
 insecure = true
 [backends]

@@ -33,10 +33,10 @@ tls13 = true
 chain = "$work/good/cert.pem"
 key = "$work/good/key.pem"
 [limits]
-head_timeout = "2s"
+head_timeout = "3s"
 [backends]
 authorities = "$work/authorities.pem"
-handshake_timeout = "500ms"
+handshake_timeout = "2s"
 # Routes without a backend stay, and say 503 and not 404, for longer than the experiment takes.
 [routes]
 prune_interval = "10m"
