@@ -141,7 +141,7 @@ fn passes(name: &str, sizes: &[&str]) -> BTreeMap<String, Value> {
 fn a_router_that_is_drained_costs_nothing_and_one_that_is_killed_what_it_had() {
     let sizes = ["rate=100/s", "takes=100ms", "calm=2s", "late=10s"];
     let loads = passes("router-drain.toml", &sizes);
-    let (drained, killed) = (&loads["drained.users"], &loads["killed.users"]);
+    let (drained, killed) = (&loads["drained.users"], &loads["killed.others"]);
     assert_eq!(drained["errors"], serde_json::json!([]), "{drained:#}");
     assert_eq!(drained["refusals"], serde_json::json!({}), "{drained:#}");
     let failed = killed["requests"]["errors"].as_u64().expect("a count");

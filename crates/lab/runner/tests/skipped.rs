@@ -80,11 +80,15 @@ while = {{ good = ["traffic errors < 5%"] }}
 [[step]]
 name = "soak"
 load = {{ traffic = "50% of knee" }}
-hold = "500ms"
+hold = "1s"
 "#
         );
         let server = format!("{} {{port}} 100", limited.display());
-        let (_folder, finished) = made(&server, GUARD, &steps);
+        let (_folder, finished) = made(
+            &server,
+            &format!("arrivals = \"constant\"\n{GUARD}"),
+            &steps,
+        );
         let capacity = search(&finished).capacity.unwrap();
         let Some(confirmed) = capacity.confirmed() else {
             // A machine that others keep busy lets a brief search end without an answer.
@@ -97,8 +101,9 @@ hold = "500ms"
         assert!(held(confirmed), "{capacity:#?}");
         let soak = finished.folder.load("soak.traffic").unwrap().summary;
         let asked = soak.rate.asked.unwrap();
+        // A second has room for one request more or less.
         assert!(
-            (asked - confirmed / 2.0).abs() < 1e-6,
+            (asked - confirmed / 2.0).abs() <= 1.5,
             "{asked} of {confirmed}"
         );
         assert!(soak.requests.sent > 0, "{soak:?}");
@@ -164,7 +169,7 @@ fn skipped(finished: &Finished, because: &str) {
     assert_eq!(names, ["soak", "count"], "{skipped:?}");
     let (soak, count) = (&skipped[0].1, &skipped[1].1);
     assert!(
-        soak.starts_with("70% of the knee is asked for, and"),
+        soak.starts_with("70 % of the knee is asked for, and"),
         "{soak}"
     );
     assert!(soak.contains(because), "{soak}");
@@ -181,7 +186,7 @@ fn skipped(finished: &Finished, because: &str) {
     );
     assert_eq!(events(finished, EventKind::FaultEnded).len(), 1);
     let note = &finished.verdict.expectations[0].note;
-    assert!(note.contains("step \"soak\" was skipped: 70%"), "{note}");
+    assert!(note.contains("step \"soak\" was skipped: 70 %"), "{note}");
     let mut notes = finished.notes.iter();
     let told = notes.any(|note| note.contains("step \"soak\" was skipped"));
     assert!(told, "{:?}", finished.notes);

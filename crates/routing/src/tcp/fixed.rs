@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::Uri;
-use net::client::{Client, ClientOptions};
+use net::{Client, ClientOptions};
 use telemetry::{Fields, Logger};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
