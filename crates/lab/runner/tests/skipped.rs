@@ -206,27 +206,6 @@ fn without_a_knee_what_builds_on_it_is_skipped_and_the_rest_is_made() {
 }
 
 #[test]
-fn after_an_invalid_search_what_builds_on_it_is_skipped_and_invalid() {
-    let scripts = tempfile::tempdir().unwrap();
-    let (server, steps) = refusing(&scripts);
-    // Four requests in flight that take 20 ms each come to 200 a second, however quick the
-    // machine is: the generator cannot send the 300 of the first hold.
-    let few = format!("connections = 4\nmax_connections = 4\n{GUARD}");
-    let slow = format!("{} {{port}} 0.02", server.display());
-    let (_folder, finished) = made(&slow, &few, &steps);
-    let found = search(&finished);
-    assert!(!found.validity.valid, "{found:#?}");
-    skipped(
-        &finished,
-        "\"knee\" is INVALID: the search ended at what the generator can do",
-    );
-    let verdict = &finished.verdict;
-    let expected = [Outcome::Invalid, Outcome::Invalid, Outcome::Pass];
-    assert_eq!(outcomes(&finished), expected, "{verdict:?}");
-    assert_eq!(verdict.outcome, Outcome::Invalid, "{verdict:?}");
-}
-
-#[test]
 fn a_run_of_which_a_part_was_skipped_is_no_pass() {
     let scripts = tempfile::tempdir().unwrap();
     let fails = format!(

@@ -252,6 +252,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::tcp::TcpMapping;
 
     fn source(text: &str) -> Source {
         Source {
