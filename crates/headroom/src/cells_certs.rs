@@ -17,12 +17,15 @@ use crate::cli::CertsArgs;
 /// How long certificates last: long enough for any trial, short enough not to be kept.
 const LASTS: Duration = Duration::from_secs(90 * 24 * 3600);
 
+/// How long a certificate has expired that is to have: more than clocks differ.
+const EXPIRED: Duration = Duration::from_secs(24 * 3600);
+
 /// Makes an authority and a certificate with which every program may serve and call, and prints the
 /// flags that use them.
 pub(crate) fn make(args: &CertsArgs) -> Result<()> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("make the folder {}", args.out.display()))?;
-    let made = certificates(&args.names).context("make certificates")?;
+    let made = certificates(&args.names, args.expired).context("make certificates")?;
     let [ca, cert, key] = ["ca.pem", "cert.pem", "key.pem"].map(|name| args.out.join(name));
     write(&ca, &made.authority, 0o644)?;
     write(&cert, &made.certificate, 0o644)?;
@@ -40,7 +43,7 @@ struct Made {
 
 /// The keys are RSA ones: Diego's clients accept no other of a server with TLS 1.2. That of the
 /// authority is not kept, so that nobody else can be let in later.
-fn certificates(names: &[String]) -> Result<Made, rcgen::Error> {
+fn certificates(names: &[String], expired: bool) -> Result<Made, rcgen::Error> {
     let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
     let params = |name: &str, names: Vec<String>| {
         let mut params = CertificateParams::new(names)?;
@@ -59,6 +62,11 @@ fn certificates(names: &[String]) -> Result<Made, rcgen::Error> {
     let issuer = Issuer::from_params(&authority, &authority_key);
 
     let mut leaf = params("headroom trial", names.to_vec())?;
+    if expired {
+        let now = SystemTime::now();
+        leaf.not_before = (now - 2 * EXPIRED).into();
+        leaf.not_after = (now - EXPIRED).into();
+    }
     leaf.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
         KeyUsagePurpose::KeyEncipherment,
@@ -98,6 +106,7 @@ mod tests {
         let args = CertsArgs {
             out: folder.path().join("certs"),
             names: vec!["127.0.0.1".into(), "localhost".into()],
+            expired: false,
         };
         make(&args).unwrap();
         let files = Files {
@@ -111,5 +120,30 @@ mod tests {
         let again = make(&args).unwrap_err().to_string();
         assert!(again.contains("ca.pem; use another --out"), "{again}");
         assert_eq!(std::fs::read(&files.key).unwrap(), before);
+    }
+
+    #[test]
+    fn what_shall_be_expired_is_and_its_authority_is_not() {
+        use rustls::client::WebPkiServerVerifier;
+        use rustls::client::danger::ServerCertVerifier as _;
+        use rustls::pki_types::pem::PemObject as _;
+        use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+        let verdict = |expired| {
+            let made = certificates(&["app.test".to_owned()], expired).unwrap();
+            let read = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(read(&made.authority)).unwrap();
+            let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
+            let name = ServerName::try_from("app.test").unwrap();
+            let leaf = read(&made.certificate);
+            let verifier = verifier.build().unwrap();
+            let seen = verifier.verify_server_cert(&leaf, &[], &name, &[], UnixTime::now());
+            seen.map(drop).map_err(|error| format!("{error:?}"))
+        };
+        assert_eq!(verdict(false), Ok(()));
+        let error = verdict(true).unwrap_err();
+        assert!(error.contains("Expired"), "{error}");
     }
 }

@@ -343,6 +343,9 @@ pub(crate) struct CertsArgs {
     /// Names and addresses that servers are reached by
     #[arg(long = "name", value_name = "NAME", default_values = ["localhost", "127.0.0.1", "::1"])]
     pub(crate) names: Vec<String>,
+    /// Make a certificate whose time is over, to try what becomes of it
+    #[arg(long)]
+    pub(crate) expired: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use routing::tcp::fixed::health_address;
+use routing::tcp::{FixedRoute, TcpMapping};
 
 use crate::cli::{LogArgs, duration};
 
@@ -135,9 +137,10 @@ pub(crate) struct TcpArgs {
     /// [default: all]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["route", "routes"])]
     pub(crate) segment: Vec<String>,
-    /// A fixed route from an external port to a backend; may be repeated
-    #[arg(long, value_name = "PORT=ADDR", value_parser = tcp_route, conflicts_with = "api")]
-    pub(crate) route: Vec<(u16, SocketAddr)>,
+    /// A fixed route from an external port to a backend, for several backends repeated; with
+    /// the URL of its health it gets no connections while that does not answer 200
+    #[arg(long, value_name = "PORT=ADDR[,URL]", value_parser = tcp_route, conflicts_with = "api")]
+    pub(crate) route: Vec<FixedRoute>,
     /// Fixed routes from a file: JSON, as the routing API lists them
     #[arg(long, value_name = "FILE", conflicts_with = "api")]
     pub(crate) routes: Option<PathBuf>,
@@ -280,12 +283,27 @@ pub(crate) struct StaticArgs {
     pub(crate) log: LogArgs,
 }
 
-fn tcp_route(text: &str) -> Result<(u16, SocketAddr), String> {
-    let parts = text.split_once('=').and_then(|(port, backend)| {
+fn tcp_route(text: &str) -> Result<FixedRoute, String> {
+    let (place, health) = match text.split_once(',') {
+        Some((place, health)) => (place, Some(health_address(health)?)),
+        None => (text, None),
+    };
+    let parts = place.split_once('=').and_then(|(port, backend)| {
         let port: u16 = port.parse().ok().filter(|port| *port > 0)?;
-        Some((port, backend.parse().ok()?))
+        Some((port, backend.parse::<SocketAddr>().ok()?))
     });
-    parts.ok_or_else(|| "expected PORT=ADDR, for instance 1024=127.0.0.1:9000".to_owned())
+    let (port, backend) = parts.ok_or_else(|| {
+        "expected PORT=ADDR, for instance 1024=127.0.0.1:9000, and perhaps where its health is \
+         asked, 1024=127.0.0.1:9000,http://127.0.0.1:8080/health"
+            .to_owned()
+    })?;
+    let mapping = TcpMapping {
+        port,
+        backend_ip: backend.ip().to_string(),
+        backend_port: backend.port(),
+        ..TcpMapping::default()
+    };
+    Ok(FixedRoute { mapping, health })
 }
 
 pub(crate) fn body_size(text: &str) -> Result<usize, String> {

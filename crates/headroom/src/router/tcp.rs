@@ -1,12 +1,12 @@
 //! `headroom router tcp`.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use net::Shutdown;
 use routing::api_feed;
 use routing::tcp::settings_file::Loaded;
-use routing::tcp::{self, CHANGES, Change, TcpMapping, TcpSettings, routes_file, settings_file};
+use routing::tcp::{
+    self, CHANGES, Change, FixedRoute, TcpSettings, fixed, routes_file, settings_file,
+};
 use routing_api::client::{ApiClient, ClientSettings};
 use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,9 +23,9 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     if args.print_settings {
         return output::print(&settings_file::print(&settings));
     }
-    let fixed = fixed_routes(args, routes)?;
+    let routes = fixed_routes(args, routes)?;
     ensure!(
-        fixed.is_empty() || settings.routing_api.is_none(),
+        routes.is_empty() || settings.routing_api.is_none(),
         "there are fixed routes (--route, --routes or [[route]]), and a routing API (--api or \
          [routing_api]); expected one of both, since each takes away the other's routes"
     );
@@ -37,10 +37,10 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
-        if !fixed.is_empty() {
-            // Three chances before the first one is stale.
-            let every = settings.stale_after / 4;
-            tokio::spawn(net::boxed(keep_fresh(fixed, every, changes.clone())));
+        if !routes.is_empty() {
+            let session = logger.session("fixed-routes");
+            let kept = fixed::keep(routes, settings.stale_after, changes.clone(), session);
+            tokio::spawn(net::boxed(kept));
         }
         if let Some(api) = settings.routing_api.clone() {
             let segments = settings.isolation_segments.clone();
@@ -55,28 +55,12 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
 }
 
 /// The routes of the settings, of the command line and of the file that it names.
-fn fixed_routes(args: &TcpArgs, mut routes: Vec<TcpMapping>) -> Result<Vec<TcpMapping>> {
+fn fixed_routes(args: &TcpArgs, mut routes: Vec<FixedRoute>) -> Result<Vec<FixedRoute>> {
     if let Some(path) = &args.routes {
-        routes.extend(routes_file::read(path)?);
+        routes.extend(routes_file::read(path)?.into_iter().map(FixedRoute::from));
     }
-    routes.extend(args.route.iter().map(|(port, backend)| TcpMapping {
-        port: *port,
-        backend_ip: backend.ip().to_string(),
-        backend_port: backend.port(),
-        ..TcpMapping::default()
-    }));
+    routes.extend(args.route.iter().cloned());
     Ok(routes)
-}
-
-/// Tells the router of fixed routes, again and again: what nobody repeats is pruned.
-async fn keep_fresh(routes: Vec<TcpMapping>, every: Duration, changes: mpsc::Sender<Change>) {
-    let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
-    loop {
-        ticks.tick().await;
-        if changes.send(Change::Full(routes.clone())).await.is_err() {
-            return;
-        }
-    }
 }
 
 /// Follows the routing API until `shutdown`.

@@ -153,6 +153,9 @@ fn explain_system(system: &System) -> String {
         Program::Path(path) => words_of(std::slice::from_ref(path)),
     };
     let mut text = format!("{}: {program} {}", system.name, words_of(&system.args));
+    if let Some(needs) = &system.needs {
+        let _ = write!(text, ", where {needs} is installed");
+    }
     if system.count > 1 {
         let _ = write!(text, ", {} times", system.count);
     }
@@ -254,7 +257,7 @@ fn explain_traffic(load: &StepLoad) -> String {
         Traffic::Arrivals(arrivals) => format!("under {name} at {}", arrivals.describe()),
         Traffic::ShareOfKnee { share, search } => {
             format!(
-                "under {name} at {} of what {search:?} finds",
+                "under {name} at {} of the highest rate that holds in {search:?}",
                 show_share(*share)
             )
         }

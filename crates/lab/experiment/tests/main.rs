@@ -4,6 +4,7 @@
 
 mod errors;
 mod expressions;
+mod left_out;
 mod plan;
 mod reference;
 mod robustness;

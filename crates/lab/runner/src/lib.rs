@@ -35,6 +35,7 @@ mod proxies;
 mod record;
 mod recoveries;
 mod run;
+mod skipped;
 mod steps;
 mod store;
 mod underway;

@@ -38,6 +38,7 @@ use crate::progress::{Shown, Status};
 use crate::proxies::Proxies;
 use crate::record::Recorder;
 use crate::recoveries::{Requests, again_and_again, effects};
+use crate::skipped::Skipped;
 use crate::steps::Bench;
 use crate::store::keep;
 use crate::undoing::{UndoLedger, sweep};
@@ -56,7 +57,8 @@ use crate::watch::Watcher;
 /// When the run could not be made at all: the folder cannot be written, a system
 /// does not start. Once the first step has begun every outcome, also an error, is a
 /// [`Finished`].
-pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finished, RunError> {
+pub fn run(mut plan: Plan, experiment_text: &str, options: Options) -> Result<Finished, RunError> {
+    let left_out = plan.leave_out(is_installed);
     // Before anything is bound or started: what there is then is in the run's network.
     if plan.network == Network::Own {
         lab_faults::kernel::enter().map_err(|error| RunError::SetUp(error.to_string()))?;
@@ -67,10 +69,29 @@ pub fn run(plan: Plan, experiment_text: &str, options: Options) -> Result<Finish
         .enable_all()
         .build()
         .map_err(|error| RunError::SetUp(error.to_string()))?;
-    runtime.block_on(net::local(make(&plan, experiment_text, &options)))
+    let made = make(&plan, experiment_text, &options, left_out);
+    runtime.block_on(net::local(made))
 }
 
-async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, RunError> {
+/// Where Debian and others put servers, which is not in everybody's PATH.
+const SERVERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Whether a program can be found by its name.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SERVERS.map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).any(|file| {
+        let is_file = file.metadata().is_ok_and(|about| about.is_file());
+        is_file && nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok()
+    })
+}
+
+async fn make(
+    plan: &Plan,
+    text: &str,
+    options: &Options,
+    left_out: Vec<String>,
+) -> Result<Finished, RunError> {
     let files = Files::read(plan, &options.base)?;
     let alarm = Alarm::new();
     let interrupts =
@@ -85,6 +106,7 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
     let mut left = session.tear_down(&interrupts).await;
     left.extend(std::mem::take(&mut outcomes.notes));
     let interrupted = matches!(session.alarm.cause(), Some(Cause::Interrupted(_)));
+    outcomes.left_out = left_out;
     let (folder, verdict) = session.conclude(&durations, outcomes, ending)?;
     left.extend(verdict.notes.iter().cloned());
     let work = folder.path().join(WORK);
@@ -102,6 +124,9 @@ async fn make(plan: &Plan, text: &str, options: &Options) -> Result<Finished, Ru
 struct Outcomes {
     loads: Vec<Outcome>,
     requests: Requests,
+    skipped: Vec<Skipped>,
+    /// What this machine has no program for, a line for each.
+    left_out: Vec<String>,
     faults: Vec<FaultRecord>,
     /// Numbers that steps kept.
     kept: BTreeMap<String, f64>,
@@ -401,7 +426,7 @@ impl<'a> Session<'a> {
             Ending::Complete => "the run is over",
         };
         outcomes.notes = loads.finish(cut).await;
-        (outcomes.loads, outcomes.requests) = loads.into_outcomes();
+        (outcomes.loads, outcomes.requests, outcomes.skipped) = loads.into_outcomes();
         outcomes.faults = made.into_inner();
         outcomes.kept = kept.numbers();
         let tried = probes
@@ -527,6 +552,7 @@ impl<'a> Session<'a> {
             copies: copies(self.plan),
             steps: durations,
             loads: loads::Measured(&outcomes.loads),
+            skipped: &outcomes.skipped,
             faults: &faults,
             kept: outcomes.kept,
             probes: outcomes.probes,
@@ -546,7 +572,11 @@ impl<'a> Session<'a> {
         });
         let summaries = outcomes.loads.iter().map(|load| &load.summary);
         let stored = self.sampled.store(&self.folder, self.clock, summaries);
-        verdict.notes = mined.silent;
+        verdict.notes = outcomes.left_out;
+        verdict
+            .notes
+            .extend(outcomes.skipped.iter().map(Skipped::told));
+        verdict.notes.extend(mined.silent);
         if let Err(error) = stored {
             let note = format!("the stacks of the worst seconds are not stored: {error}");
             verdict.notes.push(note);

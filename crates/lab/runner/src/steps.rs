@@ -88,6 +88,16 @@ impl<'a> Bench<'a> {
     pub(crate) async fn walk(&self, durations: &mut Vec<(String, f64)>) -> Ending {
         let background = Background::default();
         for (number, step) in self.plan.steps.iter().enumerate() {
+            let skipped = tokio::select! {
+                biased;
+                trouble = background.trouble() => Err(trouble),
+                skipped = self.skip(number, step, &background) => skipped,
+            };
+            match skipped {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(trouble) => return self.ending(step, &trouble),
+            }
             self.recorder.event(EventKind::StepStarted, &step.name, "");
             let start = Instant::now();
             let walked = tokio::select! {
@@ -113,23 +123,40 @@ impl<'a> Bench<'a> {
                     self.recorder.event(EventKind::StepEnded, &step.name, &text);
                     durations.push((step.name.clone(), until));
                 }
-                Err(trouble) => {
-                    let text = trouble.text();
-                    self.recorder.event(EventKind::StepFailed, &step.name, text);
-                    let said = format!("step {:?}: {text}", step.name);
-                    return match trouble {
-                        Trouble::Broken(_) => Ending::Broken(said),
-                        Trouble::Failed { rests_on, .. } => {
-                            match self.loads.is_invalid(&rests_on) {
-                                true => Ending::Doubtful(said),
-                                false => Ending::Failed(said),
-                            }
-                        }
-                    };
-                }
+                Err(trouble) => return self.ending(step, &trouble),
             }
         }
         Ending::Complete
+    }
+
+    /// Passes over a step that cannot be made, with the faults that were to go on through it.
+    async fn skip(
+        &self,
+        number: usize,
+        step: &Step,
+        background: &Background<'a>,
+    ) -> Result<bool, Trouble> {
+        let Some(skipped) = self.loads.skip(number, step).await? else {
+            return Ok(false);
+        };
+        let why = &skipped.why;
+        self.recorder.event(EventKind::StepSkipped, &step.name, why);
+        background.end(&step.name).await;
+        Ok(true)
+    }
+
+    /// How the run ends with a step that did not end well.
+    fn ending(&self, step: &Step, trouble: &Trouble) -> Ending {
+        let text = trouble.text();
+        self.recorder.event(EventKind::StepFailed, &step.name, text);
+        let said = format!("step {:?}: {text}", step.name);
+        match trouble {
+            Trouble::Broken(_) => Ending::Broken(said),
+            Trouble::Failed { rests_on, .. } => match self.loads.is_invalid(rests_on) {
+                true => Ending::Doubtful(said),
+                false => Ending::Failed(said),
+            },
+        }
     }
 
     /// Makes a step under its load. If it waited for failures to end, it says when the

@@ -325,14 +325,35 @@ wait = { until = "alive p50 > 1h", at_most = "300ms" }
 }
 
 #[test]
-fn a_search_that_the_generator_ends_is_invalid() {
+fn a_search_that_the_generator_ends_is_invalid_and_steers_nothing() {
     let (_folder, finished) = made(
         simulated::late,
-        &format!("{SEARCH}[[expect]]\nthat = \"knee.rate > 1/s\"\n"),
+        &format!(
+            "{SEARCH}
+[[step]]
+name = \"after\"
+load = {{ traffic = \"on\" }}
+hold = \"50ms\"
+[[expect]]
+that = \"knee.rate > 1/s\"
+[[expect]]
+that = \"'soak': traffic errors == 0%\"
+[[expect]]
+that = \"'after': traffic good > 0\"
+"
+        ),
     );
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Invalid, "{verdict:?}");
-    assert_eq!(verdict.expectations[0].outcome, Outcome::Invalid);
+    let expected = [Outcome::Invalid, Outcome::Invalid, Outcome::Pass];
+    assert_eq!(outcomes(&finished), expected, "{verdict:?}");
+    assert_eq!(events(&finished, EventKind::StepStarted), ["knee", "after"]);
+    assert_eq!(events(&finished, EventKind::StepSkipped), ["soak"]);
+    let note = &verdict.expectations[1].note;
+    assert!(
+        note.contains("step \"soak\" was skipped") && note.contains("\"knee\" is INVALID"),
+        "{note}"
+    );
 }
 
 #[test]

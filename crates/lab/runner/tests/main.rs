@@ -20,6 +20,7 @@ mod profile;
 mod programs;
 mod signals;
 mod simulated;
+mod skipped;
 mod starved;
 mod steps;
 mod support;

@@ -73,6 +73,8 @@ pub enum EventKind {
     StepEnded,
     /// A step failed; the text says why.
     StepFailed,
+    /// A step was left out, for what it builds on is missing; the text says what.
+    StepSkipped,
     /// Everything that the step asked to make was asked for and answered.
     Made,
     /// A step's command ended well; the text is what it printed, its first lines if long.

@@ -12,6 +12,7 @@
 
 pub mod counters;
 pub mod engine;
+pub mod fixed;
 mod mapping;
 mod router;
 pub mod routes_file;
@@ -20,6 +21,7 @@ pub mod settings_file;
 pub mod table;
 
 pub use engine::EngineError;
+pub use fixed::FixedRoute;
 pub use mapping::{Change, TcpMapping};
 pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
 pub use settings::{BackendTlsSettings, StatusTlsSettings, TcpSettings, TerminationSettings};

@@ -22,7 +22,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(super) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Keys that systems and fleets have in common.
-pub(super) const COMMON: [&str; 16] = [
+pub(super) const COMMON: [&str; 17] = [
     "name",
     "args",
     "ready",
@@ -39,6 +39,7 @@ pub(super) const COMMON: [&str; 16] = [
     "inputs",
     "on_exit",
     "restart_after",
+    "needs",
 ];
 
 /// A system with the places that later checks need.
@@ -69,6 +70,7 @@ pub(super) struct Common {
     log: LogFormat,
     inputs: Vec<Input>,
     on_exit: OnExit,
+    needs: Option<String>,
 }
 
 impl Common {
@@ -85,6 +87,7 @@ impl Common {
             name,
             program,
             args,
+            needs: self.needs,
             ready: self.ready,
             ready_within: self.ready_within,
             after: self.after,
@@ -152,6 +155,11 @@ pub(super) fn common(
         .get("inputs")
         .map_or(Some(Vec::new()), |field| inputs::read(reader, field));
     let on_exit = on_exit(reader, fields);
+    let needs = fields.get("needs").map_or(Some(None), |field| {
+        reader
+            .line(field, "the name of a program such as \"nginx\"")
+            .map(Some)
+    });
     let (after, after_spans) = after?;
     Some(Common {
         ready: ready?,
@@ -167,6 +175,7 @@ pub(super) fn common(
         log: log?,
         inputs: inputs?,
         on_exit: on_exit?,
+        needs: needs?,
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use units::grouped;
 
-use super::{LoadTls, Make, Reference, Request, Template};
+use super::{Act, FaultKind, LoadTls, Make, Reference, Request, RequestBody, Step, Template};
 
 /// The expression by which the whole of an output is kept, without white space at its ends.
 pub const WHOLE_OUTPUT: &str = r"(?s)\A\s*(.*?)\s*\z";
@@ -23,6 +23,46 @@ pub struct Call {
     pub within: Duration,
     /// Set if the target begins with `https`.
     pub tls: Option<LoadTls>,
+}
+
+impl Call {
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        let headers = self.request.headers.iter().map(|(_, value)| value);
+        let body = match &self.request.body {
+            RequestBody::Text(text) => Some(text),
+            RequestBody::Empty | RequestBody::File(_) => None,
+        };
+        let fixed = [&self.target, &self.request.path];
+        fixed.into_iter().chain(headers).chain(body)
+    }
+}
+
+impl Step {
+    /// Names under which it keeps values.
+    pub fn keeps(&self) -> impl Iterator<Item = &str> {
+        let answers = self.calls.iter().flat_map(|call| &call.request.take);
+        answers.chain(&self.keep).map(|take| take.name.as_str())
+    }
+
+    /// Names of kept values that it fills in, its own among them.
+    pub fn uses(&self) -> impl Iterator<Item = &str> {
+        let acts = self.faults.iter().flat_map(|fault| match &fault.kind {
+            FaultKind::Custom { does, undo, .. } => vec![does, undo],
+            _ => Vec::new(),
+        });
+        let commands = acts.filter_map(|act| match act {
+            Act::Command(command) => Some(command),
+            Act::Request(_) => None,
+        });
+        let made = self.make.iter().flat_map(|make| make.later.values());
+        let requests = self.requests().flat_map(Call::templates);
+        let all = self.run.iter().chain(made).chain(commands).chain(requests);
+        all.flat_map(Template::references)
+            .filter_map(|reference| match reference {
+                Reference::Kept(name) => Some(name.as_str()),
+                _ => None,
+            })
+    }
 }
 
 /// What is asked to be made cannot be told, once values that steps keep are known.

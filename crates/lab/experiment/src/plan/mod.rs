@@ -7,6 +7,7 @@
 mod call;
 mod fault;
 mod gate;
+mod left_out;
 mod load;
 mod network;
 mod probe;
@@ -109,6 +110,9 @@ pub struct System {
     pub program: Program,
     /// Arguments after the program, already split into words.
     pub args: Vec<Template>,
+    /// The program of the machine without which it is left out; `None`: it is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
     /// How the runner knows that it can be used; `None`: as soon as it runs.
     pub ready: Option<Ready>,
     /// Longest wait for readiness.

@@ -15,7 +15,7 @@ use crate::summary::Steady;
 
 use super::margin;
 use super::settings::{Event, MOST_RATE, Purpose, Search, Settle};
-use super::{Estimate, Point};
+use super::{Estimate, Point, TAKEN_BACK};
 
 /// Names of what the guard finds in a recording; see [`search`](super::search).
 pub(super) type Guard<'g> = &'g dyn Fn(&Recorded) -> Vec<String>;
@@ -26,9 +26,6 @@ const ATTEMPTS: u32 = 3;
 
 /// How far above the lowest rate that failed the target may be asked: it may be shared.
 const BEYOND_FAILED: f64 = 1.25;
-
-/// So many holds at a failed rate or above take the failure back.
-const TAKEN_BACK: u32 = 2;
 
 /// Latency that grows faster than this share of the time that passes shows a queue
 /// that grows: the target takes less than is asked of it by about this share.
@@ -73,7 +70,7 @@ struct Failed {
     /// Whether it was broken beyond chance.
     clearly: bool,
     /// Holds at this rate or above that were good since.
-    held: u32,
+    held: usize,
 }
 
 impl<'b> Bench<'b> {
@@ -135,7 +132,7 @@ impl<'b> Bench<'b> {
         let failed = self.failed.iter().filter(|failed| failed.clearly);
         let rates = failed.map(|failed| failed.rate);
         rates
-            .filter(|rate| held(*rate).count() < TAKEN_BACK as usize)
+            .filter(|rate| held(*rate).count() < TAKEN_BACK)
             .fold(f64::INFINITY, f64::min)
     }
 

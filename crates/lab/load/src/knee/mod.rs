@@ -13,6 +13,9 @@ pub use holds::Holds;
 pub use search::search;
 pub use settings::{Event, Purpose, Search, SearchError, Settle};
 
+/// So many holds at a failed rate or above take the failure back.
+const TAKEN_BACK: usize = 2;
+
 /// What a search for a limit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
@@ -62,11 +65,29 @@ pub struct Point {
 }
 
 impl Capacity {
-    /// A share of the knee, as a rate: `share(0.7)` is "70 % of knee". `None` when no
-    /// knee was found, or the share is not above 0 and finite.
+    /// The highest rate that was held and met the objective, at most the knee that is told,
+    /// and with no hold below that failed and was not taken back. What is believed of the
+    /// rates between holds is no such rate: nobody has seen the target bear it. `None`: no
+    /// knee was found, or all that held lies above it or beyond a failure.
+    pub fn confirmed(&self) -> Option<f64> {
+        let knee = self.knee?;
+        let counted = || self.points.iter().filter(|point| point.invalid.is_empty());
+        let good = || counted().filter(|point| point.good).map(|point| point.rate);
+        let stands = |failed: f64| good().filter(|good| *good >= failed).count() < TAKEN_BACK;
+        let failed = counted()
+            .filter(|point| !point.good)
+            .map(|point| point.rate);
+        let failed = failed.filter(|failed| stands(*failed)).reduce(f64::min);
+        let most = failed.unwrap_or(f64::INFINITY);
+        let held = good().filter(|good| *good <= knee.rate && *good < most);
+        held.reduce(f64::max)
+    }
+
+    /// A share of the confirmed rate: `share(0.7)` is "70 % of knee". `None` where there is
+    /// none, or the share is not above 0 and finite.
     pub fn share(&self, share: f64) -> Option<f64> {
-        let knee = self.knee.filter(|_| share.is_finite() && share > 0.0)?;
-        Some(knee.rate * share)
+        let held = self.confirmed()?;
+        (share.is_finite() && share > 0.0).then_some(held * share)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::loads::{self, Bound};
 use crate::probes::Tried;
 use crate::processes::copy_names;
 use crate::recoveries;
+use crate::skipped::Skipped;
 
 pub(crate) use metrics::metrics;
 pub(crate) use window::{Judged, since};
@@ -31,6 +32,8 @@ pub(crate) struct Measured<'a> {
     /// Length of each step that ended well, in seconds.
     pub(crate) steps: &'a [(String, f64)],
     pub(crate) loads: loads::Measured<'a>,
+    /// Steps that were left out.
+    pub(crate) skipped: &'a [Skipped],
     pub(crate) faults: &'a [FaultRecord],
     /// Numbers that steps kept.
     pub(crate) kept: BTreeMap<String, f64>,
@@ -86,6 +89,9 @@ pub(crate) fn judge(
         .map(|expect| {
             let judgement = expect.that.eval(measured);
             let invalid = measured.invalid(&expect.that);
+            let skipped = measured.skipped(&expect.that, plan);
+            let skipped = skipped.filter(|one| one.invalid && judgement.holds.is_none());
+            let invalid = invalid.or_else(|| skipped.map(Skipped::told));
             let invalid = invalid.or_else(|| measured.turned_round(&expect.that, judgement.holds));
             let (outcome, note) = match (invalid, judgement.holds) {
                 // Whether it held or not, nobody knows: the instrument was at its limit.
@@ -95,7 +101,7 @@ pub(crate) fn judge(
                 }
                 (None, Some(true)) => (Outcome::Pass, String::new()),
                 (None, Some(false)) => (Outcome::Fail, String::new()),
-                (None, None) => (Outcome::Inconclusive, measured.lacks(&expect.that)),
+                (None, None) => (Outcome::Inconclusive, measured.lacks(&expect.that, plan)),
             };
             Expectation {
                 that: expect.that.text.clone(),
@@ -134,6 +140,14 @@ pub(crate) fn judge(
         Ending::Complete if any(Outcome::Fail) => (Outcome::Fail, None),
         Ending::Complete if invalid.is_some() => (Outcome::Invalid, invalid),
         Ending::Complete if any(Outcome::Inconclusive) => (Outcome::Inconclusive, None),
+        // Nobody may take what was never tried for something that went well.
+        Ending::Complete if let Some(skipped) = measured.skipped.first() => {
+            let outcome = match skipped.invalid {
+                true => Outcome::Invalid,
+                false => Outcome::Inconclusive,
+            };
+            (outcome, Some(skipped.told()))
+        }
         Ending::Complete => (Outcome::Pass, None),
     };
     Verdict {
@@ -270,6 +284,13 @@ impl Measured<'_> {
         })
     }
 
+    /// The step that was left out, and would have measured what an expression lacks.
+    fn skipped(&self, expr: &Expr, plan: &Plan) -> Option<&Skipped> {
+        let lacking = || expr.metrics().filter(|metric| self.value(metric).is_none());
+        let mut skipped = self.skipped.iter();
+        skipped.find(|one| lacking().any(|metric| one.lacks(metric, plan)))
+    }
+
     /// Results of loads that an expression is about.
     fn summaries<'s>(&'s self, expr: &'s Expr) -> impl Iterator<Item = &'s Summary> {
         expr.metrics().filter_map(|metric| self.summary(metric))
@@ -373,11 +394,16 @@ impl Measured<'_> {
     }
 
     /// Which metrics of an expression have no value, and why.
-    fn lacks(&self, expr: &Expr) -> String {
+    fn lacks(&self, expr: &Expr, plan: &Plan) -> String {
+        let why = |metric: &Metric| {
+            let mut skipped = self.skipped.iter();
+            let skipped = skipped.find(|one| one.lacks(metric, plan));
+            skipped.map_or_else(|| self.why(metric), Skipped::told)
+        };
         let mut lacks: Vec<String> = expr
             .metrics()
             .filter(|metric| self.value(metric).is_none())
-            .map(|metric| format!("nothing was measured for {metric}: {}", self.why(metric)))
+            .map(|metric| format!("nothing was measured for {metric}: {}", why(metric)))
             .collect();
         let endless = |metric: &&Metric| self.value(metric) == Some(f64::INFINITY);
         let compared = expr

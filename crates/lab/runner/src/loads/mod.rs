@@ -31,6 +31,7 @@ use crate::processes::Addresses;
 use crate::progress::{LoadView, Status};
 use crate::record::Recorder;
 use crate::recoveries::Requests;
+use crate::skipped::Skipped;
 use crate::steps::Trouble;
 use crate::underway::{LoadUnderway, Seen, Underway};
 
@@ -80,6 +81,7 @@ pub(crate) struct State {
     numbers: BTreeMap<String, u64>,
     running: Vec<Running>,
     outcomes: Vec<Outcome>,
+    skipped: Vec<Skipped>,
     /// What became of requests, of each load that ran; kept for the sake of faults only.
     requests: Requests,
     /// What a person should know besides.
@@ -117,12 +119,7 @@ impl Loads<'_> {
     /// Starts what runs in a step: its own loads, its search, and probes that begin
     /// with it.
     pub(crate) async fn begin(&self, number: usize, step: &Step) -> Result<(), Trouble> {
-        for load in &self.plan.loads {
-            if load.probe.is_some() && self.period(load).next() == Some(number) {
-                let segment = self.segment(load, &Traffic::Own, Length::default())?;
-                self.run(load, Task::Segment(segment), None, false).await?;
-            }
-        }
+        self.begin_probes(number).await?;
         for running in &self.state.borrow().running {
             // Of other loads each window has a result of its own.
             if running.step.is_none() {
@@ -162,6 +159,46 @@ impl Loads<'_> {
             self.run(load, task, Some(step), true).await?;
         }
         Ok(())
+    }
+
+    async fn begin_probes(&self, number: usize) -> Result<(), Trouble> {
+        for load in &self.plan.loads {
+            if load.probe.is_some() && self.period(load).next() == Some(number) {
+                let segment = self.segment(load, &Traffic::Own, Length::default())?;
+                self.run(load, Task::Segment(segment), None, false).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over a step if what it builds on is missing, and says so. Probes begin and end
+    /// with it nevertheless.
+    pub(crate) async fn skip(
+        &self,
+        number: usize,
+        step: &Step,
+    ) -> Result<Option<Skipped>, Trouble> {
+        let skipped = {
+            let state = self.state.borrow();
+            Skipped::of(step, self.plan, Measured(&state.outcomes), &state.skipped)
+        };
+        let Some(skipped) = skipped else {
+            return Ok(None);
+        };
+        self.state.borrow_mut().skipped.push(skipped.clone());
+        // The step before left on what was to go on in this one.
+        let mut left_on: Vec<String> = Vec::new();
+        for running in &self.state.borrow().running {
+            if running.step.is_some() && !running.leaves {
+                left_on.push(running.load.clone());
+            }
+        }
+        for load in &left_on {
+            self.end_of(load).await;
+        }
+        self.begin_probes(number).await?;
+        self.end(number, step, None).await?;
+        Ok(Some(skipped))
     }
 
     /// Ends what ends with a step, and keeps what it saw. `cut` says why the step did
@@ -293,10 +330,10 @@ impl Loads<'_> {
         }
     }
 
-    /// What came of all loads, and of their requests.
-    pub(crate) fn into_outcomes(self) -> (Vec<Outcome>, Requests) {
+    /// What came of all loads, and of their requests, and which steps were left out.
+    pub(crate) fn into_outcomes(self) -> (Vec<Outcome>, Requests, Vec<Skipped>) {
         let state = self.state.into_inner();
-        (state.outcomes, state.requests)
+        (state.outcomes, state.requests, state.skipped)
     }
 
     fn has_faults(&self) -> bool {
@@ -367,22 +404,13 @@ impl Loads<'_> {
         })
     }
 
-    fn share_of_knee(&self, share: f64, search: &str) -> Result<f64, Trouble> {
+    /// A step that asks for it has been skipped where there is none.
+    fn share_of_knee(&self, share: f64, search: &str) -> Result<f64, String> {
         let state = self.state.borrow();
         let found = Measured(&state.outcomes).search(Some(search));
         let capacity = found.and_then(|summary| summary.capacity.as_ref());
         let rate = capacity.and_then(|capacity| capacity.share(share));
-        rate.ok_or_else(|| Trouble::Failed {
-            text: format!(
-                "{} of the knee is asked for, and {search:?} found none: {}",
-                units::show_share(share),
-                capacity.map_or("", |capacity| &capacity.note)
-            ),
-            rests_on: found
-                .map(|summary| summary.name.clone())
-                .into_iter()
-                .collect(),
-        })
+        rate.ok_or_else(|| format!("the search of {search:?} confirmed no rate"))
     }
 
     /// What the search of a step is told.

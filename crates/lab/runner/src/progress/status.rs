@@ -51,6 +51,7 @@ pub(crate) enum Progress {
     Now,
     Done,
     Failed,
+    Skipped,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -190,6 +191,7 @@ impl Status {
             EventKind::StepStarted => Some(Progress::Now),
             EventKind::StepEnded => Some(Progress::Done),
             EventKind::StepFailed => Some(Progress::Failed),
+            EventKind::StepSkipped => Some(Progress::Skipped),
             _ => None,
         };
         if let Some(progress) = progress {

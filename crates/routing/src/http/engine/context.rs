@@ -1,7 +1,7 @@
 //! What every part of a thread works with: settings, poller, clock, counters and memory.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -45,11 +45,17 @@ pub(super) struct Context {
     pub(super) clock: Clock,
     pub(super) buffers: Buffers,
     pub(super) random: SmallRng,
-    /// Whether connections go on behind their requests: not while the engine drains.
+    /// Not while the engine drains: idle connections are closed then.
     pub(super) running: bool,
 }
 
 impl Context {
+    /// Whether connections go on behind their requests: not once the router is unhealthy, for
+    /// who waits to be drained shall lose no request that comes just as it closes what is idle.
+    pub(super) fn keeps_connections(&self) -> bool {
+        self.running && self.shared.healthy.load(Ordering::Relaxed)
+    }
+
     /// Counts a connection that ends since there is no memory for what came.
     pub(super) fn note_memory(&self, error: &StreamError) {
         if matches!(error, StreamError::Socket(Errno::NOBUFS)) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 mod route;
 
-use super::{BackendTlsSettings, StatusTlsSettings, TcpMapping, TcpSettings, TerminationSettings};
+use super::{BackendTlsSettings, FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
 use document::{Form, Problems, Source, parse_toml};
 
 /// What a file says.
@@ -12,9 +12,9 @@ use document::{Form, Problems, Source, parse_toml};
 pub struct Loaded {
     /// The settings.
     pub settings: TcpSettings,
-    /// Its `[[route]]` tables, for a router without a routing API. Send them as
-    /// [`Change::Full`](super::Change::Full), again before they are stale.
-    pub routes: Vec<TcpMapping>,
+    /// Its `[[route]]` tables, for a router without a routing API.
+    /// [`keep`](super::fixed::keep) tells them.
+    pub routes: Vec<FixedRoute>,
 }
 
 /// Reads a settings file. Files that it names are looked up in its own folder.
@@ -252,6 +252,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::tcp::TcpMapping;
 
     fn source(text: &str) -> Source {
         Source {
@@ -373,6 +374,7 @@ show_certificate = true
 [[route]]
 port = 1025
 backend = \"[::1]:9\"
+health = \"http://[::1]:10/health\"
 ";
         let routes = read(&source(text), Path::new(".")).unwrap().routes;
         let plain = |port, host: &str, backend_port| TcpMapping {
@@ -390,7 +392,9 @@ backend = \"[::1]:9\"
             enable_backend_mtls: true,
             ..plain(1024, "db.example", 5432)
         };
-        let expected = [plain(1024, "10.0.0.7", 9000), named, plain(1025, "::1", 9)];
+        let mut expected =
+            [plain(1024, "10.0.0.7", 9000), named, plain(1025, "::1", 9)].map(FixedRoute::from);
+        expected[2].health = Some("http://[::1]:10/health".parse().unwrap());
         assert_eq!(routes, expected);
     }
 
@@ -413,6 +417,10 @@ backend = \"[::1]:9\"
             ("[[route]]\nport = 1\nbackend = \":9\"", "found \":9\""),
             ("[[route]]\nport = 1\nbackend = \"a:0\"", "found \"a:0\""),
             ("[[route]]\nprot = 1", "did you mean \"port\"?"),
+            (
+                "[[route]]\nport = 1\nbackend = \"a:1\"\nhealth = \"a:2\"",
+                "expected an address such as http://10.0.0.7:8080/health",
+            ),
             ("route = 7", "expected a list of tables"),
         ] {
             let problems = read(&source(text), Path::new(".")).unwrap_err().to_string();

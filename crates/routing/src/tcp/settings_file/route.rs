@@ -2,16 +2,17 @@
 
 use document::Form;
 
-use crate::tcp::TcpMapping;
+use crate::tcp::FixedRoute;
+use crate::tcp::fixed::health_address;
 
 /// Every `[[route]]`, as the routing API would tell of it.
-pub(super) fn routes(form: &mut Form<'_>) -> Vec<TcpMapping> {
-    let mut routes: Vec<TcpMapping> = Vec::new();
+pub(super) fn routes(form: &mut Form<'_>) -> Vec<FixedRoute> {
+    let mut routes: Vec<FixedRoute> = Vec::new();
     form.tables("route", &mut routes, route);
     for (index, route) in routes.iter().enumerate() {
         for (key, missing) in [
-            ("port", route.port == 0),
-            ("backend", route.backend_ip.is_empty()),
+            ("port", route.mapping.port == 0),
+            ("backend", route.mapping.backend_ip.is_empty()),
         ] {
             if missing {
                 let number = index + 1;
@@ -22,7 +23,14 @@ pub(super) fn routes(form: &mut Form<'_>) -> Vec<TcpMapping> {
     routes
 }
 
-fn route(form: &mut Form<'_>, route: &mut TcpMapping) {
+fn route(form: &mut Form<'_>, fixed: &mut FixedRoute) {
+    let mut health: Option<String> = None;
+    form.value("health", "", &mut health);
+    match health.map(|text| health_address(&text)).transpose() {
+        Ok(health) => fixed.health = health,
+        Err(message) => form.wrong("health", message),
+    }
+    let route = &mut fixed.mapping;
     // What is missing is said by the caller, once.
     route.port = 1;
     form.within("port", "", 1..=u16::MAX, &mut route.port);

@@ -75,7 +75,12 @@ fn saturation_is_told_apart_from_the_objective() {
     assert!(knee.high < 960.0, "{}", found.note);
     assert!((physical.rate / 1000.0 - 1.0).abs() < 0.03, "{physical:?}");
     assert!(found.points.iter().any(|point| point.purpose == "confirm"));
-    assert_eq!(found.share(0.7), Some(knee.rate * 0.7));
+    // A rate that was held, and not the estimate between those that were.
+    let confirmed = found.confirmed().unwrap();
+    let mut held = found.points.iter().filter(|point| point.good);
+    assert!(held.any(|point| point.rate == confirmed), "{confirmed}");
+    assert!(confirmed <= knee.rate && confirmed > 0.9 * knee.rate);
+    assert_eq!(found.share(0.7), Some(confirmed * 0.7));
     assert_eq!(found.share(f64::NAN), None);
     // An M/M/1 queue follows the law with a contention of a half, and has no peak.
     match found.usl {
@@ -231,6 +236,57 @@ fn the_highest_rate_allowed_may_hold() {
     );
     assert!(queue.ran.iter().all(|(rate, _)| *rate <= 400.0));
     assert_eq!(found.physical, None);
+}
+
+/// A search of these holds: rate, whether it was good, and whether it counts.
+fn searched(knee: Option<f64>, holds: &[(f64, bool, bool)]) -> Capacity {
+    let points = holds.iter().map(|(rate, good, counts)| Point {
+        rate: *rate,
+        sent: *rate,
+        good_rate: *rate,
+        p50: None,
+        p99: None,
+        errors: 0.0,
+        in_flight: 1.0,
+        length_s: 5.0,
+        good: *good && *counts,
+        invalid: if *counts {
+            vec![]
+        } else {
+            vec!["late".to_owned()]
+        },
+        purpose: "bisect".to_owned(),
+    });
+    Capacity {
+        slo: "p99 < 20ms".to_owned(),
+        points: points.collect(),
+        knee: knee.map(|rate| Estimate::new(rate, (rate, rate), 0.9)),
+        physical: None,
+        limit: "target".to_owned(),
+        note: String::new(),
+        usl: Usl::Refused(String::new()),
+    }
+}
+
+#[test]
+fn confirmed_is_the_highest_rate_that_held_and_that_nothing_speaks_against() {
+    let confirmed = |knee, holds: &[_]| searched(Some(knee), holds).confirmed();
+    let (held, failed, spoiled) = ((true, true), (false, true), (true, false));
+    let at = |rate: f64, (good, counts): (bool, bool)| (rate, good, counts);
+    let plain = [at(100.0, held), at(150.0, held), at(225.0, failed)];
+    assert_eq!(confirmed(190.0, &plain), Some(150.0));
+    // Above the knee that is told it was luck.
+    assert_eq!(confirmed(140.0, &plain), Some(100.0));
+    assert_eq!(confirmed(90.0, &plain), None);
+    // A hold that does not count confirms nothing.
+    let with_spoiled = [at(100.0, held), at(150.0, spoiled), at(225.0, failed)];
+    assert_eq!(confirmed(190.0, &with_spoiled), Some(100.0));
+    // What failed below stands until two holds take it back.
+    let once = [at(100.0, held), at(130.0, failed), at(150.0, held)];
+    assert_eq!(confirmed(190.0, &once), Some(100.0));
+    let twice = [&once[..], &[at(140.0, held)]].concat();
+    assert_eq!(confirmed(190.0, &twice), Some(150.0));
+    assert_eq!(searched(None, &plain).confirmed(), None);
 }
 
 #[test]

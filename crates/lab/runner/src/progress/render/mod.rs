@@ -104,7 +104,7 @@ fn steps(view: &View, paint: &Paint) -> Vec<String> {
             return lines;
         }
         match shown.first() {
-            Some(step) if step.progress == Progress::Done => first += 1,
+            Some(step) if matches!(step.progress, Progress::Done | Progress::Skipped) => first += 1,
             _ => end -= 1,
         }
     }
@@ -116,9 +116,11 @@ fn ribbon(step: &StepView, now_s: f64, paint: &Paint) -> String {
         Progress::Now => ("▶", Style::new().cyan().bold()),
         Progress::Failed => ("✘", Style::new().red().bold()),
         Progress::Next => ("·", Style::new().dim()),
+        Progress::Skipped => ("–", Style::new().dim()),
     };
     let took = match step.progress {
         Progress::Next => String::new(),
+        Progress::Skipped => " skipped".to_owned(),
         _ => format!(" {}", seconds(step.to_s.unwrap_or(now_s) - step.from_s)),
     };
     format!(
@@ -231,6 +233,7 @@ pub(super) fn event(event: &Event) -> String {
         EventKind::StepStarted => format!("{name}: begins"),
         EventKind::StepEnded => format!("{name}: done in {}", event.text),
         EventKind::StepFailed => format!("{name}: FAILED: {}", event.text),
+        EventKind::StepSkipped => format!("{name}: SKIPPED: {}", event.text),
         EventKind::Made => format!("{name}: made {}", event.text),
         EventKind::Said => {
             let first = event.text.lines().next().unwrap_or_default();

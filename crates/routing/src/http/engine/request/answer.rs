@@ -1,7 +1,5 @@
 //! The answer on its way back: the backend's, or the router's own.
 
-use std::sync::atomic::Ordering;
-
 use wire::deadlines::NEVER;
 use wire::http1::{BodyLength, RequestBody, RequestHead, Sink, write};
 use wire::stream::{Received, StreamError};
@@ -180,7 +178,7 @@ impl ActiveRequest {
         let mut sink = AnswerSink {
             now: context.clock.times(),
             pipeline: &context.shared.pipeline,
-            keep_alive: context.running && self.head.keep_alive(),
+            keep_alive: context.keeps_connections() && self.head.keep_alive(),
             head: &self.head,
             exchange: &mut self.exchange,
             out: lent.client.outbox().sheet(&mut context.buffers),
@@ -277,7 +275,8 @@ impl ActiveRequest {
         let read = self.exchange.progress.request_body;
         let much = matches!(self.head.body(), RequestBody::Exactly(length)
             if length.saturating_sub(read) >= DISCARD as u64);
-        let keep_alive = lent.context.running && self.head.keep_alive() && !waits && !much;
+        let keep_alive =
+            lent.context.keeps_connections() && self.head.keep_alive() && !waits && !much;
         let keep_alive = self.write_refusal(refusal, keep_alive, lent);
         self.complete(keep_alive, lent)
     }
@@ -286,12 +285,12 @@ impl ActiveRequest {
     pub(super) fn answer_health_check(&mut self, lent: &mut Lent<'_>) -> Course {
         let context = &mut *lent.context;
         let times = context.clock.times();
-        let healthy = context.running && context.shared.healthy.load(Ordering::Relaxed);
+        let healthy = context.keeps_connections();
         let keep_alive = context.shared.pipeline.write_health(
             &self.head,
             &mut self.exchange,
             healthy,
-            context.running && self.head.keep_alive(),
+            healthy && self.head.keep_alive(),
             times,
             lent.client.outbox().sheet(&mut context.buffers),
         );

@@ -19,6 +19,8 @@ pub(super) struct Bench {
     pub(super) engine: Engine,
     pub(super) table: Arc<Table>,
     counters: Arc<Counters>,
+    /// What health checks are told.
+    pub(super) healthy: Arc<AtomicBool>,
 }
 
 impl Bench {
@@ -38,17 +40,19 @@ impl Bench {
             register(&table, *backend);
         }
         let counters = Arc::new(Counters::new(super::super::threads(&settings)));
+        let healthy = Arc::new(AtomicBool::new(true));
         let engine = start(EngineConfig {
             settings: Arc::new(settings),
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
-            healthy: Arc::new(AtomicBool::new(true)),
+            healthy: Arc::clone(&healthy),
         })
         .unwrap();
         Self {
             engine,
             table,
             counters,
+            healthy,
         }
     }
 

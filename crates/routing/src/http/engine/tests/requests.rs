@@ -202,6 +202,31 @@ fn draining_finishes_what_is_on_its_way() {
 }
 
 #[test]
+fn connections_end_with_their_next_answer_before_a_drain_closes_them() {
+    let backend = Backend::new(|mut connection, _| {
+        while connection.request().is_some() {
+            connection.send(&ok(b"well"));
+        }
+    });
+    let bench = Bench::new(&[backend.address]);
+    let mut before = bench.client();
+    assert_eq!(before.get("/").field("connection"), None);
+    bench
+        .healthy
+        .store(false, std::sync::atomic::Ordering::Relaxed);
+    // It has an answer on the way, and new ones are still taken: whoever balances may not know.
+    for mut client in [before, bench.client()] {
+        let last = client.get("/");
+        assert_eq!(
+            (last.status, last.field("connection")),
+            (200, Some("close"))
+        );
+        assert_eq!(client.rest(), b"");
+    }
+    bench.until("nobody is left", |totals| totals.open_clients == 0);
+}
+
+#[test]
 fn a_drain_does_not_wait_for_tunnels() {
     let backend = Backend::new(|mut connection, _| {
         connection.head();

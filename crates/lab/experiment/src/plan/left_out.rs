@@ -1,0 +1,198 @@
+//! What a plan leaves out on a machine that lacks a program: systems that name it in `needs`, and
+//! whatever cannot be without them.
+
+use std::collections::BTreeSet;
+
+use super::{Act, Driver, FaultKind, Plan, Probe, ProbeKind, Step, Template, Traffic};
+use crate::expr::{Affected, Expr, Metric};
+
+/// Names of what is not there.
+#[derive(Default)]
+struct Gone {
+    systems: BTreeSet<String>,
+    loads: BTreeSet<String>,
+    probes: BTreeSet<String>,
+    /// Kinds of entity that nobody makes.
+    entities: BTreeSet<String>,
+    steps: BTreeSet<String>,
+    /// Values that nobody keeps.
+    kept: BTreeSet<String>,
+}
+
+impl Plan {
+    /// Leaves out the systems whose program is not there, those that come after them or are told
+    /// their address, what asks any of them, the steps that use any of that, and the expectations
+    /// about it. Says in a line for each program what that is; of a plan that has all it needs,
+    /// nothing.
+    pub fn leave_out(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut programs: Vec<String> = Vec::new();
+        for needs in self
+            .systems
+            .iter()
+            .filter_map(|system| system.needs.as_ref())
+        {
+            if !programs.contains(needs) && !is_there(needs) {
+                programs.push(needs.clone());
+            }
+        }
+        let lines = programs
+            .iter()
+            .map(|program| self.leave_out_without(program));
+        lines.collect()
+    }
+
+    fn leave_out_without(&mut self, program: &str) -> String {
+        let mut gone = Gone::default();
+        loop {
+            let before = gone.systems.len();
+            let systems = self.systems.iter().filter(|system| {
+                let mut others = system.after.iter().cloned().chain(system.told_of());
+                system.needs.as_deref() == Some(program)
+                    || others.any(|other| gone.systems.contains(&other))
+            });
+            let found: Vec<String> = systems.map(|system| system.name.clone()).collect();
+            gone.systems.extend(found);
+            if gone.systems.len() == before {
+                break;
+            }
+        }
+        self.systems
+            .retain(|system| !gone.systems.contains(&system.name));
+        let drivers = self.drivers.extract_if(.., |driver| gone.has(driver));
+        let entities = drivers.flat_map(|driver| driver.entities.into_keys());
+        let entities: BTreeSet<String> = entities.collect();
+        let loads = self.loads.extract_if(.., |load| gone.is_in(&load.target));
+        let loads: BTreeSet<String> = loads.map(|load| load.name).collect();
+        let probes = self.probes.extract_if(.., |probe| gone.is_asked_by(probe));
+        let probes: BTreeSet<String> = probes.map(|probe| probe.name).collect();
+        gone = Gone {
+            entities,
+            loads,
+            probes,
+            ..gone
+        };
+        let mut steps: Vec<String> = Vec::new();
+        self.steps.retain(|step| {
+            let goes = gone.is_used_by(step);
+            if goes {
+                gone.steps.insert(step.name.clone());
+                gone.kept.extend(step.keeps().map(str::to_owned));
+                steps.push(step.name.clone());
+            }
+            !goes
+        });
+        let expects = self.expects.len();
+        self.expects
+            .retain(|expect| !gone.is_judged_by(&expect.that));
+        let expects = expects - self.expects.len();
+        let systems: Vec<String> = gone.systems.into_iter().collect();
+        let mut line = format!("{program} is not installed: without {}", systems.join(", "));
+        if !steps.is_empty() {
+            line += &format!("; left out: {}", steps.join(", "));
+        }
+        if expects > 0 {
+            let (plural, are) = if expects == 1 {
+                ("", "is")
+            } else {
+                ("s", "are")
+            };
+            line += &format!("; {expects} expectation{plural} about that {are} not judged");
+        }
+        line
+    }
+}
+
+impl Gone {
+    fn is_in(&self, template: &Template) -> bool {
+        let mut systems = template.references().filter_map(|one| one.system());
+        systems.any(|system| self.systems.contains(system))
+    }
+
+    fn has(&self, driver: &Driver) -> bool {
+        let system = driver.talk_to.as_ref();
+        system.is_some_and(|system| self.systems.contains(system))
+    }
+
+    fn is_asked_by(&self, probe: &Probe) -> bool {
+        let is_of = |system: &String| self.systems.contains(system);
+        probe.of.as_ref().is_some_and(is_of)
+            || match &probe.kind {
+                ProbeKind::Http { url, .. }
+                | ProbeKind::Prom { url, .. }
+                | ProbeKind::Postgres { url, .. } => self.is_in(url),
+                ProbeKind::Tcp { address, .. } | ProbeKind::Grpc { address, .. } => {
+                    self.is_in(address)
+                }
+                ProbeKind::Command { program, args, .. } => {
+                    self.is_in(program) || args.iter().any(|word| self.is_in(word))
+                }
+                ProbeKind::Log { system, .. } => is_of(system),
+            }
+    }
+
+    fn is_used_by(&self, step: &Step) -> bool {
+        let is_gone = |system: &String| self.systems.contains(system);
+        let loads = step.loads.iter().any(|own| {
+            let is_after = matches!(&own.traffic, Traffic::ShareOfKnee { search, .. }
+                if self.steps.contains(search));
+            is_after || self.loads.contains(&own.load)
+        });
+        let searches = step
+            .search
+            .iter()
+            .any(|search| self.loads.contains(&search.load));
+        let makes = step
+            .make
+            .iter()
+            .any(|make| self.entities.contains(&make.what));
+        let signals = step.signals.iter().any(|signal| is_gone(&signal.system));
+        let uses = step.uses().any(|name| self.kept.contains(name));
+        let requests = step.requests().any(|call| self.is_in(&call.target));
+        let runs = step.run.iter().any(|command| self.is_in(command));
+        let faults = step.faults.iter().any(|fault| match &fault.kind {
+            FaultKind::Process { system, .. } | FaultKind::Silence { fleet: system, .. } => {
+                is_gone(system)
+            }
+            FaultKind::Network { connections, .. } => connections.iter().any(|one| {
+                is_gone(&one.to) || is_gone(&one.from) || self.loads.contains(&one.from)
+            }),
+            FaultKind::Custom { does, undo, .. } => [does, undo]
+                .into_iter()
+                .any(|act| matches!(act, Act::Command(command) if self.is_in(command))),
+        });
+        let waits = step.wait.iter().map(|wait| &wait.until);
+        let judges = waits
+            .chain(&step.always)
+            .any(|expr| self.is_judged_by(expr));
+        loads || searches || makes || signals || uses || requests || runs || faults || judges
+    }
+
+    /// Whether an expression is about something that is gone.
+    fn is_judged_by(&self, expr: &Expr) -> bool {
+        let step =
+            |step: &Option<String>| step.as_ref().is_some_and(|step| self.steps.contains(step));
+        let is_gone = |metric: &Metric| match metric {
+            Metric::Entities { what, .. } => self.entities.contains(what),
+            Metric::Process { system, .. } => self.systems.contains(system),
+            Metric::Load { step: of, load, .. } => step(of) || self.loads.contains(load),
+            Metric::Probe {
+                step: of, probe, ..
+            } => step(of) || self.probes.contains(probe),
+            Metric::Knee { step: of, .. } => step(of),
+            Metric::StepDuration { step } => self.steps.contains(step),
+            Metric::Kept { name } => self.kept.contains(name),
+            Metric::Fault {
+                step: of, of: what, ..
+            } => {
+                step(of)
+                    || match what {
+                        Affected::Load(load) => self.loads.contains(load),
+                        Affected::Entities { what, .. } => self.entities.contains(what),
+                        Affected::Probe { probe, .. } => self.probes.contains(probe),
+                    }
+            }
+            _ => false,
+        };
+        expr.metrics().any(is_gone)
+    }
+}

@@ -1,0 +1,113 @@
+//! Plans on machines that lack a program.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::support::plan_of;
+use lab_experiment::plan::Plan;
+
+const PEERS: &str = r#"
+lab = 1
+name = "peers"
+[[system]]
+name = "backend"
+run = "backend {port}"
+[[system]]
+name = "ours"
+run = "ours {port} {backend.addr}"
+[[system]]
+name = "caddy"
+run = "caddy {port}"
+needs = "caddy"
+[[system]]
+name = "feeder"
+run = "feed {caddy.addr}"
+[[system]]
+name = "late"
+run = "late"
+after = ["feeder"]
+[[system]]
+name = "nginx"
+run = "nginx {port}"
+needs = "nginx"
+[[load]]
+name = "to-ours"
+http = "GET http://{ours.addr}/"
+[[load]]
+name = "to-caddy"
+http = "GET http://{caddy.addr}/"
+[[probe]]
+name = "alive"
+http = "GET http://{caddy.addr}/"
+[[probe]]
+name = "well"
+http = "GET http://{ours.addr}/"
+[[step]]
+name = "ours"
+load = { to-ours = "10/s" }
+hold = "1s"
+[[step]]
+name = "caddy"
+load = { to-caddy = "10/s" }
+hold = "1s"
+[[step]]
+name = "late is told"
+signal = { system = "late", signal = "HUP" }
+run = "echo 7"
+keep = { seven = "text" }
+[[step]]
+name = "seven"
+run = "test '{seven}' = 7"
+[[step]]
+name = "until alive"
+wait = { until = "alive.ok == 100%", at_most = "1s" }
+[[step]]
+name = "both again"
+load = { to-ours = "10/s" }
+hold = "1s"
+[[expect]]
+that = "'ours': to-ours rate > 90% of 'caddy': to-caddy rate"
+[[expect]]
+that = "kept.seven == 7 or alive.ok > 50%"
+[[expect]]
+that = "'ours': to-ours errors == 0% and well.ok == 100%"
+"#;
+
+fn names(plan: &Plan) -> [Vec<&str>; 4] {
+    [
+        plan.systems.iter().map(|one| one.name.as_str()).collect(),
+        plan.loads.iter().map(|one| one.name.as_str()).collect(),
+        plan.probes.iter().map(|one| one.name.as_str()).collect(),
+        plan.steps.iter().map(|one| one.name.as_str()).collect(),
+    ]
+}
+
+#[test]
+fn a_plan_that_has_all_it_needs_stays_as_it_is() {
+    let mut plan = plan_of(PEERS);
+    assert_eq!(plan.leave_out(|_| true), Vec::<String>::new());
+    assert_eq!(plan, plan_of(PEERS));
+}
+
+#[test]
+fn what_a_missing_program_takes_with_it_is_left_out_and_said_in_a_line() {
+    let mut plan = plan_of(PEERS);
+    let lines = plan.leave_out(|program| program != "caddy");
+    assert_eq!(
+        lines,
+        [
+            "caddy is not installed: without caddy, feeder, late; left out: caddy, late is told, \
+             seven, until alive; 2 expectations about that are not judged"
+        ]
+    );
+    let [systems, loads, probes, steps] = names(&plan);
+    assert_eq!(systems, ["backend", "ours", "nginx"]);
+    assert_eq!((loads, probes), (vec!["to-ours"], vec!["well"]));
+    assert_eq!(steps, ["ours", "both again"]);
+    assert_eq!(plan.expects.len(), 1);
+
+    let mut plan = plan_of(PEERS);
+    let lines = plan.leave_out(|_| false);
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[1], "nginx is not installed: without nginx");
+    assert_eq!(names(&plan)[0], ["backend", "ours"]);
+}
