@@ -11,7 +11,9 @@ const page = Object.assign(new EventTarget(), { hidden: false }) as unknown as D
 const at = (now_s: number | null): Newer => ({
   run: { version: 1, underway: now_s === null ? null : { now_s, doing: 'hold', may: [], rates: [] } } as Run,
   blob: new Uint8Array([now_s ?? 255]),
+  sent: null,
   tag: `"${now_s}"`,
+  read_ms: 0,
 });
 
 const nobody = async (): Promise<void> => {
@@ -68,7 +70,7 @@ it('asks the server that the page came from, with the token and the tag', async 
   expect(asked).toHaveBeenCalledWith('/data?token=abc', expect.objectContaining({ headers: { 'if-none-match': '"7"' } }));
   vi.stubGlobal('fetch', async () => new Response('the token is wrong\n', { status: 403 }));
   await expect(newer(null, '')).rejects.toThrow('the token is wrong');
-  vi.stubGlobal('fetch', async () => new Response('\x0f\0\0\0{"version": 2 }'));
+  vi.stubGlobal('fetch', async () => new Response('\x0f\0\0\0\0\0\0\0\0\0\0\0{"version": 2 }'));
   await expect(newer(null, '')).rejects.toThrow('data of version 2, not 1');
 });
 

@@ -36,12 +36,21 @@ export class Counting<T> {
 
   private begin(about: string, work: () => Pieces<T>): void {
     this.about = about;
+    this.next = null;
+    const began = performance.now();
     this.stop = later(work(), (value) => {
       const { next } = this;
       this.stop = this.next = null;
       this.tell(about, value);
-      if (next) this.begin(about, next);
+      if (next) this.rest(about, next, performance.now() - began);
     });
+  }
+
+  /** What goes on for ever leaves time for other work. */
+  private rest(about: string, work: () => Pieces<T>, ms: number): void {
+    this.next = work;
+    const timer = setTimeout(() => this.next && this.begin(about, this.next), ms);
+    this.stop = () => clearTimeout(timer);
   }
 
   private tell(about: string, value: T): void {
