@@ -3,10 +3,10 @@
  *
  * `node crowd.mjs ENTITIES A_SECOND FOLDER`: all of them begin in the twenty minutes before now, one after the
  * other, and pass all but the last of sixteen points. Then, from when there is a file `go` in the folder, so many
- * a second, from all over, pass that one too.
+ * a second pass that one too: in the order in which they began, or from all over, once `go` says so.
  */
 
-import { existsSync, writeFileSync, writeSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 const [entities, aSecond] = process.argv.slice(2, 4).map(Number);
@@ -46,12 +46,17 @@ for (let entity = 0; entity < entities; entity++) {
 }
 flush();
 writeFileSync(join(folder, 'filled'), '');
-let changed = 0;
+const done = new Uint8Array(entities);
+let [next, jumps] = [0, 0];
 setInterval(() => {
   if (!existsSync(join(folder, 'go'))) return;
-  for (let n = 0; n < aSecond / TIMES && changed < entities; n++, changed++) {
-    // Each entity once, in an order that jumps.
-    write(Date.now(), POINTS - 1, Number((BigInt(changed) * 618_034n) % BigInt(entities)), '');
+  const allOver = readFileSync(join(folder, 'go'), 'utf8') === 'all over';
+  for (let n = 0; n < aSecond / TIMES; n++) {
+    while (next < entities && done[next] === 1) next++;
+    const entity = allOver ? Number((BigInt(jumps++) * 618_033n) % BigInt(entities)) : next;
+    if (entity === entities || done[entity] === 1) continue;
+    done[entity] = 1;
+    write(Date.now(), POINTS - 1, entity, '');
   }
   flush();
 }, 1000 / TIMES);

@@ -107,9 +107,11 @@ try {
   });
   writeFileSync(join(folder, 'go'), '');
   await pause(3000);
+  const sort = page.locator('section.life select').first();
   for (const [what, act] of [
-    ['sorted by start', async () => {}],
-    ['sorted by total time', () => page.locator('section.life select').first().selectOption('total')],
+    ['sorted by start, changes in the order of start', async () => {}],
+    ['sorted by start, changes from all over', async () => writeFileSync(join(folder, 'go'), 'all over')],
+    ['sorted by total time, changes from all over', () => sort.selectOption('total')],
   ]) {
     await act();
     await pause(1000);

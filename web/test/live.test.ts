@@ -88,7 +88,7 @@ it('writes what changed into what it has, and asks for all of it when it cannot'
   const seen: unknown[] = [];
   live.start(page);
   for (let n = 0; n < 4; n++) {
-    await vi.advanceTimersByTimeAsync(n === 0 ? 0 : n < 3 ? 200 : 400);
+    await vi.advanceTimersByTimeAsync(n === 0 ? 0 : n < 3 ? 100 : 200);
     seen.push([live.error, live.lives[0].at.map((numbers) => [...numbers])]);
   }
   const changed = [[1], [5]];
