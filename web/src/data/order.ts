@@ -58,7 +58,7 @@ export function sorted(lives: Lives, rows: Uint32Array, sort: Sort): Uint32Array
   const keys = new Uint32Array(rows.length);
   const none = most - least + 1;
   for (let k = 0; k < rows.length; k++) keys[k] = lacks[k] ? none : values[k] - least;
-  return sortBy(rows, keys, none).items;
+  return sortBy(rows, keys, none, false).items;
 }
 
 /**
