@@ -39,6 +39,7 @@ const TYPES: &[(&str, &str, &str, bool)] = &[
         "lab/report/src/timelines.rs",
         true,
     ),
+    ("Grown", "Grown", "lab/report/src/growing/sent.rs", true),
     ("Load", "PageLoad", "lab/report/src/page_loads.rs", true),
     (
         "PackedTimeline",

@@ -7,7 +7,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -19,6 +19,14 @@ const folder = mkdtempSync(join(tmpdir(), 'headroom-live-'));
 cpSync(fileURLToPath(new URL('../../tests/end_to_end/page', import.meta.url)), folder, { recursive: true });
 const file = join(folder, 'watched.toml');
 writeFileSync(file, readFileSync(file, 'utf8').replace('seed = 1', 'seed = 1\npage = ["mark", "stop", "rate"]'));
+// Two items that are done when they are told to be, long after they began.
+const LATE = ['item-7000001', 'item-7000002'];
+const worker = join(folder, 'worker.sh');
+const line = (what, id) => `echo "time=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ) msg=item.${what} item=${id}"\n`;
+const late = LATE.map((id) => `${line('begun', id)}(until [ -e "${folder}/${id}" ]; do sleep 0.05; done\n${line('done', id)}) &\n`);
+writeFileSync(worker, late.join('') + readFileSync(worker, 'utf8'));
+const finishLate = (id) => appendFileSync(join(folder, id), '');
+
 const run = spawn(headroom, ['run', file, '--out', join(folder, 'runs'), '--page'], {
   stdio: ['ignore', 'ignore', 'pipe'],
 });
@@ -60,6 +68,34 @@ try {
   assert.equal(await sort.inputValue(), 'end');
   assert.match(await card.innerText(), new RegExp(chosen));
 
+  // A row that changes long after those around it is seen, and so is one that changed while nobody heard of it.
+  const find = async (id) => {
+    await life.getByPlaceholder('Find an id').fill(id);
+    await life.getByRole('button', { name: 'Find' }).click();
+    await life.locator('.selected', { hasText: id }).waitFor();
+  };
+  await find(LATE[0]);
+  await card.getByText('not seen: done').waitFor();
+  finishLate(LATE[0]);
+  await card.getByText('not seen').first().waitFor({ state: 'detached' });
+  assert.match(await card.innerText(), new RegExp(LATE[0]));
+  await find(LATE[1]);
+  await card.getByText('not seen: done').waitFor();
+  const asked = [];
+  await page.context().setOffline(true);
+  await page.locator('.live', { hasText: 'does not answer' }).waitFor();
+  const away = await entities();
+  finishLate(LATE[1]);
+  await page.waitForTimeout(3000);
+  assert.equal(await entities(), away);
+  page.on('request', (request) => request.url().includes('/data') && asked.push(request.headers()['if-none-match']));
+  await page.context().setOffline(false);
+  await card.getByText('not seen').first().waitFor({ state: 'detached' });
+  assert.match(await card.innerText(), new RegExp(LATE[1]));
+  assert.ok((await entities()) > away + 10);
+  assert.match(asked[0], /^"\d+\.[1-9]\d*"$/, 'it asks for what has changed since');
+  assert.equal(await sort.inputValue(), 'end');
+
   // It stands still when it shall.
   await page.getByRole('button', { name: 'Stand still' }).click();
   const still = await page.locator('.live p').innerText();
@@ -95,8 +131,9 @@ try {
   assert.equal(await page.title(), 'watched · pass · Headroom');
   assert.equal(await ended, 0);
   await page.waitForTimeout(500);
-  // The browser tells of the rate that was refused.
-  assert.deepEqual(complaints.filter((one) => !/409 \(Conflict\).*\/rate/.test(one)), []);
+  // The browser tells of the rate that was refused, and of the connection that was cut.
+  const meant = /409 \(Conflict\).*\/rate|ERR_INTERNET_DISCONNECTED.*\/data/;
+  assert.deepEqual(complaints.filter((one) => !meant.test(one)), []);
 
   const [id] = readdirSync(join(folder, 'runs'));
   const report = await open(browser, join(folder, 'runs', id, 'report.html'));

@@ -136,22 +136,32 @@ impl Watched {
             .find_map(|line| line.strip_prefix("etag: "));
         let tag = tag.expect("a tag").to_owned();
         assert_ne!(tag, known, "the same data came again");
-        let (length, rest) = answer.body.split_first_chunk().expect("a length");
-        let (json, columns) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        let (lengths, mut rest) = answer.body.split_at(12);
+        let mut parts = lengths.as_chunks::<4>().0.iter().map(|length| {
+            let (part, after) = rest.split_at(u32::from_le_bytes(*length) as usize);
+            rest = after;
+            part
+        });
+        let mut part = || parts.next().expect("a part");
+        let (json, columns, grown) = (part(), part(), part());
         let run: Value = serde_json::from_slice(json).expect("JSON");
-        Some((serde_json::json!({"run": run, "columns": columns}), tag))
+        let mut data = serde_json::json!({"run": run, "columns": columns});
+        // Of lifecycles that go on what has changed, which a report does not have.
+        if !grown.is_empty() {
+            data["grown"] = serde_json::from_slice(grown).expect("JSON");
+        }
+        Some((data, tag))
     }
 }
 
 /// How much there is: entities, requests sent, samples of processes, tries of the probe.
 fn sizes(data: &Value) -> [u64; 4] {
-    let run = &data["run"];
-    let number = |at: &str| run.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+    let number = |at: &str| data.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     [
-        number("/lifecycles/0/entities"),
-        number("/loads/0/summary/requests/sent"),
-        number("/processes/0/cpu_cores/t/n"),
-        number("/probes/0/summaries/0/tries"),
+        number("/grown/0/entities"),
+        number("/run/loads/0/summary/requests/sent"),
+        number("/run/processes/0/cpu_cores/t/n"),
+        number("/run/probes/0/summaries/0/tries"),
     ]
 }
 

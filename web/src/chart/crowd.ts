@@ -71,14 +71,9 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   if (step === 1) return codes;
   yield;
   // Those that were not counted show where nobody else is.
-  stragglers(codes, counted, axis, lives, step, (i) => {
-    const row = lines[i] * width;
-    walk.of(i, {
-      add(code, a, b) {
-        for (let pixel = row + a; pixel < row + b; pixel++) if (codes[pixel] === BACKGROUND) codes[pixel] = code;
-      },
-    });
-  });
+  const seen = stragglers(codes, counted, axis, lives, step);
+  yield;
+  for (let phase = 0; phase < at.length - 1; phase++) claim(codes, seen, lines, axis, at[phase], at[phase + 1], phase + 1);
   return codes;
 }
 
@@ -109,7 +104,7 @@ function linesOf({ lives, order, rows, height }: Scene, zeros: Int32Array | null
   const lines = new Int16Array(lives.count).fill(-1);
   for (let y = 0; y < height; y++) {
     const [from, to] = rowsAt(y, rows, height);
-    for (let row = from; row < to; row++) lines[order[row]] = y;
+    for (let row = from, end = Math.min(to, order.length); row < end; row++) lines[order[row]] = y;
   }
   const { first } = lives;
   for (let i = 0; i < lines.length; i++) if (first[i] === NONE || (zeros && zeros[i] === NONE)) lines[i] = -1;
@@ -188,18 +183,23 @@ function resolve(change: Int32Array, most: Int32Array, codes: Uint8Array, width:
   change.fill(0);
 }
 
-/** Has those entities drawn that were not counted and are where the background is still seen. */
-function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, { first, last }: Lives, step: number, draw: (i: number) => void): void {
+/** Of a pixel in which there is somebody of whom nothing else is known yet. */
+const CLAIMED = 253;
+
+/** Finds those entities that were not counted and are where the background is still seen, and claims these pixels for them. */
+function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, { first, last }: Lives, step: number): Uint32Array {
   const { zeros, origin, unit, from, scale, width } = axis;
   const stride = width + 1;
-  // How much background is left of each pixel of a row; less becomes of it meanwhile.
-  const empty = new Int32Array((codes.length / width) * stride);
+  // How much background was left of each pixel of a row; less becomes of it.
+  const empty = new Int16Array((codes.length / width) * stride);
   for (let line = 0, pixel = 0; pixel < codes.length; line += stride) {
     for (let k = line, end = line + width, n = 0; k < end; k++, pixel++) {
       if (codes[pixel] === BACKGROUND) n++;
       empty[k + 1] = n;
     }
   }
+  const found = new Uint32Array(lines.length);
+  let n = 0;
   for (let i = 0; i < lines.length; i++) {
     const y = lines[i];
     if (y < 0 || i % step === 0) continue;
@@ -209,9 +209,31 @@ function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, { first, l
     if (a < 0) a = 0;
     if (b > width) b = width;
     if (a >= b || empty[y * stride + b] === empty[y * stride + a]) continue;
-    const end = y * width + b;
-    let pixel = y * width + a;
-    while (pixel < end && codes[pixel] !== BACKGROUND) pixel++;
-    if (pixel < end) draw(i);
+    let some = false;
+    for (let pixel = y * width + a, end = y * width + b; pixel < end; pixel++) {
+      if (codes[pixel] !== BACKGROUND) continue;
+      codes[pixel] = CLAIMED;
+      some = true;
+    }
+    if (some) found[n++] = i;
+  }
+  return found.subarray(0, n);
+}
+
+/** Gives those pixels to a phase that were claimed for somebody who is in it. */
+function claim(codes: Uint8Array, seen: Uint32Array, lines: Int16Array, axis: Axis, begins: Int32Array, ends: Int32Array, code: number): void {
+  const { zeros, origin, unit, from, scale, width } = axis;
+  for (let k = 0; k < seen.length; k++) {
+    const i = seen[k];
+    const begin = begins[i];
+    const end = ends[i];
+    if (begin === NONE || end === NONE) continue;
+    const zero = zeros ? from + (origin + zeros[i] * unit) : from;
+    let a = Math.floor((origin + begin * unit - zero) * scale);
+    let b = Math.floor((origin + end * unit - zero) * scale);
+    if (a < 0) a = 0;
+    if (b > width) b = width;
+    const row = lines[i] * width;
+    for (let pixel = row + a; pixel < row + b; pixel++) if (codes[pixel] === CLAIMED) codes[pixel] = code;
   }
 }

@@ -2,6 +2,7 @@
 
 import { column, NONE, text } from './decode';
 import { packedIds, type Ids } from './ids';
+import type { Kept } from './kept';
 import type { LinesOf, Timelines } from './run';
 
 /** The number of a point that was not seen. */
@@ -28,6 +29,8 @@ export interface Lives {
   digits: number | null;
   /** The log lines of some of them; unpacked when they are asked for. */
   lines: () => LinesOf | null;
+  /** Of entities that grow, what is known of them. */
+  kept?: Kept;
 }
 
 /** What is subtracted from an entity's times: nothing, its first time, or that of a point. */
@@ -57,13 +60,16 @@ function seconds({ origin, unit }: Lives, number: number): number {
 export function ends(at: Int32Array[], first: Int32Array, last: Int32Array): void {
   first.fill(NONE);
   last.fill(NONE);
-  for (const numbers of at) {
-    for (let i = 0; i < first.length; i++) {
-      const n = numbers[i];
-      // One that is missing is below all others.
-      if (n > last[i]) last[i] = n;
-      if (n !== NONE && (n < first[i] || first[i] === NONE)) first[i] = n;
-    }
+  for (const numbers of at) widen(numbers, first, last);
+}
+
+/** The same with one more point. */
+export function widen(numbers: Int32Array, first: Int32Array, last: Int32Array): void {
+  for (let i = 0; i < first.length; i++) {
+    const n = numbers[i];
+    // One that is missing is below all others.
+    if (n > last[i]) last[i] = n;
+    if (n !== NONE && (n < first[i] || first[i] === NONE)) first[i] = n;
   }
 }
 

@@ -11,6 +11,8 @@ export type Sort = 'start' | 'end' | 'total' | 'group' | { phase: number };
  * `byStart` has all of them by start, if that is known.
  */
 export function order(lives: Lives, sort: Sort, byStart?: Uint32Array): Uint32Array {
+  const kept = lives.kept?.order(lives, sort);
+  if (kept) return kept;
   if (sort === 'start') return byStart ?? sorted(lives, everyone(lives.count), sort);
   return sorted(lives, (byStart ?? order(lives, 'start')).slice(), sort);
 }
@@ -24,7 +26,7 @@ function everyone(count: number): Uint32Array {
 /** Some entities in the order of `sort`, equals as they came; the array is used up. */
 export function sorted(lives: Lives, rows: Uint32Array, sort: Sort): Uint32Array {
   const { first, last, group, at } = lives;
-  const ranks = sort === 'group' ? groupRanks(lives) : null;
+  const ranks = sort === 'group' ? groupRanks(lives.groups) : null;
   const values = new Int32Array(rows.length);
   const lacks = new Uint8Array(rows.length);
   let [least, most] = [Infinity, -Infinity];
@@ -56,7 +58,75 @@ export function sorted(lives: Lives, rows: Uint32Array, sort: Sort): Uint32Array
   const keys = new Uint32Array(rows.length);
   const none = most - least + 1;
   for (let k = 0; k < rows.length; k++) keys[k] = lacks[k] ? none : values[k] - least;
-  return sortBy(rows, keys, none).items;
+  return sortBy(rows, keys, none, false).items;
+}
+
+/**
+ * An order after some entities have changed, are new or are no more: as a new one would be.
+ *
+ * Those that stay as they were need no sorting, and the few others find their places between them.
+ */
+export function merged(lives: Lives, sort: Sort, before: Uint32Array, changed: Int32Array[]): Uint32Array {
+  const { count } = lives;
+  const moves = new Uint8Array(Math.max(count, before.length));
+  // Entities that are no more have no place.
+  moves.fill(1, count);
+  for (const rows of changed) for (let k = 0; k < rows.length; k++) moves[rows[k]] = 1;
+  const rest = staying(before, moves);
+  const few = new Uint32Array(count - rest.length);
+  for (let i = 0, n = 0; i < count; i++) if (moves[i] === 1) few[n++] = i;
+  const movers = sorted(lives, sort === 'start' ? few : sorted(lives, few, 'start'), sort);
+  const value = valueBy(lives, sort);
+  const start = valueBy(lives, 'start');
+  const rows = new Uint32Array(count);
+  let from = 0;
+  for (let k = 0; k < movers.length; k++) {
+    const mover = movers[k];
+    const own = value(mover);
+    const isBefore = (other: number): boolean => {
+      const theirs = value(other);
+      if (theirs !== own) return theirs < own;
+      const [s, t] = [start(other), start(mover)];
+      return s !== t ? s < t : other < mover;
+    };
+    // The first one that stays and comes after the mover.
+    let [low, high] = [from, rest.length];
+    for (let step = 1; low + step < high; step *= 2) {
+      if (isBefore(rest[low + step])) low += step;
+      else high = low + step;
+    }
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(rest[middle])) low = middle + 1;
+      else high = middle;
+    }
+    rows.set(rest.subarray(from, low), from + k);
+    rows[low + k] = mover;
+    from = low;
+  }
+  rows.set(rest.subarray(from), from + movers.length);
+  return rows;
+}
+
+function staying(before: Uint32Array, moves: Uint8Array): Uint32Array {
+  const rest = new Uint32Array(before.length);
+  let n = 0;
+  for (let k = 0; k < before.length; k++) if (moves[before[k]] === 0) rest[n++] = before[k];
+  return rest.subarray(0, n);
+}
+
+/** What entities are sorted by; those without it come last. */
+function valueBy({ first, last, group, groups, at }: Lives, sort: Sort): (entity: number) => number {
+  const none = (i: number) => first[i] === NONE;
+  if (sort === 'start') return (i) => (none(i) ? Infinity : first[i]);
+  if (sort === 'end') return (i) => (none(i) ? Infinity : last[i]);
+  if (sort === 'total') return (i) => (none(i) ? Infinity : last[i] - first[i]);
+  if (sort === 'group') {
+    const ranks = groupRanks(groups);
+    return (i) => (group[i] < 0 ? Infinity : ranks[group[i]]);
+  }
+  const [from, to] = [at[sort.phase], at[sort.phase + 1]];
+  return (i) => (from[i] === NONE || to[i] === NONE ? Infinity : to[i] - from[i]);
 }
 
 /** The rows of one group: from, and up to but not including; -1: entities without a group. */
@@ -79,12 +149,12 @@ export function bands(lives: Lives, order: Uint32Array): Band[] {
 }
 
 /** Ranks of the groups' names as people sort them: cell-9 before cell-10. */
-function groupRanks(lives: Lives): Uint32Array {
+function groupRanks(groups: string[]): Uint32Array {
   const collator = new Intl.Collator('en', { numeric: true });
-  const sorted = lives.groups
+  const sorted = groups
     .map((name, index) => ({ name, index }))
     .sort((a, b) => collator.compare(a.name, b.name) || a.index - b.index);
-  const rank = new Uint32Array(lives.groups.length);
+  const rank = new Uint32Array(groups.length);
   sorted.forEach(({ index }, place) => (rank[index] = place));
   return rank;
 }

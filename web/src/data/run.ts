@@ -141,6 +141,24 @@ export interface Timelines {
   lines: Text | null;
 }
 
+/** What has become of one lifecycle that goes on: `crates/lab/report/src/growing/sent.rs`, which explains each field. */
+export interface Grown {
+  name: string;
+  points: string[];
+  origin_s: number;
+  unit_s: number;
+  entities: number;
+  whole: boolean;
+  rows: number;
+  named: number;
+  form: number[];
+  odd: number[];
+  texts: string[];
+  groups_from: number;
+  groups: string[];
+  at: number;
+}
+
 /** The log lines of some entities of one kind. */
 export interface LinesOf {
   /** Paths inside the run's folder. */

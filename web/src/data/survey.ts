@@ -4,10 +4,10 @@ import { NONE, type Lives } from './lives';
 import { place, type Pieces } from './stats';
 
 /** How many times the 99th percentile makes an interval one that always shows. */
-const FAR = 2;
+export const FAR = 2;
 /** Bits behind the highest one that tell lengths apart; those of one bucket are compared by themselves. */
 const BITS = 7;
-const BUCKETS = 32 << BITS;
+export const BUCKETS = 32 << BITS;
 
 export interface Survey {
   /** For each phase the length beyond which an interval always shows, in the lives' unit. */
@@ -24,21 +24,21 @@ export interface Survey {
 }
 
 /** The bucket of a length: those of lower buckets are shorter. */
-function bucket(length: number): number {
+export function bucket(length: number): number {
   if (length <= 0) return 0;
   const extra = 31 - BITS - Math.clz32(length);
   return extra <= 0 ? length : (extra << BITS) + (length >>> extra);
 }
 
 /** The shortest length of a bucket. */
-function shortest(bucket: number): number {
+export function shortest(bucket: number): number {
   if (bucket === 0) return -Infinity;
   const extra = (bucket >> BITS) - 1;
   return extra <= 0 ? bucket : ((bucket & ((1 << BITS) - 1)) | (1 << BITS)) << extra;
 }
 
 /** Finds the value at a rank without sorting: first the bucket that it is in, then its place there. */
-class Rank {
+export class Rank {
   /** Lengths of the bucket: from, and up to but not including. */
   readonly from: number;
   readonly to: number;
@@ -66,7 +66,7 @@ class Rank {
   }
 }
 
-interface FarOne {
+export interface FarOne {
   entity: number;
   from: number;
   to: number;
@@ -113,7 +113,7 @@ export function* survey(lives: Lives): Pieces<Survey> {
     }
     if (gap) gaps.push(entity);
   }
-  far.sort((a, b) => a.length - b.length || a.to - b.to);
+  far.sort((a, b) => a.length - b.length || a.to - b.to || a.entity - b.entity);
   return { long, far, gaps: Uint32Array.from(gaps), backwards, complete, missing };
 }
 

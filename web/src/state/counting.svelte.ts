@@ -3,6 +3,9 @@
 import type { Pieces } from '../data/stats';
 import { later } from './later';
 
+/** What goes on for ever is counted a quarter of the time: the picture comes first. */
+const REST = 3;
+
 export class Counting<T> {
   /** Null: nothing was counted yet. */
   value = $state.raw<T | null>(null);
@@ -36,12 +39,21 @@ export class Counting<T> {
 
   private begin(about: string, work: () => Pieces<T>): void {
     this.about = about;
+    this.next = null;
+    const began = performance.now();
     this.stop = later(work(), (value) => {
       const { next } = this;
       this.stop = this.next = null;
       this.tell(about, value);
-      if (next) this.begin(about, next);
+      if (next) this.rest(about, next, REST * (performance.now() - began));
     });
+  }
+
+  /** Begins after a while, with the newest work then. */
+  private rest(about: string, work: () => Pieces<T>, ms: number): void {
+    this.next = work;
+    const timer = setTimeout(() => this.next && this.begin(about, this.next), ms);
+    this.stop = () => clearTimeout(timer);
   }
 
   private tell(about: string, value: T): void {

@@ -9,9 +9,9 @@ const AFTER_MS = 120;
 /** Longest stretch without a pause, unless one piece is longer. */
 const STRETCH_MS = 12;
 
-/** Does the work in pieces and tells what came of it, unless the returned function is called before. */
-export function later<T>(pieces: Pieces<T>, tell: (value: T) => void): () => void {
-  let timer = setTimeout(go, AFTER_MS);
+/** Does the work in pieces, from `after_ms` on, and tells what came of it, unless the returned function is called before. */
+export function later<T>(pieces: Pieces<T>, tell: (value: T) => void, after_ms = AFTER_MS): () => void {
+  let timer = setTimeout(go, after_ms);
   function go(): void {
     const until = performance.now() + STRETCH_MS;
     do {

@@ -1,6 +1,7 @@
 /** What is shown of one lifecycle, and how. */
 
 import { untrack } from 'svelte';
+import { still } from '../data/growing';
 import { bands, order, sorted, type Sort } from '../data/order';
 import { endOf, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
 import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
@@ -11,8 +12,14 @@ import { MANY } from './later';
 
 export type { Align };
 
+/** The numbers of entities that may change between two pieces: of how they are when it begins. */
+function* numbersNow(lives: Lives, rows: Uint32Array): Pieces<Numbers> {
+  return yield* numbersOf(still(lives), rows);
+}
+
 /** Of many entities the numbers come in pieces. */
-function* edgesOf(lives: Lives, rows: Uint32Array): Pieces<Edges[]> {
+function* edgesOf(grows: Lives, rows: Uint32Array): Pieces<Edges[]> {
+  const lives = still(grows);
   const found: Edges[] = [];
   for (let phase = 0; phase < lives.points.length - 1; phase++, yield) found.push(edges(lives, phase, rows));
   return found;
@@ -34,12 +41,14 @@ export class LifeView {
   /** The phase that is lit, by pointer or focus. */
   lit = $state<number | null>(null);
   hovered = $state<number | null>(null);
-  selected = $state<number | null>(null);
+  private chosen = $state<number | null>(null);
+  /** Its id: of a run that goes on it may be at another place later. */
+  private chosenId: string | null = null;
 
   /** Entities by start, as the first and the last fifth are taken from. */
   byStart = $derived.by(() => order(this.lives, 'start'));
   order = $derived.by(() => order(this.lives, this.sort, this.byStart));
-  rows = $derived.by<Span>(() => this.zoomedRows ?? [0, this.lives.count]);
+  rows = $derived.by<Span>(() => this.zoomedRows ?? [0, withRoom(this.lives, this.lives.count)]);
   /** Times at the edges of the chart. */
   span = $derived.by<Span>(() => {
     if (this.align !== 'run') return this.ownZoom ?? this.extent;
@@ -51,7 +60,8 @@ export class LifeView {
   visible = $derived.by(() => {
     if (!this.zoomed) return this.byStart;
     const { lives, align, order } = this;
-    const [[from, to], [begin, end]] = [this.rows, this.span];
+    const [from, to] = [this.rows[0], Math.min(this.rows[1], lives.count)];
+    const [begin, end] = this.span;
     const seen = new Uint32Array(to - from);
     let n = 0;
     for (let row = from; row < to; row++) {
@@ -74,7 +84,7 @@ export class LifeView {
   stale = $derived.by(() => this.visible.length > MANY && this.counting.stale);
   /** For each phase, when entities enter and leave it; null: not yet. */
   edges = $derived.by(() => (this.lives.count <= MANY ? done(edgesOf(this.lives, this.byStart)) : this.crossing.value));
-  survey = $derived.by(() => done(survey(this.lives)));
+  survey = $derived.by(() => this.lives.kept?.survey(this.lives) ?? done(survey(this.lives)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;
@@ -88,7 +98,7 @@ export class LifeView {
     const { visible, sight, lives } = this;
     untrack(() => {
       if (visible.length <= MANY) this.counting.cancel();
-      else this.counting.want(sight, () => numbersOf(lives, visible));
+      else this.counting.want(sight, () => numbersNow(lives, visible));
     });
   }
 
@@ -100,15 +110,26 @@ export class LifeView {
 
   /** Shows newer timelines of the same lifecycle as older ones are shown. */
   continues(before: LifeView): this {
-    const { sort, align, fit, zoomedRows, ownZoom, shown, selected } = before;
+    const { sort, align, fit, zoomedRows, ownZoom, shown, chosen, chosenId } = before;
     if (shown.length !== this.shown.length) return this;
     Object.assign(this, { sort, align, fit, zoomedRows, ownZoom, shown, lit: before.lit });
     // What is counted in pieces stays until there is something newer.
     this.counting = before.counting;
     this.crossing = before.crossing;
-    const id = selected === null ? -1 : this.lives.ids.exactly(before.lives.ids.at(selected));
-    this.selected = id < 0 ? null : id;
+    if (chosen === null || chosenId === null) return this;
+    const { ids, count } = this.lives;
+    const entity = chosen < count && ids.at(chosen) === chosenId ? chosen : ids.exactly(chosenId);
+    if (entity >= 0) this.selected = entity;
     return this;
+  }
+
+  get selected(): number | null {
+    return this.chosen;
+  }
+
+  set selected(entity: number | null) {
+    this.chosen = entity;
+    this.chosenId = entity === null ? null : this.lives.ids.at(entity);
   }
 
   get zoomed(): boolean {
@@ -175,6 +196,16 @@ export class LifeView {
   }
 }
 
+/**
+ * A number that grows with many entities, with room for some more: at most a sixteenth of it. So most of what is
+ * drawn of them stays where it is while they grow.
+ */
+function withRoom({ kept, count }: Lives, number: number): number {
+  if (!kept || count <= MANY || number <= 0) return number;
+  const step = 2 ** (Math.floor(Math.log2(number)) - 4);
+  return Math.ceil(number / step) * step;
+}
+
 function extent(lives: Lives, align: Align): Span {
   const { first, last, origin, unit } = lives;
   const zeros = align === 'run' ? null : align === 'start' ? first : lives.at[align];
@@ -187,6 +218,7 @@ function extent(lives: Lives, align: Align): Span {
     if (begin < from) from = begin;
     if (end > to) to = end;
   }
+  if (align === 'run') to = withRoom(lives, to);
   if (!(to > from)) return Number.isFinite(from) ? [from - 0.5, from + 0.5] : [0, 1];
   const margin = (to - from) * 0.01;
   return [from - margin, to + margin];

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use lab_experiment::plan::{Network, Plan};
 use lab_experiment::{Source, check as check_file};
-use lab_report::Page;
 use lab_report::terminal::{Style, ending};
+use lab_report::{Growing, Page};
 use lab_runner::{Finished, Options, Underway};
 use lab_store::{FindingRecord, Outcome, RunFile, RunFolder, Verdict};
 use serde::Serialize;
@@ -125,9 +125,12 @@ impl Acts for Underway {
 
 /// The page of a run as far as it has come.
 fn look(underway: Underway) -> impl Look {
+    let growing = Growing::default();
     move || {
         let (folder, so_far) = underway.look()?;
-        Some(Page::so_far(&folder, &so_far))
+        // Also when the rest cannot be told: changes come once.
+        growing.take(&so_far.changes);
+        Some(Page::so_far(&folder, &so_far, &growing))
     }
 }
 

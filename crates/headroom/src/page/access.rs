@@ -10,10 +10,19 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 pub(super) enum Wanted {
     /// The page with the data of now.
     Page,
-    /// Data that are newer than those of this number.
-    Data { known: Option<u64> },
+    /// Data that are newer than those that somebody has.
+    Data { known: Option<Known> },
     /// Something is to be done to the run.
     Act(Act),
+}
+
+/// The data that somebody has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The number of their snapshot.
+    pub(super) snapshot: u64,
+    /// The moment of their lifecycles; 0: they have none.
+    pub(super) lifecycles: u32,
 }
 
 /// What can be done to a run from its page.
@@ -133,10 +142,25 @@ fn token(query: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The number of the data that somebody has.
-fn known(headers: &HeaderMap) -> Option<u64> {
+/// The data that somebody has, by the tag of the answer that they came with.
+fn known(headers: &HeaderMap) -> Option<Known> {
     let tag = headers.get(IF_NONE_MATCH)?.to_str().ok()?;
-    tag.trim_matches('"').parse().ok()
+    let (snapshot, lifecycles) = tag.trim_matches('"').split_once('.')?;
+    Some(Known {
+        snapshot: snapshot.parse().ok()?,
+        lifecycles: lifecycles.parse().ok()?,
+    })
+}
+
+impl Known {
+    /// The tag of an answer with these data.
+    pub(super) fn tag(self) -> String {
+        let Self {
+            snapshot,
+            lifecycles,
+        } = self;
+        format!("\"{snapshot}.{lifecycles}\"")
+    }
 }
 
 #[cfg(test)]
@@ -264,8 +288,14 @@ mod tests {
             let uri = "/data?token=0123456789abcdef".parse().unwrap();
             access().admit(&Method::GET, &uri, &headers)
         };
-        assert_eq!(with("\"17\""), Ok(Wanted::Data { known: Some(17) }));
-        assert_eq!(with("*"), Ok(Wanted::Data { known: None }));
+        let known = Known {
+            snapshot: 17,
+            lifecycles: 4,
+        };
+        assert_eq!(with(&known.tag()), Ok(Wanted::Data { known: Some(known) }));
+        for unknown in ["*", "\"17\"", "\"17.\"", "\"17.-1\"", "\"17.4294967296\""] {
+            assert_eq!(with(unknown), Ok(Wanted::Data { known: None }), "{unknown}");
+        }
     }
 
     proptest! {

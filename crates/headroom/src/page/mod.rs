@@ -3,7 +3,7 @@
 //! It must not disturb what it shows. While nobody has the page open, nothing is gathered.
 //! While somebody has, a thread that gives way to others gathers what the run has so far and
 //! makes the report's own data from it, at most five times a second and at most a fifth of
-//! a processor's time.
+//! a processor's time, answers included. Of lifecycles an answer has what its asker lacks.
 
 mod access;
 mod serving;
@@ -106,19 +106,20 @@ impl LivePage {
         let shown = Arc::new(shown);
         // Of those who want the next snapshot one is enough.
         let (wanted, wants) = mpsc::sync_channel(1);
-        let asked = Arc::default();
+        let (asked, spent) = (Arc::default(), Arc::default());
         let serving = Arc::new(Serving {
             access,
             newest,
             wanted,
             asked: Arc::clone(&asked),
+            spent: Arc::clone(&spent),
             acts: Box::new(acts),
         });
         let (stop, shutdown) = net::shutdown();
         let showing = Arc::clone(&shown);
         std::thread::Builder::new()
             .name("snapshots".to_owned())
-            .spawn(move || snapshots(&look, &wants, &showing))
+            .spawn(move || snapshots(&look, &wants, &showing, &spent))
             .context(doing)?;
         let server = std::thread::Builder::new()
             .name("page".to_owned())
@@ -156,7 +157,12 @@ impl LivePage {
 }
 
 /// Takes snapshots as they are wanted, until nobody can want any.
-fn snapshots(look: &impl Look, wants: &Receiver<()>, shown: &watch::Sender<Snapshot>) {
+fn snapshots(
+    look: &impl Look,
+    wants: &Receiver<()>,
+    shown: &watch::Sender<Snapshot>,
+    spent: &Mutex<Duration>,
+) {
     stand_back();
     let mut earliest = Instant::now();
     while wants.recv().is_ok() {
@@ -164,7 +170,9 @@ fn snapshots(look: &impl Look, wants: &Receiver<()>, shown: &watch::Sender<Snaps
             std::thread::sleep(earliest.saturating_duration_since(Instant::now()));
             let (began, cpu) = (Instant::now(), cpu_of_thread());
             let page = look();
-            let cost = cpu_of_thread().saturating_sub(cpu);
+            let answers =
+                std::mem::take(&mut *spent.lock().unwrap_or_else(PoisonError::into_inner));
+            let cost = cpu_of_thread().saturating_sub(cpu) + answers;
             earliest = (began + PERIOD).max(Instant::now() + cost * REST);
             match page {
                 Some(Ok(page)) => {

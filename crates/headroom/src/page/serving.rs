@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Request, Response, StatusCode};
-use lab_report::Page;
+use lab_report::{Page, Update};
 use net::{Body, Handler, Incoming, Limits};
 use tokio::sync::watch;
 
-use super::Acts;
-use super::access::{Access, Act, Refusal, Wanted};
+use super::access::{Access, Act, Known, Refusal, Wanted};
+use super::{Acts, cpu_of_thread};
 
 /// Bounds of the server: it is for the person at this machine.
 pub(super) const LIMITS: Limits = Limits {
@@ -62,7 +62,6 @@ pub(super) struct Snapshot {
     /// Grows with each; 0: there is nothing yet.
     pub(super) number: u64,
     page: Option<Arc<Page>>,
-    data: Bytes,
     /// It is the last one.
     over: bool,
     /// Why there is none; empty: nothing failed.
@@ -75,7 +74,6 @@ impl Snapshot {
         if !self.over {
             *self = Self {
                 number: self.number + 1,
-                data: page.data().into(),
                 page: Some(Arc::new(page)),
                 over,
                 trouble: String::new(),
@@ -97,6 +95,8 @@ pub(super) struct Serving {
     pub(super) wanted: SyncSender<()>,
     /// When somebody asked last.
     pub(super) asked: Arc<Mutex<Option<Instant>>>,
+    /// Processor time that answers have taken; whoever makes the next snapshot takes it into account.
+    pub(super) spent: Arc<Mutex<Duration>>,
     /// What may be done to what is shown.
     pub(super) acts: Box<dyn Acts>,
 }
@@ -120,31 +120,55 @@ impl Handler for Serving {
                 ),
                 Ok(Snapshot { trouble, .. }) | Err(Snapshot { trouble, .. }) => not_yet(&trouble),
             },
-            Ok(Wanted::Data { known }) => match self.newer_than(known.unwrap_or(0)).await {
-                Ok(snapshot) => {
-                    let mut answer = answer(
-                        StatusCode::OK,
-                        "application/octet-stream",
-                        snapshot.data.clone(),
-                    );
-                    tag(&mut answer, snapshot.number);
-                    answer
+            Ok(Wanted::Data { known }) => {
+                match self
+                    .newer_than(known.map_or(0, |known| known.snapshot))
+                    .await
+                {
+                    Ok(Snapshot {
+                        page: Some(page),
+                        number,
+                        ..
+                    }) => self.update(&page, number, known),
+                    Ok(Snapshot { trouble, .. })
+                    | Err(Snapshot {
+                        number: 0, trouble, ..
+                    }) => not_yet(&trouble),
+                    Err(_) => {
+                        let mut answer = answer(StatusCode::NOT_MODIFIED, "", Bytes::new());
+                        answer.headers_mut().remove(CONTENT_TYPE);
+                        if let Some(known) = known {
+                            tag(&mut answer, known);
+                        }
+                        answer
+                    }
                 }
-                Err(Snapshot {
-                    number: 0, trouble, ..
-                }) => not_yet(&trouble),
-                Err(Snapshot { number, .. }) => {
-                    let mut answer = answer(StatusCode::NOT_MODIFIED, "", Bytes::new());
-                    answer.headers_mut().remove(CONTENT_TYPE);
-                    tag(&mut answer, number);
-                    answer
-                }
-            },
+            }
         }
     }
 }
 
 impl Serving {
+    /// What somebody lacks who has the data that are known.
+    fn update(&self, page: &Page, number: u64, known: Option<Known>) -> Response<Body> {
+        let cpu = cpu_of_thread();
+        let update = page.update(known.map(|known| known.lifecycles));
+        let cost = cpu_of_thread().saturating_sub(cpu);
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += cost;
+        match update {
+            Err(error) => not_yet(&error.to_string()),
+            Ok(Update { bytes, lifecycles }) => {
+                let mut answer = answer(StatusCode::OK, "application/octet-stream", bytes.into());
+                let has = Known {
+                    snapshot: number,
+                    lifecycles,
+                };
+                tag(&mut answer, has);
+                answer
+            }
+        }
+    }
+
     async fn done(&self, act: Act, body: Incoming) -> Response<Body> {
         let done = match (act, net::read_body(body, BODY_BYTES, BODY_WITHIN).await) {
             (_, Err(error)) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
@@ -229,8 +253,8 @@ fn not_yet(trouble: &str) -> Response<Body> {
     text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-fn tag(answer: &mut Response<Body>, number: u64) {
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{number}\"")) {
+fn tag(answer: &mut Response<Body>, has: Known) {
+    if let Ok(tag) = HeaderValue::from_str(&has.tag()) {
         answer.headers_mut().insert(ETAG, tag);
     }
 }

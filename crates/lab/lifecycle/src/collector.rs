@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::changes::{Changes, Known, Tracker};
 use crate::definition::{Definition, DefinitionError};
 use crate::fields::{FieldId, Fields};
 use crate::identity::{self, Identity};
@@ -81,6 +82,8 @@ pub struct Collector {
     repeated: BTreeMap<(usize, i64), u64>,
     overflow: u64,
     alias_text: Vec<u8>,
+    /// `None`: nobody asks for changes.
+    tracker: Option<Tracker>,
 }
 
 /// What a collector has found so far; cheap at any time.
@@ -137,6 +140,7 @@ impl Collector {
             repeated: BTreeMap::new(),
             overflow: 0,
             alias_text: Vec::new(),
+            tracker: None,
             points,
         })
     }
@@ -170,6 +174,9 @@ impl Collector {
                 }
             }
         }
+        if let Some(tracker) = &mut self.tracker {
+            tracker.entity(entity);
+        }
         if let Some(group) = self.group_of(line) {
             self.rows.join(entity, GroupAt { at, group }, &self.groups);
         }
@@ -199,6 +206,9 @@ impl Collector {
             return;
         }
         self.lived[alias as usize] = true;
+        if let Some(tracker) = &mut self.tracker {
+            tracker.tied(alias, entity, !self.lives.contains_key(&(alias, entity)));
+        }
         let life = self.lives.entry((alias, entity)).or_insert(Life {
             entity,
             first: at,
@@ -217,6 +227,9 @@ impl Collector {
             if self.held.len() >= MAX_HELD {
                 self.overflow += 1;
                 return;
+            }
+            if let Some(tracker) = &mut self.tracker {
+                tracker.held(alias, self.held.len());
             }
             self.held.push(Held {
                 alias,
@@ -302,6 +315,35 @@ impl Collector {
     /// and the second since the origin. Of at most a million such pairs; those of further ones are not counted.
     pub fn repeated(&self) -> &BTreeMap<(usize, i64), u64> {
         &self.repeated
+    }
+
+    /// From now on notes what changes, for [`Collector::changes`]. To be called before the first line.
+    pub(crate) fn watch(&mut self) {
+        self.tracker = Some(Tracker::default());
+    }
+
+    /// The rows that are not as they were told before, or may not be. In time proportional to their number,
+    /// and to what is tied to them by aliases.
+    pub(crate) fn changes(&mut self) -> Changes {
+        let mut told = Changes {
+            name: self.name.clone(),
+            points: self.points.clone(),
+            rows: Vec::new(),
+            at_ns: Vec::new(),
+        };
+        let known = Known {
+            rows: &self.rows,
+            entities: &self.entities,
+            aliases: &self.aliases,
+            groups: &self.groups,
+            lives: &self.lives,
+            held: &self.held,
+            origin_unix_ns: self.origin_unix_ns,
+        };
+        if let Some(tracker) = &mut self.tracker {
+            tracker.take(&known, &mut told);
+        }
+        told
     }
 
     /// Makes the table of everything found so far. Rows are in order of their first

@@ -6,6 +6,7 @@
 //! turns it into numbers, and [`Evidence`] finds the lines of an entity again. [`Follower`] reads the lines of growing files.
 //! `tests/logs.rs` shows it whole.
 
+mod changes;
 mod classify;
 mod collector;
 
@@ -31,6 +32,7 @@ mod timelines;
 mod timestamp;
 mod wrapped;
 
+pub use changes::{ChangedRow, Changes, NOT_SEEN};
 pub use collector::{Collector, Snapshot};
 pub use definition::{Definition, DefinitionError, LoopDefinition, MAX_POINTS};
 pub use evidence::{Evidence, Found};

@@ -1,5 +1,6 @@
 //! Feeds every line, read once, to all lifecycles and loops.
 
+use crate::changes::Changes;
 use crate::classify::Classifier;
 use crate::collector::Collector;
 use crate::definition::{Definition, DefinitionError, LoopDefinition};
@@ -165,6 +166,16 @@ impl Miner {
     /// The lifecycles, in the order of their definitions.
     pub fn lifecycles(&self) -> &[Collector] {
         &self.lifecycles
+    }
+
+    /// From now on notes what changes, for [`Miner::changes`]. To be called before the first line.
+    pub fn watch(&mut self) {
+        self.lifecycles.iter_mut().for_each(Collector::watch);
+    }
+
+    /// Of each lifecycle the rows that are not as they were told before; nothing without [`Miner::watch`].
+    pub fn changes(&mut self) -> Vec<Changes> {
+        self.lifecycles.iter_mut().map(Collector::changes).collect()
     }
 
     #[cfg(test)]

@@ -33,6 +33,17 @@ impl Timelines {
         self.groups.len()
     }
 
+    /// Points of each timeline.
+    pub(crate) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// Adds a copy of a row of others with the same points.
+    pub(crate) fn push_copy(&mut self, of: &Self, row: u32) {
+        self.at.extend_from_slice(of.slots(row));
+        self.groups.push(of.groups[row as usize]);
+    }
+
     pub(crate) fn grow_to(&mut self, len: usize) {
         if len > self.len() {
             self.at.resize(len * self.points, NONE);

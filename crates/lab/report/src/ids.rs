@@ -51,13 +51,10 @@ pub(crate) fn pack<'a>(
             }
         }
     }
-    let width = own.iter().map(|digits| usize::from(*digits)).sum::<usize>() / 2;
-    let mut planes = vec![0; width * hex.len()];
+    let mut planes = vec![0; width(&own) * hex.len()];
     for (row, id) in hex.iter().enumerate() {
-        let mut digits = id.bytes().filter_map(|byte| char::from(byte).to_digit(16));
-        for plane in 0..width {
-            let (high, low) = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
-            planes[plane * hex.len() + row] = (high << 4 | low) as u8;
+        for (plane, byte) in bytes_of(id).enumerate() {
+            planes[plane * hex.len() + row] = byte;
         }
     }
     let texts = serde_json::to_string(&texts).map_err(ReportError::Encode)?;
@@ -72,14 +69,55 @@ pub(crate) fn pack<'a>(
     })
 }
 
+/// The bytes of an id that has a form.
+fn bytes_of(id: &str) -> impl Iterator<Item = u8> {
+    let mut digits = id.bytes().filter_map(|byte| char::from(byte).to_digit(16));
+    std::iter::from_fn(move || {
+        let (high, low) = (digits.next()?, digits.next()?);
+        Some((high << 4 | low) as u8)
+    })
+}
+
+/// Adds the bytes of an id of this form, or as many zeros; tells whether it is of this form.
+pub(crate) fn push_bytes(id: &str, own: &[u8], bytes: &mut Vec<u8>) -> bool {
+    let is = is_of(id, own);
+    match is {
+        true => bytes.extend(bytes_of(id)),
+        false => bytes.resize(bytes.len() + width(own), 0),
+    }
+    is
+}
+
+/// Bytes of an id of this form.
+fn width(form: &[u8]) -> usize {
+    form.iter()
+        .map(|digits| usize::from(*digits))
+        .sum::<usize>()
+        / 2
+}
+
+/// Is the id of this form? Without a form none is.
+fn is_of(id: &str, own: &[u8]) -> bool {
+    let mut parts = id.split('-');
+    let fits = |digits: &u8| {
+        parts
+            .next()
+            .is_some_and(|part| part.len() == usize::from(*digits) && part.bytes().all(is_digit))
+    };
+    !own.is_empty() && own.iter().all(fits) && parts.next().is_none()
+}
+
+fn is_digit(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
 /// The numbers of digits between dashes, of an id that can be told by bytes: lower-case hexadecimal digits,
 /// an even number of them.
-fn form(id: &str) -> Option<Vec<u8>> {
+pub(crate) fn form(id: &str) -> Option<Vec<u8>> {
     let mut form = Vec::with_capacity(5);
     let mut sum = 0;
     for part in id.split('-') {
         let digits = u8::try_from(part.len()).ok().filter(|digits| *digits > 0)?;
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if !part.bytes().all(is_digit) {
             return None;
         }

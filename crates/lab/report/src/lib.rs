@@ -2,6 +2,7 @@
 
 mod blob;
 mod error;
+mod growing;
 mod ids;
 pub mod load;
 mod log_lines;
@@ -28,7 +29,8 @@ use lab_load::Summary;
 use lab_store::{Environment, RunFolder};
 
 pub use error::ReportError;
-pub use page::Page;
+pub use growing::Growing;
+pub use page::{Page, Update};
 pub use perfetto::{LeftOut, perfetto, perfetto_file};
 
 use crate::page_data::PageData;

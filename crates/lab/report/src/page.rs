@@ -4,6 +4,7 @@ use lab_load::Summary;
 use lab_store::{Environment, RunFolder, SoFar};
 
 use crate::ReportError;
+use crate::growing::Growing;
 use crate::page_data::PageData;
 use crate::seven_bits::written;
 
@@ -17,11 +18,22 @@ const POLICY_END: &str = "img-src data:\"";
 const POLICY_END_SERVED: &str = "img-src data:; connect-src 'self'\"";
 
 /// What a page shows of a run, at its end or at a moment before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Page {
     json: String,
     /// Deflated.
     columns: Vec<u8>,
+    /// The lifecycles of a run that goes on, which are no part of the others.
+    growing: Option<Growing>,
+}
+
+/// What an open page lacks.
+#[derive(Debug, Clone)]
+pub struct Update {
+    /// What it is sent.
+    pub bytes: Vec<u8>,
+    /// The moment of the lifecycles that it has then; see [`Page::update`].
+    pub lifecycles: u32,
 }
 
 impl Page {
@@ -35,12 +47,16 @@ impl Page {
 
     /// Of a run that goes on: everything that can be told before its end, by the same code.
     /// Expectations, findings, what faults did, and the log lines of slow entities come with
-    /// the end.
+    /// the end. The lifecycles are those of `growing` at the moment of each [`Page::update`].
     ///
     /// # Errors
     /// When the run's environment cannot be read, and when the data have no JSON form.
-    pub fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<Self, ReportError> {
-        Self::filled(PageData::so_far(run, so_far)?)
+    pub fn so_far(run: &RunFolder, so_far: &SoFar, growing: &Growing) -> Result<Self, ReportError> {
+        let page = Self::filled(PageData::so_far(run, so_far)?)?;
+        Ok(Self {
+            growing: Some(growing.clone()),
+            ..page
+        })
     }
 
     /// Of a load that is no part of a run.
@@ -77,6 +93,7 @@ impl Page {
         Self {
             json: json.replace('<', "\\u003c"),
             columns,
+            growing: None,
         }
     }
 
@@ -92,13 +109,34 @@ impl Page {
         self.embedded_in(&PAGE.replacen(POLICY_END, POLICY_END_SERVED, 1))
     }
 
-    /// The data alone, for a page that is open: the length of the JSON in bytes as four bytes, the lowest
-    /// first, then the JSON, then the deflated columns.
-    #[must_use]
-    pub fn data(&self) -> Vec<u8> {
-        // A page that could not be told in four bytes is none that a browser could open.
-        let length = u32::try_from(self.json.len()).unwrap_or(u32::MAX);
-        [&length.to_le_bytes(), self.json.as_bytes(), &self.columns].concat()
+    /// What a page that is open needs to show this: everything but the lifecycles, and of these what has
+    /// changed since the moment that the page has; `None`: it has none.
+    ///
+    /// The bytes are: the lengths of the three parts that follow, each as four bytes, the lowest first; the
+    /// JSON; the deflated columns; a JSON list of what the lifecycles have become, filled up with spaces to
+    /// a multiple of four bytes from the start; and then their numbers. Without lifecycles that go on the
+    /// third part is empty.
+    ///
+    /// # Errors
+    /// When the data have no JSON form.
+    pub fn update(&self, known: Option<u32>) -> Result<Update, ReportError> {
+        let (mut heads, mut numbers, mut lifecycles) = (String::new(), Vec::new(), 0);
+        if let Some(growing) = &self.growing {
+            let grown;
+            (grown, numbers, lifecycles) = growing.since(known);
+            heads = serde_json::to_string(&grown).map_err(ReportError::Encode)?;
+            let before = 12 + self.json.len() + self.columns.len() + heads.len();
+            heads.extend(std::iter::repeat_n(
+                ' ',
+                before.next_multiple_of(4) - before,
+            ));
+        }
+        // A part that could not be told in four bytes is none that a browser could open.
+        let length = |part: usize| u32::try_from(part).unwrap_or(u32::MAX).to_le_bytes();
+        let parts = [self.json.as_bytes(), &self.columns, heads.as_bytes()];
+        let lengths = parts.map(|part| length(part.len())).concat();
+        let bytes = [&lengths, parts[0], parts[1], parts[2], &numbers].concat();
+        Ok(Update { bytes, lifecycles })
     }
 
     /// Puts the data into a page.
@@ -154,9 +192,13 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(json).unwrap(),
             hostile
         );
-        let data = page.data();
-        let (length, rest) = data.split_first_chunk::<4>().unwrap();
-        let (json, columns) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        let Update { bytes, lifecycles } = page.update(None).unwrap();
+        let (lengths, rest) = bytes.split_at(12);
+        assert_eq!(
+            (&lengths[4..], lifecycles),
+            (&[4, 0, 0, 0, 0, 0, 0, 0][..], 0)
+        );
+        let (json, columns) = rest.split_at(rest.len() - 4);
         let json: serde_json::Value = serde_json::from_slice(json).unwrap();
         assert_eq!(json, hostile);
         assert_eq!(columns, b"<<<<");

@@ -148,7 +148,7 @@ impl PageData {
         Self::gather(run, Moment::End(verdict))
     }
 
-    /// As [`PageData::of`], of a run that goes on.
+    /// As [`PageData::of`], of a run that goes on, without its lifecycles.
     pub(crate) fn so_far(run: &RunFolder, so_far: &SoFar) -> Result<(Self, Vec<u8>), ReportError> {
         Self::gather(run, Moment::Now(so_far))
     }
@@ -175,11 +175,7 @@ impl PageData {
         let tables = rest.tables(&declared)?;
         let cells = |table: &Table| (table.rows.len() * table.points.len()) as f64;
         let all: f64 = tables.iter().map(cells).sum();
-        let room = |table| match moment {
-            Moment::End(_) => TIMES_MOST * cells(table) / all.max(1.0),
-            // Nobody keeps it.
-            Moment::Now(_) => f64::INFINITY,
-        };
+        let room = |table| TIMES_MOST * cells(table) / all.max(1.0);
         let lifecycles: Result<Vec<Timelines>, ReportError> = tables
             .iter()
             .map(|table| Timelines::pack(table, room(table), &mut blob))
@@ -378,18 +374,18 @@ impl<'a> Rest<'a> {
         self.read(file, records).unwrap_or_default()
     }
 
-    /// The timelines of each lifecycle.
-    fn tables(&mut self, declared: &[&str]) -> Result<Cow<'a, [Table]>, ReportError> {
-        if let Some(so_far) = self.so_far {
-            return Ok(Cow::Borrowed(&so_far.tables));
-        }
+    /// The stored timelines of each lifecycle; none while the run goes on.
+    fn tables(&mut self, declared: &[&str]) -> Result<Vec<Table>, ReportError> {
         let mut tables = Vec::new();
+        if self.so_far.is_some() {
+            return Ok(tables);
+        }
         for name in self.lifecycle_names(declared)? {
             let file = RunFile::Lifecycle(&name);
             let read = timelines::read(&name, &self.run.file(file));
             tables.extend(self.read(file, read));
         }
-        Ok(Cow::Owned(tables))
+        Ok(tables)
     }
 
     /// The turns of all loops.

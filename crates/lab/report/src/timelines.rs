@@ -95,6 +95,14 @@ impl Timelines {
     }
 }
 
+#[cfg(test)]
+impl Timelines {
+    /// Where the times of each point lie.
+    pub(crate) fn at(&self) -> &[Column] {
+        &self.at
+    }
+}
+
 /// Bytes that the times of all lifecycles of a page may take, about. With as many ids of 16 bytes as there are
 /// entities of 16 points in them, that is a page of less than 40 MB.
 pub(crate) const TIMES_MOST: f64 = 14.9e6;
@@ -135,17 +143,20 @@ fn digits(columns: &[Vec<Option<u32>>], most: f64) -> Vec<u32> {
 /// of ten) in which the latest point still fits: 35 minutes in microseconds, 5 hours
 /// in tens of them, and so on.
 fn scale(table: &Table) -> (i128, i128) {
-    let times = || {
-        table
-            .rows
-            .iter()
-            .flat_map(|row| &row.at_ns)
-            .flatten()
-            .copied()
-            .map(i128::from)
-    };
-    let origin_ns = times().min().unwrap_or(0).div_euclid(1000) * 1000;
-    let span_ns = times().max().unwrap_or(0) - origin_ns;
+    let mut times = table.rows.iter().flat_map(|row| &row.at_ns).flatten();
+    let span = times.next().map(|at| {
+        times.fold((*at, *at), |(first, last), at| {
+            (first.min(*at), last.max(*at))
+        })
+    });
+    scale_of(span)
+}
+
+/// The same by the earliest and the latest time; `None`: there is none.
+pub(crate) fn scale_of(span: Option<(i64, i64)>) -> (i128, i128) {
+    let (first, last) = span.unwrap_or_default();
+    let origin_ns = i128::from(first).div_euclid(1000) * 1000;
+    let span_ns = i128::from(last) - origin_ns;
     let mut unit_ns = 1000;
     while span_ns / unit_ns > i128::from(VALUE_MAX) {
         unit_ns *= 10;

@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
-use lab_lifecycle::Table;
 use lab_load::Summary;
-use lab_report::Page;
 use lab_store::{
     EntityCount, Environment, Event, EventKind, LoadRate, Outcome, ProbeSample, ProcessSample,
-    RunFile, RunFolder, SCHEMA, SoFar, StoredLoad, Verdict,
+    RunFile, RunFolder, SCHEMA, StoredLoad, Verdict,
 };
 use serde_json::Value;
+
+#[path = "html/underway.rs"]
+mod underway;
 
 fn run(folder: &Path) -> RunFolder {
     let started_at = "2026-11-21T09:30:00Z".parse().unwrap();
@@ -495,103 +495,6 @@ fn loads_of_a_run_stand_on_its_axis_in_the_order_in_which_they_began() {
             .any(|file| file["path"] == "loads/hold.front.json"),
         "{files:?}"
     );
-}
-
-#[test]
-fn a_run_that_goes_on_is_shown_as_its_report_will_show_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = run(folder.path());
-    plan(&run, &["task"]);
-    let mut events = run.appender::<Event>().unwrap();
-    for (t_s, kind, text) in [
-        (1.0, EventKind::StepStarted, ""),
-        (2.0, EventKind::FaultBegan, "killed web"),
-    ] {
-        let (name, text) = ("hold".into(), text.into());
-        let event = Event {
-            t_s,
-            kind,
-            name,
-            text,
-        };
-        events.append(&event).unwrap();
-    }
-    events.flush().unwrap();
-    let mut tries = run.appender::<ProbeSample>().unwrap();
-    for error in ["", "refused"] {
-        let (probe, error) = ("alive".into(), error.into());
-        let sample = ProbeSample {
-            t_s: 1.0,
-            probe,
-            error,
-            ..ProbeSample::default()
-        };
-        tries.append(&sample).unwrap();
-    }
-    tries.flush().unwrap();
-    let csv = "id,group,a,b\n";
-    let table = |rows: &str| Table::read_csv(format!("{csv}{rows}").as_bytes(), "task").unwrap();
-    let table = table("one,,1000000,2000000\ntwo,,3000000,\n");
-    let began = run.environment().unwrap().started_at_unix_ns;
-    let stored = |sent: u64, step: &str| {
-        let mut summary = load("front", began);
-        summary.requests.sent = sent;
-        StoredLoad {
-            step: Some(step.to_owned()),
-            summary,
-        }
-    };
-    run.write_load(&stored(9, "before").summary, Some("before"))
-        .unwrap();
-    let so_far = SoFar {
-        now_s: 12.5,
-        doing: "hold".into(),
-        tables: Arc::new(vec![table.clone()]),
-        turns: Arc::default(),
-        // That of the step before has been stored meanwhile.
-        loads: vec![stored(8, "before"), stored(7, "hold")],
-        rates: vec![LoadRate {
-            load: "visitors".into(),
-            per_s: 50.0,
-        }],
-        may: vec!["mark"],
-    };
-    std::fs::remove_file(run.file(RunFile::Verdict)).unwrap();
-    let page = Page::so_far(&run, &so_far).unwrap();
-    let (data, blob) = embedded(&page.html());
-    assert_eq!(data["underway"]["now_s"], 12.5);
-    assert_eq!(data["underway"]["may"], serde_json::json!(["mark"]));
-    let rates = serde_json::json!([{"load": "visitors", "per_s": 50.0}]);
-    assert_eq!(data["underway"]["rates"], rates);
-    assert_eq!(data["verdict"], Value::Null);
-    assert_eq!(data["problems"], serde_json::json!([]));
-    assert_eq!(data["steps"][0]["end_s"], 12.5);
-    assert_eq!(data["faults"][0]["start_s"], 2.0);
-    assert_eq!(data["faults"][0]["end_s"], Value::Null);
-    let probe = &data["probes"][0]["summaries"][0];
-    assert_eq!((&probe["tries"], &probe["failed"]), (&2.into(), &1.into()));
-    let loads = data["loads"].as_array().unwrap().iter();
-    let sent: Vec<_> = loads
-        .map(|load| &load["summary"]["requests"]["sent"])
-        .collect();
-    assert_eq!(sent, [9, 7]);
-
-    // The end has the same timelines, of the same code.
-    run.write_json(RunFile::Verdict, &verdict(Outcome::Pass, None))
-        .unwrap();
-    let mut stored = Vec::new();
-    table.write_csv(&mut stored).unwrap();
-    run.write(RunFile::Lifecycle("task"), &stored).unwrap();
-    let (end, end_blob) = embedded(&lab_report::html(&run).unwrap());
-    assert_eq!(end["underway"], Value::Null);
-    for point in 0..2 {
-        let of = |data: &Value, blob: &[u8]| {
-            let place = &data["lifecycles"][0]["at"][point];
-            let number = |name: &str| place[name].as_u64().unwrap() as usize;
-            blob[number("at")..][..number("planes") * number("n")].to_vec()
-        };
-        assert_eq!(of(&data, &blob), of(&end, &end_blob));
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lab_experiment::plan::PageAct;
-use lab_lifecycle::Table;
+use lab_lifecycle::Changes;
 use lab_load::summary::WarmUp;
 use lab_load::{Model, Recorded, Segment, Span, Summary, Workload};
 use lab_store::{EventKind, LoadRate, LoopTurn, RunFolder, SoFar, StoredLoad};
@@ -43,7 +43,9 @@ struct State {
     run: Option<(RunFolder, Clock, Status)>,
     /// From the begin of the run to that of its teardown.
     at_work: Option<AtWork>,
-    tables: Arc<Vec<Table>>,
+    /// What has not been told yet. As parts of a run hand over what they have after a look, and a look takes it,
+    /// it is what came of two looks at most.
+    changes: Vec<Changes>,
     turns: Arc<Vec<LoopTurn>>,
     loads: Vec<Weak<Mutex<LoadSoFar>>>,
 }
@@ -106,17 +108,20 @@ impl Underway {
     ///
     /// What is written or found in memory since the look before is not all here: the parts
     /// of the run hand it over within a tenth of a second after a look, for the next one.
+    /// What has changed of lifecycles is told once, so there must be one who looks.
     #[must_use]
     pub fn look(&self) -> Option<(RunFolder, SoFar)> {
         let shared = self.shared.as_deref()?;
         shared.looks.fetch_add(1, Ordering::Relaxed);
         let (folder, mut so_far, loads) = {
-            let state = shared.state();
+            let mut state = shared.state();
+            state.run.as_ref()?;
+            let changes = std::mem::take(&mut state.changes);
             let (folder, clock, status) = state.run.as_ref()?;
             let so_far = SoFar {
                 now_s: clock.now_s(),
                 doing: status.view().doing,
-                tables: Arc::clone(&state.tables),
+                changes,
                 turns: Arc::clone(&state.turns),
                 loads: Vec::new(),
                 rates: Vec::new(),
@@ -281,12 +286,18 @@ impl Glance {
     }
 
     /// Hands over what logs have told so far.
-    pub(crate) fn heard(&self, tables: Vec<Table>, turns: Vec<LoopTurn>) {
+    pub(crate) fn heard(&self, changes: Vec<Changes>, turns: Vec<LoopTurn>) {
         if let Some(shared) = &self.shared {
-            let (tables, turns) = (Arc::new(tables), Arc::new(turns));
+            let turns = Arc::new(turns);
             let mut state = shared.state();
-            (state.tables, state.turns) = (tables, turns);
+            state.changes.extend(changes);
+            state.turns = turns;
         }
+    }
+
+    /// May anybody look at all?
+    pub(crate) fn is_possible(&self) -> bool {
+        self.shared.is_some()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lab_lifecycle::Table;
+use lab_lifecycle::Changes;
 use serde::Serialize;
 
 use crate::{LoopTurn, StoredLoad};
@@ -25,8 +25,9 @@ pub struct SoFar {
     pub now_s: f64,
     /// What the run does or waits for now, in words.
     pub doing: String,
-    /// The timelines of each lifecycle, in the order of the plan.
-    pub tables: Arc<Vec<Table>>,
+    /// What has changed of the timelines of lifecycles since it was told before, in order: of each lifecycle, in
+    /// the order of the plan, and once more where there was time to.
+    pub changes: Vec<Changes>,
     /// The turns of all loops.
     pub turns: Arc<Vec<LoopTurn>>,
     /// What loads under way have come to. Of one that is stored already the stored result

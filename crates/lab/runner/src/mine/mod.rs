@@ -68,14 +68,18 @@ pub(crate) struct Heard {
 
 impl Heard {
     fn of(miner: &Miner) -> Self {
-        let loops = miner.loops().iter();
         Self {
             tables: miner.lifecycles().iter().map(Collector::table).collect(),
-            loops: loops
-                .map(|found| (found.name().to_owned(), found.turns()))
-                .collect(),
+            loops: loops_of(miner),
         }
     }
+}
+
+fn loops_of(miner: &Miner) -> Vec<(String, Turns)> {
+    let loops = miner.loops().iter();
+    loops
+        .map(|found| (found.name().to_owned(), found.turns()))
+        .collect()
 }
 
 /// Bounds of what is judged: what stood in the logs when they were made.
@@ -167,6 +171,9 @@ impl LogMiner {
             })
             .collect();
         let mut miner = Miner::new(origin_unix_ns, &lifecycles, &loops)?;
+        if glance.is_possible() {
+            miner.watch();
+        }
         let (logs, copies) = logs(plan, folder);
         let (paths, logs): (Vec<PathBuf>, Vec<Log>) = logs.into_iter().unzip();
         let plans = (plan.lifecycles.clone(), plan.loops.clone());
@@ -195,8 +202,8 @@ impl LogMiner {
                 status.mined(miner.counts().lines, views(&miner));
                 if Instant::now() >= told_again && glance.wanted() {
                     let cpu = cpu_of_thread();
-                    let heard = Heard::of(&miner);
-                    glance.heard(heard.tables, turns(&heard.loops, &copies).collect());
+                    let loops = loops_of(&miner);
+                    glance.heard(miner.changes(), turns(&loops, &copies).collect());
                     told_again = Instant::now() + cpu_of_thread().saturating_sub(cpu) * PART;
                 }
             }
