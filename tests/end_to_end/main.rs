@@ -3,6 +3,7 @@
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
+mod auction_sim;
 mod bad_input;
 mod cells_experiments;
 mod cfdot;

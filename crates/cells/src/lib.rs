@@ -3,7 +3,8 @@
 //! Three processes: the [`bbs`] keeps what is desired and what is actual, the
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
 //! it; the [`route_emitter`] tells routers where it runs. They meet only over sockets. The [`driver`] makes
-//! and counts work for experiments, the [`client`] asks and orders what people want to know and to have.
+//! and counts work for experiments, the [`client`] asks and orders what people want to know and to have, the
+//! [`auction_sim`] places drawn work without any of them.
 //!
 //! # What always holds
 //!
@@ -13,6 +14,7 @@
 //! - A call that the BBS answered with success is on disk. One writer applies commands in batches; a
 //!   batch is one transaction with one sync; answers and events go out after it.
 
+pub mod auction_sim;
 pub mod auctioneer;
 pub mod bbs;
 pub mod client;
@@ -20,5 +22,6 @@ mod descriptors;
 pub mod driver;
 mod lock;
 mod locket_client;
+pub mod pool;
 pub mod rep;
 pub mod route_emitter;

@@ -21,7 +21,7 @@ use crate::fake_bbs::eventually;
 struct Peer {
     asked: Mutex<Vec<(String, String)>>,
     status: Mutex<StatusCode>,
-    /// How long it takes to answer.
+    /// How long it takes to answer; who waits already learns of a change.
     takes: Mutex<Duration>,
 }
 
@@ -31,9 +31,9 @@ impl Handler for Peer {
         let trace = trace.map_or("", |trace| trace.to_str().unwrap()).to_owned();
         let path = request.uri().path().to_owned();
         self.asked.lock().unwrap().push((path, trace));
-        let takes = *self.takes.lock().unwrap();
-        if !takes.is_zero() {
-            tokio::time::sleep(takes).await;
+        let began = tokio::time::Instant::now();
+        while began.elapsed() < *self.takes.lock().unwrap() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let mut response = Response::new(net::empty());
         *response.status_mut() = *self.status.lock().unwrap();
@@ -78,10 +78,15 @@ struct World {
 
 impl World {
     async fn start() -> Self {
+        Self::start_with(|_| ()).await
+    }
+
+    async fn start_with(edit: impl FnOnce(&mut bbs::Limits)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
         config.limits.again_after = Duration::from_millis(100);
         config.limits.converge_interval = Duration::from_millis(100);
+        edit(&mut config.limits);
         let sink = Sink::memory();
         let running = bbs::start(config.clone(), logger(&sink)).await.unwrap();
         let client = client(&running);
@@ -354,6 +359,85 @@ async fn a_slow_receiver_is_told_of_many_results_at_once() {
         (0..100).all(|number| receiver.count(&format!("/done-{number}")) > 0)
     })
     .await;
+}
+
+/// The value of a metric of a pool.
+async fn pool_metric(world: &World, name: &str, pool: &str) -> f64 {
+    let client = Client::new(ClientOptions::default());
+    let uri = format!("http://{}/metrics", world.running.address());
+    let answer = client.get(&uri.parse().unwrap()).await.unwrap();
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let line = format!("bbs_pool_{name}{{pool=\"{pool}\"}} ");
+    let value = text.lines().find_map(|it| it.strip_prefix(&line));
+    value
+        .unwrap_or_else(|| panic!("no {line} in\n{text}"))
+        .parse()
+        .unwrap()
+}
+
+async fn until_pool(world: &World, name: &str, pool: &str, holds: impl Fn(f64) -> bool) {
+    let mut last = f64::NAN;
+    for _ in 0..6000 {
+        last = pool_metric(world, name, pool).await;
+        if holds(last) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{name} of {pool} is {last}");
+}
+
+/// A receiver that takes its time is seen in the metrics of the pool: all workers busy, results
+/// that wait, and for how long. When it is quick again all of that is over.
+#[tokio::test]
+async fn a_slow_receiver_is_seen_in_the_pool_of_callbacks() {
+    let world = World::start_with(|limits| {
+        limits.callback_workers = 2;
+        limits.communication_timeout = Duration::from_secs(600);
+    })
+    .await;
+    let (receiver, url, _ask) = Peer::start().await;
+    *receiver.takes.lock().unwrap() = Duration::from_secs(600);
+    for number in 0..5 {
+        let guid = format!("t-{number}");
+        let done = format!("{url}/done-{number}");
+        world.desire_named_task(&guid, &done).await;
+        let cancel = TaskGuidRequest { task_guid: guid };
+        world.act(path::CANCEL_TASK, &cancel).await;
+    }
+    assert_eq!(pool_metric(&world, "workers", "callbacks").await, 2.0);
+    until_pool(&world, "busy", "callbacks", |busy| busy == 2.0).await;
+    until_pool(&world, "queued", "callbacks", |queued| queued >= 3.0).await;
+    let waits = pool_metric(&world, "oldest_wait_seconds", "callbacks").await;
+    let longer = |it| it > waits + 0.1;
+    until_pool(&world, "oldest_wait_seconds", "callbacks", longer).await;
+    assert_eq!(pool_metric(&world, "begun_total", "callbacks").await, 2.0);
+    assert_eq!(pool_metric(&world, "queued", "deletes").await, 0.0);
+
+    *receiver.takes.lock().unwrap() = Duration::ZERO;
+    until_pool(&world, "begun_total", "callbacks", |begun| begun >= 5.0).await;
+    until_pool(&world, "busy", "callbacks", |busy| busy == 0.0).await;
+    until_pool(&world, "queued", "callbacks", |queued| queued == 0.0).await;
+    let oldest = pool_metric(&world, "oldest_wait_seconds", "callbacks").await;
+    assert_eq!(oldest, 0.0);
+    for sum in ["wait_seconds_sum", "busy_seconds_sum"] {
+        let sum = pool_metric(&world, sum, "callbacks").await;
+        assert!(sum > 0.1, "{sum}");
+    }
+}
+
+#[tokio::test]
+async fn a_pool_without_workers_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
+    config.limits.delete_workers = 0;
+    let refused = bbs::start(config, logger(&Sink::memory()))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "start the BBS: delete_workers: expected a number of workers from 1 to 10000, found 0"
+    );
 }
 
 #[tokio::test]

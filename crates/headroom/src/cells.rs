@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::{
     AuctioneerArgs, BbsArgs, CellsPart, Executor, LogArgs, LogLevel, RepArgs, StoreAccess, TlsArgs,
 };
-use crate::{cells_certs, cells_route_emitter};
+use crate::{cells_auction_sim, cells_certs, cells_route_emitter};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(part: CellsPart) -> Result<()> {
@@ -29,6 +29,7 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
         match part {
             CellsPart::Driver => drive().await,
             CellsPart::Certs(args) => cells_certs::make(&args),
+            CellsPart::AuctionSim(args) => cells_auction_sim::simulate(&args),
             CellsPart::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
                 ended(
@@ -170,6 +171,7 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
     config.old_clients = args.old_clients;
     config.standby = args.standby;
     config.limits.converge_interval = args.converge_repeat_interval;
+    args.workers.put(&mut config.limits)?;
     Ok(config)
 }
 
@@ -210,10 +212,12 @@ fn auctioneer_config(args: &AuctioneerArgs) -> Result<auctioneer::Config> {
     config.placement.starting_max = args.starting_container_count_maximum;
     config.placement.first_fit_weight = args.bin_pack_first_fit_weight;
     config.standby = args.standby;
+    args.workers.put(&mut config)?;
     Ok(config)
 }
 
 fn rep_config(args: &RepArgs) -> Result<rep::Config> {
+    let processes = processes(args)?;
     let executor = match args.executor {
         Executor::Simulated => ExecutorKind::Simulated(Simulation {
             create: args.delays_create,
@@ -225,26 +229,7 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
             check: args.delays_check,
             fail_check: args.fail_check,
         }),
-        Executor::Process => ExecutorKind::Process(ProcessSettings {
-            root: args.containers.clone(),
-            reaper: vec![own_program()?.into(), "reaper".into()],
-            create: args.delays_create,
-            grace: args.graceful_shutdown_interval,
-            healthy_interval: args.healthy_monitoring_interval,
-            unhealthy_interval: args.unhealthy_monitoring_interval,
-            monitors: args.healthcheck_work_pool_size,
-            networks: args.networks as usize,
-            limits: args.limits,
-            log_lines_per_second: args.max_log_lines_per_second,
-            transfers: TransferSettings {
-                downloads: args.max_concurrent_downloads,
-                uploads: args.max_concurrent_uploads,
-                cache_bytes: u64::try_from(args.max_cache_size.0).unwrap_or(0) << 20,
-                authorities: args.download_ca.clone(),
-                ..TransferSettings::default()
-            },
-            ..ProcessSettings::default()
-        }),
+        Executor::Process => ExecutorKind::Process(processes),
     };
     Ok(rep::Config {
         id_prefix: args.id_prefix.clone(),
@@ -270,6 +255,28 @@ fn rep_config(args: &RepArgs) -> Result<rep::Config> {
         seed: args.seed,
         ..rep::Config::new(args.count, args.listen, &*args.bbs)
     })
+}
+
+fn processes(args: &RepArgs) -> Result<ProcessSettings> {
+    let mut settings = ProcessSettings {
+        root: args.containers.clone(),
+        reaper: vec![own_program()?.into(), "reaper".into()],
+        create: args.delays_create,
+        grace: args.graceful_shutdown_interval,
+        healthy_interval: args.healthy_monitoring_interval,
+        unhealthy_interval: args.unhealthy_monitoring_interval,
+        networks: args.networks as usize,
+        limits: args.limits,
+        log_lines_per_second: args.max_log_lines_per_second,
+        transfers: TransferSettings {
+            cache_bytes: u64::try_from(args.max_cache_size.0).unwrap_or(0) << 20,
+            authorities: args.download_ca.clone(),
+            ..TransferSettings::default()
+        },
+        ..ProcessSettings::default()
+    };
+    args.workers.put(&mut settings)?;
+    Ok(settings)
 }
 
 fn own_program() -> Result<PathBuf> {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cells_auction_sim::AuctionSimArgs;
 use crate::cells_client::ClientCommand;
+use crate::cells_settings::{AuctioneerWorkers, BbsWorkers, RepWorkers};
 use crate::ci::{CiCommand, ResultFiles};
 use crate::compare::CompareArgs;
 use crate::compliance::args::ComplianceCommand;
@@ -239,7 +241,7 @@ pub(crate) enum CellsCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CellsPart {
     /// Keep what is desired and what is actual, durably, and tell everybody
-    Bbs(BbsArgs),
+    Bbs(Box<BbsArgs>),
     /// Place work on cells
     Auctioneer(AuctioneerArgs),
     /// Keep locks and presences for others, over gRPC, without a BBS
@@ -250,6 +252,8 @@ pub(crate) enum CellsPart {
     Rep(Box<RepArgs>),
     /// Tell routers where instances run, as Diego's route-emitter does
     RouteEmitter(Box<RouteEmitterArgs>),
+    /// Place drawn work on drawn cells, without a network: how evenly, and how fast
+    AuctionSim(Box<AuctionSimArgs>),
     /// Make and count work for an experiment, which starts this itself
     #[command(hide = true)]
     Driver,
@@ -330,6 +334,8 @@ pub(crate) struct BbsArgs {
     #[arg(long)]
     pub(crate) standby: bool,
     #[command(flatten)]
+    pub(crate) workers: BbsWorkers,
+    #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) log: LogArgs,
@@ -390,6 +396,8 @@ pub(crate) struct AuctioneerArgs {
     /// Be one of several: the one that holds the lock at the BBS is active, the others wait
     #[arg(long)]
     pub(crate) standby: bool,
+    #[command(flatten)]
+    pub(crate) workers: AuctioneerWorkers,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
@@ -573,15 +581,8 @@ pub(crate) struct RepArgs {
     /// Processes: the same of one that is not healthy yet
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub(crate) unhealthy_monitoring_interval: std::time::Duration,
-    /// Processes: most monitor actions at once
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) healthcheck_work_pool_size: usize,
-    /// Processes: most downloads at once
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) max_concurrent_downloads: usize,
-    /// Processes: most uploads at once
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub(crate) max_concurrent_uploads: usize,
+    #[command(flatten)]
+    pub(crate) workers: RepWorkers,
     /// Processes: bytes of downloads that are kept for the next container
     #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     pub(crate) max_cache_size: Mebibytes,

@@ -5,9 +5,11 @@
 mod calibrate;
 mod catalogue;
 mod cells;
+mod cells_auction_sim;
 mod cells_certs;
 mod cells_client;
 mod cells_route_emitter;
+mod cells_settings;
 mod ci;
 mod cli;
 mod compare;

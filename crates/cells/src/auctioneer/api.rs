@@ -13,7 +13,7 @@ use telemetry::{Fields, Logger, prometheus};
 use super::intake;
 use super::metrics::{Gauges, Metrics};
 use super::queue::Queue;
-use super::round::Workers;
+use crate::pool::{self, Pool};
 
 /// Where the numbers of the auctioneer can be read.
 const METRICS: &str = "/metrics";
@@ -23,7 +23,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(60);
 pub(super) struct Api {
     pub(super) queue: Arc<Queue>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) workers: Workers,
+    pub(super) workers: Pool,
     pub(super) logger: Logger,
 }
 
@@ -64,12 +64,14 @@ impl Api {
 
     fn metrics(&self) -> Response<Body> {
         let (lrps, tasks, most) = self.queue.lengths();
-        let text = self.metrics.text(Gauges {
+        let mut page = self.metrics.page(Gauges {
             lrps,
             tasks,
             most,
             workers: self.workers.busy(),
         });
+        pool::write(&mut page, "auctioneer", &[self.workers.counts(0, None)]);
+        let text = page.into_text();
         answer(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 

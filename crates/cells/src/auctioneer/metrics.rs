@@ -68,8 +68,8 @@ pub(super) struct Gauges {
 }
 
 impl Metrics {
-    /// The text form.
-    pub(super) fn text(&self, gauges: Gauges) -> String {
+    /// All of it, to be written as text.
+    pub(super) fn page(&self, gauges: Gauges) -> Page {
         let mut page = Page::new();
         page.counter("auctioneer_rounds_total", "Rounds.", self.rounds.now())
             .counter(
@@ -154,6 +154,6 @@ impl Metrics {
             "Calls to cells and to the BBS under way.",
             gauges.workers,
         );
-        page.into_text()
+        page
     }
 }

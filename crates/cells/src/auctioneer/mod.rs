@@ -23,9 +23,10 @@ use tokio::task::JoinHandle;
 
 use crate::descriptors;
 use crate::lock::Lock;
+use crate::pool::{self, Pool, PoolSizeError};
 use metrics::Metrics;
 use queue::Queue;
-use round::{Auctioneer, Workers};
+use round::Auctioneer;
 
 /// Settings of an auctioneer.
 #[derive(Debug, Clone)]
@@ -84,6 +85,9 @@ pub enum Error {
     /// The address cannot be listened on.
     #[error("start the auctioneer: {0}")]
     Listen(#[from] std::io::Error),
+    /// The pool of workers is too small or too large.
+    #[error("start the auctioneer: {0}")]
+    Pool(#[from] PoolSizeError),
     /// The certificates cannot be used.
     #[error("start the auctioneer: {0}")]
     Tls(#[from] TlsError),
@@ -159,6 +163,7 @@ async fn start_unboxed(
     logger: Logger,
     shutdown: Shutdown,
 ) -> Result<Running, Error> {
+    pool::check("auction_runner_workers", config.workers)?;
     let server_tls = config
         .server_tls
         .as_ref()
@@ -201,7 +206,7 @@ async fn start_unboxed(
     let address = listener.local_addr()?;
     let queue = Arc::new(Queue::new(config.queue_max));
     let metrics = Arc::new(Metrics::default());
-    let workers = Workers::new(config.workers);
+    let workers = Pool::new("calls", config.workers);
     let handler = Arc::new(api::Api {
         queue: Arc::clone(&queue),
         metrics: Arc::clone(&metrics),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant as StdInstant};
 
 use bytes::Bytes;
 use diego::auction::{CellState, Lrp, Task, Work};
@@ -10,7 +10,6 @@ use diego::{Bbs, models, path};
 use http::{HeaderMap, StatusCode, Uri};
 use net::{Client, Shutdown};
 use telemetry::{Fields, Logger};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
@@ -18,6 +17,7 @@ use super::Config;
 use super::metrics::Metrics;
 use super::placement::{self, CellWork, Problem, REFUSED, Solution};
 use super::queue::{Batch, Queue};
+use crate::pool::Pool;
 
 /// Fetches of all states within one round, while no cell answers.
 const STATE_FETCHES: u32 = 4;
@@ -30,34 +30,8 @@ pub(super) struct Auctioneer {
     pub(super) reps: Client,
     pub(super) queue: Arc<Queue>,
     pub(super) logger: Logger,
-    pub(super) workers: Workers,
+    pub(super) workers: Pool,
     pub(super) metrics: Arc<Metrics>,
-}
-
-/// Bounds the calls under way.
-#[derive(Clone)]
-pub(super) struct Workers {
-    places: Arc<Semaphore>,
-    most: usize,
-}
-
-impl Workers {
-    pub(super) fn new(most: usize) -> Self {
-        let most = most.clamp(1, 100_000);
-        let places = Arc::new(Semaphore::new(most));
-        Self { places, most }
-    }
-
-    /// A place for one call, once there is one.
-    async fn place(self) -> Option<OwnedSemaphorePermit> {
-        // Nobody closes the semaphore.
-        self.places.acquire_owned().await.ok()
-    }
-
-    /// Calls under way.
-    pub(super) fn busy(&self) -> usize {
-        self.most - self.places.available_permits()
-    }
 }
 
 /// Cells that answered, and where to reach them.
@@ -169,11 +143,12 @@ impl Auctioneer {
     async fn states(&self, presences: Vec<models::CellPresence>, logger: &Logger) -> Cells {
         let limit = self.config.cell_state_timeout;
         let mut asked = JoinSet::new();
+        let since = StdInstant::now();
         let stragglers = stragglers(presences.len());
         for presence in presences {
             let (workers, reps) = (self.workers.clone(), self.reps.clone());
             asked.spawn(net::boxed(async move {
-                let _worker = workers.place().await;
+                let _worker = workers.worker(since).await;
                 let address = if presence.rep_url.is_empty() {
                     presence.rep_address
                 } else {
@@ -240,6 +215,7 @@ impl Auctioneer {
     ) -> Work {
         let limit = self.config.communication_timeout;
         let mut posted = JoinSet::new();
+        let since = StdInstant::now();
         for CellWork {
             cell_id,
             lrps,
@@ -251,7 +227,7 @@ impl Auctioneer {
             };
             let (workers, reps) = (self.workers.clone(), self.reps.clone());
             posted.spawn(net::boxed(async move {
-                let _worker = workers.place().await;
+                let _worker = workers.worker(since).await;
                 let work = Work {
                     lrps,
                     tasks,
@@ -297,10 +273,11 @@ impl Auctioneer {
     /// BBS asks for such work again by itself.
     async fn report(&self, lrps: Vec<(Lrp, String)>, tasks: Vec<(Task, String)>, logger: &Logger) {
         let mut reports = JoinSet::new();
+        let since = StdInstant::now();
         for (lrp, reason) in lrps {
             let (workers, bbs, logger, metrics) = self.reporter(logger);
             reports.spawn(net::boxed(async move {
-                let _worker = workers.place().await;
+                let _worker = workers.worker(since).await;
                 let request = models::FailActualLrpRequest {
                     actual_lrp_key: Some(models::ActualLrpKey {
                         process_guid: lrp.process_guid,
@@ -319,7 +296,7 @@ impl Auctioneer {
         for (task, reason) in tasks {
             let (workers, bbs, logger, metrics) = self.reporter(logger);
             reports.spawn(net::boxed(async move {
-                let _worker = workers.place().await;
+                let _worker = workers.worker(since).await;
                 let request = models::RejectTaskRequest {
                     task_guid: task.task_guid,
                     rejection_reason: reason,
@@ -334,7 +311,7 @@ impl Auctioneer {
         while reports.join_next().await.is_some() {}
     }
 
-    fn reporter(&self, logger: &Logger) -> (Workers, Bbs, Logger, Arc<Metrics>) {
+    fn reporter(&self, logger: &Logger) -> (Pool, Bbs, Logger, Arc<Metrics>) {
         let metrics = Arc::clone(&self.metrics);
         (
             self.workers.clone(),

@@ -9,6 +9,7 @@ use net::tls;
 
 use super::encryption::EncryptionKeys;
 use super::model::convergence::Ages;
+use crate::pool::{self, PoolSizeError};
 
 /// What a BBS needs to run.
 #[derive(Debug, Clone)]
@@ -72,8 +73,17 @@ pub struct Limits {
     pub connections: usize,
     /// Events that may wait for one subscriber.
     pub subscriber_events: usize,
-    /// Callbacks under way at once.
+    /// Callbacks under way at once; also the connections to one receiver of them.
     pub callback_workers: usize,
+    /// Calls to the auctioneer at once, for instances and as many for tasks. Each takes up to
+    /// 1,000 records, so more of them make for smaller ones.
+    pub create_workers: usize,
+    /// Calls to cells at once that stop instances and cancel tasks.
+    pub delete_workers: usize,
+    /// Calls to cells at once that tell instances of new routes and tags.
+    pub update_workers: usize,
+    /// Changes of convergence at once, each of up to 256 records.
+    pub convergence_workers: usize,
     /// Rejections after which a task is placed again; the next one fails it.
     pub task_retries_max: i32,
     /// Longest wait for an answer of the auctioneer, a rep or a callback.
@@ -102,6 +112,10 @@ impl Default for Limits {
             connections: 16_384,
             subscriber_events: 1024,
             callback_workers: 1000,
+            create_workers: 1,
+            delete_workers: 256,
+            update_workers: 256,
+            convergence_workers: 1,
             task_retries_max: 3,
             communication_timeout: Duration::from_secs(10),
             // A presence's usual time to live: who has not renewed it by then is gone.
@@ -117,6 +131,23 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Can each pool have as many workers as it is to have?
+    ///
+    /// # Errors
+    /// When one cannot; the first of them.
+    pub fn check(&self) -> Result<(), PoolSizeError> {
+        for (setting, workers) in [
+            ("task_callback_workers", self.callback_workers),
+            ("create_workers", self.create_workers),
+            ("delete_workers", self.delete_workers),
+            ("update_workers", self.update_workers),
+            ("convergence_workers", self.convergence_workers),
+        ] {
+            pool::check(setting, workers)?;
+        }
+        Ok(())
+    }
+
     /// The ages at which convergence acts.
     pub(super) fn ages(&self) -> Ages {
         let ns = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);

@@ -18,6 +18,7 @@ mod metrics;
 pub mod model;
 mod opening;
 mod outbound;
+mod pools;
 mod presence;
 mod recovery;
 mod rotation;
@@ -43,6 +44,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::descriptors;
+use crate::pool::PoolSizeError;
 use convergence::{Convergence, Passes, Touches, converge};
 use events::Hub;
 use expiry::forget_expired;
@@ -50,6 +52,7 @@ use ledger::{Commands, Ledger};
 use locket::Locket;
 use metrics::Metrics;
 use outbound::{Means, Outbound, Reps};
+use pools::Pools;
 use presence::Presences;
 use recovery::Recovery;
 use service::Service;
@@ -64,6 +67,9 @@ pub enum Error {
     /// What is stored is encrypted with other keys than there are.
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
+    /// A pool of workers is too small or too large.
+    #[error("start the BBS: {0}")]
+    Pool(#[from] PoolSizeError),
     /// TLS cannot be set up.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -149,6 +155,7 @@ pub fn start(config: Config, logger: Logger) -> net::BoxFuture<Result<Running, E
 }
 
 async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error> {
+    config.limits.check()?;
     let server_tls = config.server_tls.as_ref().map(tls::server).transpose()?;
     let client_tls = config.client_tls.as_ref().map(tls::client).transpose()?;
     let limits = &config.limits;
@@ -161,7 +168,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     };
     // Results mostly go to one receiver: to it as many at once as may be under way at all.
     let receivers = Client::new(ClientOptions {
-        connections_per_host: limits.callback_workers.max(1),
+        connections_per_host: limits.callback_workers,
         ..options.clone()
     });
     let client = Client::new(options);
@@ -176,7 +183,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     metrics.reencrypting.store(keys_given, Ordering::Relaxed);
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
-    let outbound = Outbound::new(&metrics, &logger);
+    let outbound = Outbound::new(Pools::new(limits), &metrics, &logger);
     let touches = Arc::new(Touches::all());
     let passes = Arc::new(Passes::default());
     let displaced = Arc::new(Notify::new());
@@ -219,7 +226,6 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         state: state.clone(),
         presences: Arc::clone(&presences),
         commands: commands.clone(),
-        callback_workers: limits.callback_workers,
         cells_within: limits.cells_within,
         again_after: limits.again_after,
         metrics: Arc::clone(&metrics),

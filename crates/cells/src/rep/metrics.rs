@@ -1,12 +1,14 @@
 //! Counters of a process that carries cells, and their text form for Prometheus.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use diego::CallCounts;
 use telemetry::prometheus::{Kind, Page};
 
 use super::container::Phase;
+use crate::pool::{self, Pool};
 
 /// What is counted over all cells since the start.
 #[derive(Debug, Default)]
@@ -24,6 +26,8 @@ pub(super) struct Metrics {
     pub(super) failed_downloads: AtomicU64,
     pub(super) downloaded_bytes: AtomicU64,
     pub(super) muted: AtomicU64,
+    /// Those of the executor.
+    pools: Mutex<Vec<Pool>>,
 }
 
 /// Adds to a counter.
@@ -55,6 +59,15 @@ impl Containers {
 }
 
 impl Metrics {
+    /// Has the numbers of these pools told as well.
+    pub(super) fn know(&self, more: Vec<Pool>) {
+        self.pools().extend(more);
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The text form. `cells` is the number of all cells, of those that the BBS
     /// knows, and of those that are to be silent.
     pub(super) fn text(
@@ -174,6 +187,8 @@ impl Metrics {
         ] {
             page.counter(name, help, counter.load(Relaxed));
         }
+        let pools: Vec<_> = self.pools().iter().map(|it| it.counts(0, None)).collect();
+        pool::write(&mut page, "rep", &pools);
         page.into_text()
     }
 }

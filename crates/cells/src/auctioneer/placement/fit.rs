@@ -56,7 +56,9 @@ pub(super) struct Fits<'a> {
     cells: &'a [CellState],
     /// Schemes of which some cell has only a fixed set of names.
     fixed: HashSet<&'a str>,
-    known: HashMap<Needs, Vec<Stage>>,
+    known: HashMap<Needs, usize>,
+    /// How far each cell gets, in the order of the cells, by number of the needs.
+    stages: Vec<Vec<Stage>>,
 }
 
 impl<'a> Fits<'a> {
@@ -71,11 +73,12 @@ impl<'a> Fits<'a> {
             cells,
             fixed,
             known: HashMap::new(),
+            stages: Vec::new(),
         }
     }
 
-    /// How far each cell gets, in the order of the cells.
-    pub(super) fn stages(&mut self, placement: &Placement) -> &[Stage] {
+    /// A number for what is asked for; equal needs have the same.
+    pub(super) fn needs(&mut self, placement: &Placement) -> usize {
         let (scheme, name) = split_root_fs(&placement.root_fs);
         let name = self.fixed.contains(scheme.as_str()).then_some(name);
         let needs = Needs {
@@ -84,10 +87,19 @@ impl<'a> Fits<'a> {
             drivers: placement.volume_drivers.iter().cloned().collect(),
             tags: placement.placement_tags.iter().cloned().collect(),
         };
-        let cells = self.cells;
-        self.known
-            .entry(needs)
-            .or_insert_with_key(|needs| cells.iter().map(|cell| stage(cell, needs)).collect())
+        if let Some(number) = self.known.get(&needs) {
+            return *number;
+        }
+        let stages = self.cells.iter().map(|cell| stage(cell, &needs)).collect();
+        self.stages.push(stages);
+        let number = self.stages.len() - 1;
+        self.known.insert(needs, number);
+        number
+    }
+
+    /// How far each cell gets, in the order of the cells, with these needs.
+    pub(super) fn stages(&self, needs: usize) -> &[Stage] {
+        &self.stages[needs]
     }
 }
 

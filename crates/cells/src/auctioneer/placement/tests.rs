@@ -3,7 +3,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use diego::auction::{CellState, Lrp, Placement, Resource, Resources, RootFsProvider, Task};
 use proptest::prelude::*;
 
-use super::{Options, Problem, Solution, naive, solve};
+use super::tree_cache::Bounds;
+use super::{Options, Problem, Solution, naive, place, solve};
 
 fn cell(number: usize, zone: &str) -> CellState {
     let total = Resources {
@@ -359,10 +360,89 @@ fn some_problem() -> impl Strategy<Value = Problem> {
         )
 }
 
+/// Bounds at which every way to a choice is taken.
+fn some_bounds() -> impl Strategy<Value = Bounds> {
+    (0..3u32, 0..2usize, 0..4usize).prop_map(|(looks, bytes, passed_over)| Bounds {
+        cells: 0,
+        looks,
+        bytes: bytes << 20,
+        passed_over,
+    })
+}
+
+/// Many pieces of few kinds on cells that are much alike, so that scores tie.
+fn some_crowd() -> impl Strategy<Value = Problem> {
+    let cells = prop::collection::vec((0..3usize, 0..3usize, 0..3i32, 0..2i32), 1..14);
+    let lrps = prop::collection::vec((0..3usize, 0..2usize), 0..80);
+    let tasks = 0..12usize;
+    let weights = prop::sample::select(vec![
+        (0.25, 0.0),
+        (0.0, 0.0),
+        (0.25, 0.5),
+        (0.0, 1.0),
+        (2000.0, 0.0),
+    ]);
+    (cells, lrps, tasks, weights).prop_map(|(cells, lrps, tasks, weights)| {
+        let cells = cells
+            .into_iter()
+            .enumerate()
+            .map(|(n, (zone, size, starting, free))| {
+                let mut cell = cell(n, ["a", "b", "c"][zone]);
+                let total = [60, 120, 240][size];
+                cell.total_resources.memory_mb = total;
+                cell.available_resources.memory_mb = total - 10 * free;
+                cell.starting_container_count = starting;
+                cell.lrps = (0..free).map(|n| lrp(&format!("p{n}"), 7)).collect();
+                cell
+            });
+        let mut next = HashMap::new();
+        let lrps = lrps.into_iter().map(|(process, size)| {
+            let index: &mut i32 = next.entry(process).or_default();
+            *index += 1;
+            Lrp {
+                resource: resource([10, 25][size]),
+                ..lrp(&format!("p{process}"), *index - 1)
+            }
+        });
+        Problem {
+            lrps: lrps.collect(),
+            cells: cells.collect(),
+            tasks: (0..tasks).map(task).collect(),
+            options: Options {
+                starting_weight: weights.0,
+                first_fit_weight: weights.1,
+                ..Options::default()
+            },
+        }
+    })
+}
+
+fn solve_within(mut problem: Problem, bounds: Bounds) -> Solution {
+    problem.cells.sort_by(|a, b| a.cell_id.cmp(&b.cell_id));
+    let Problem {
+        cells,
+        lrps,
+        tasks,
+        options,
+    } = problem;
+    place(&cells, lrps, tasks, options, bounds)
+}
+
 proptest! {
     #[test]
-    fn agrees_with_the_rules_written_down_directly(problem in some_problem()) {
-        prop_assert_eq!(solve(problem.clone()), naive::solve(problem));
+    fn agrees_with_the_rules_written_down_directly(
+        problem in some_problem(), bounds in some_bounds(),
+    ) {
+        let rules = naive::solve(problem.clone());
+        prop_assert_eq!(solve_within(problem.clone(), bounds), rules.clone());
+        prop_assert_eq!(solve(problem), rules);
+    }
+
+    #[test]
+    fn agrees_with_the_rules_on_crowded_cells(problem in some_crowd(), bounds in some_bounds()) {
+        let rules = naive::solve(problem.clone());
+        prop_assert_eq!(solve_within(problem.clone(), bounds), rules.clone());
+        prop_assert_eq!(solve(problem), rules);
     }
 
     #[test]

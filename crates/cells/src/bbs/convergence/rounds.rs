@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use commit::View;
 use diego::models::actual_lrp::Presence;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use telemetry::{Fields, Logger};
 use tokio::sync::Notify;
 
@@ -127,8 +129,7 @@ impl Convergence {
                 lost.iter().flat_map(|cell| keys_on(&state, cell)).collect()
             };
             let keys: Vec<Key> = keys.into_iter().collect();
-            self.act(tracker, &keys, &cells, Pass::default(), start)
-                .await;
+            self.act(tracker, &keys, &cells, start).await;
         }
     }
 
@@ -150,38 +151,40 @@ impl Convergence {
             let stale = state.domains.values().any(|expires| *expires <= now);
             (tracker.candidates(&state, touched, &cells, now), stale)
         };
-        let mut pass = Pass::default();
         if stale_domain {
-            self.run(Command::PruneDomains, &mut pass).await;
+            self.run(Command::PruneDomains).await;
         }
-        self.act(tracker, &keys, &cells, pass, start).await;
+        self.act(tracker, &keys, &cells, start).await;
     }
 
     /// Judges records, and does what is called for.
-    async fn act(
-        &self,
-        tracker: &mut Tracker,
-        keys: &[Key],
-        cells: &Arc<Cells>,
-        mut pass: Pass,
-        start: Instant,
-    ) {
-        pass.judged = keys.len();
-        pass.cells = cells.len();
+    async fn act(&self, tracker: &mut Tracker, keys: &[Key], cells: &Arc<Cells>, start: Instant) {
+        let mut pass = Pass {
+            judged: keys.len(),
+            cells: cells.len(),
+            ..Pass::default()
+        };
         let mut acting = Vec::new();
         for keys in keys.chunks(CHUNK) {
             self.judge(tracker, keys, cells, &mut acting);
             // Others have their turn at the state, and at this thread.
             tokio::task::yield_now().await;
         }
-        for keys in acting.chunks(CHUNK) {
+        let found = Instant::now();
+        let changes = acting.chunks(CHUNK).map(|keys| async move {
+            let _worker = self.outbound.pools().convergence.worker(found).await;
             let request = Converge {
                 keys: keys.to_vec(),
                 cells: Arc::clone(cells),
                 ages: self.ages,
             };
-            self.run(Command::Converge(Box::new(request)), &mut pass)
-                .await;
+            self.run(Command::Converge(Box::new(request))).await
+        });
+        let mut changes: FuturesUnordered<_> = changes.collect();
+        while let Some(done) = changes.next().await {
+            for (action, count) in done {
+                *pass.done.entry(action).or_default() += count;
+            }
         }
         pass.watched = tracker.watched();
         pass.suspect_cells = self.suspect_cells();
@@ -213,17 +216,14 @@ impl Convergence {
         }
     }
 
-    /// What is not done now is found again in the next pass.
-    async fn run(&self, command: Command, pass: &mut Pass) {
+    /// Tells what was done. What is not done now is found again in the next pass.
+    async fn run(&self, command: Command) -> Vec<(Action, usize)> {
         match self.commands.run(command).await {
-            Ok(Reply::Converged(done)) => {
-                for (action, count) in done {
-                    *pass.done.entry(action).or_default() += count;
-                }
-            }
+            Ok(Reply::Converged(done)) => return done.into_iter().collect(),
             Ok(_) => {}
             Err(error) => self.logger.error("failed", &error.message, Fields::new()),
         }
+        Vec::new()
     }
 
     fn suspect_cells(&self) -> usize {

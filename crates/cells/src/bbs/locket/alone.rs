@@ -19,6 +19,7 @@ use crate::bbs::expiry::forget_expired;
 use crate::bbs::ledger::{self, Ledger};
 use crate::bbs::metrics::Metrics;
 use crate::bbs::outbound::Outbound;
+use crate::bbs::pools::Pools;
 use crate::bbs::presence::Presences;
 use crate::bbs::recovery::Recovery;
 use crate::bbs::state::{Names, NextIds, State};
@@ -166,7 +167,7 @@ async fn write(
         next: NextIds::default(),
         changes: hub.start().map_err(Error::Thread)?,
         hub,
-        outbound: Outbound::new(&metrics, logger),
+        outbound: Outbound::new(Pools::new(limits), &metrics, logger),
         touches: Arc::new(Touches::all()),
         task_retries_max: limits.task_retries_max,
         logger: logger.session("writer"),

@@ -1,7 +1,7 @@
 //! Requests to the auctioneer. What waits goes out in one call.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use commit::View;
@@ -22,6 +22,7 @@ use super::super::metrics::Metrics;
 use super::super::model::desired;
 use super::super::model::slot::UNCLAIMED;
 use super::super::state::State;
+use super::waiting::Due;
 use super::{Instances, Outbound};
 
 /// Most records in one call.
@@ -46,18 +47,19 @@ pub(super) struct Auctioneer {
 pub(super) async fn place_lrps(auctioneer: Auctioneer, outbound: Arc<Outbound>) {
     loop {
         let waiting = outbound.lrps.take(MERGED).await;
+        let _worker = outbound.pools.lrp_creates.worker(since(&waiting)).await;
         // Requests of different traces cannot share a call, which has one header.
-        for group in waiting.chunk_by(|left, right| left.1.trace == right.1.trace) {
-            let trace = group.first().map_or("", |(_, instances)| &instances.trace);
+        for group in waiting.chunk_by(|left, right| left.value.trace == right.value.trace) {
+            let trace = group.first().map_or("", |due| &due.value.trace);
             let requests = || {
                 let requests = group.iter();
                 let requests =
-                    requests.filter_map(|(guid, wanted)| auctioneer.of_process(guid, wanted));
+                    requests.filter_map(|due| auctioneer.of_process(&due.guid, &due.value));
                 requests.collect::<Vec<_>>()
             };
             if !auctioneer.post("/v1/lrps", requests, |_| (), trace).await {
-                for (guid, Instances { indices, trace }) in group.iter().cloned() {
-                    outbound.place(guid, indices, trace);
+                for Due { guid, value, .. } in group.iter().cloned() {
+                    outbound.place(guid, value.indices, value.trace);
                 }
             }
         }
@@ -69,11 +71,12 @@ pub(super) async fn place_tasks(auctioneer: Auctioneer, outbound: Arc<Outbound>)
     let logger = auctioneer.logger.session("request").session("desire-task");
     loop {
         let waiting = outbound.tasks.take(MERGED).await;
+        let _worker = outbound.pools.task_creates.worker(since(&waiting)).await;
         let mut asked = Vec::new();
         let requests = || {
             let guids = waiting.iter();
             guids
-                .filter_map(|(guid, ())| auctioneer.of_task(guid))
+                .filter_map(|due| auctioneer.of_task(&due.guid))
                 .collect::<Vec<_>>()
         };
         let first = |tasks: &[Task]| {
@@ -83,11 +86,17 @@ pub(super) async fn place_tasks(auctioneer: Auctioneer, outbound: Arc<Outbound>)
         if auctioneer.post("/v1/tasks", requests, first, "").await {
             lines(&logger, "finished", &asked);
         } else {
-            for (guid, ()) in waiting {
-                outbound.tasks.put(guid, (), |(), ()| ());
+            for due in waiting {
+                outbound.tasks.put(due.guid, (), |(), ()| ());
             }
         }
     }
+}
+
+/// Since when the first of them has waited.
+fn since<V>(waiting: &[Due<V>]) -> Instant {
+    let first = waiting.iter().map(|due| due.since).min();
+    first.unwrap_or_else(Instant::now)
 }
 
 fn lines(logger: &Logger, event: &str, guids: &[String]) {

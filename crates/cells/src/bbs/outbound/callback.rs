@@ -12,7 +12,6 @@ use http::{StatusCode, Uri};
 use net::{Client, ClientError};
 use serde::Serialize;
 use telemetry::{Fields, Logger};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::super::apply::Command;
@@ -20,6 +19,7 @@ use super::super::ledger::Commands;
 use super::super::metrics::Metrics;
 use super::super::state::State;
 use super::Outbound;
+use super::waiting::Due;
 
 /// Times that a result is sent before convergence sends it again.
 const ATTEMPTS: u32 = 3;
@@ -46,11 +46,10 @@ struct Body<'a> {
 }
 
 /// Sends results, so many at a time; the others wait.
-pub(super) async fn call_back(callbacks: Callbacks, outbound: Arc<Outbound>, workers: usize) {
-    let places = Arc::new(Semaphore::new(workers.max(1)));
+pub(super) async fn call_back(callbacks: Callbacks, outbound: Arc<Outbound>) {
     let mut under_way = JoinSet::new();
     loop {
-        for (guid, ()) in outbound.callbacks.take(1).await {
+        for Due { guid, since, .. } in outbound.callbacks.take(1).await {
             let Some(task) = callbacks.task(&guid) else {
                 continue;
             };
@@ -58,14 +57,12 @@ pub(super) async fn call_back(callbacks: Callbacks, outbound: Arc<Outbound>, wor
             let Some(call) = CallUnderWay::begin(&outbound, &guid) else {
                 continue;
             };
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return;
-            };
+            let worker = outbound.pools.callbacks.worker(since).await;
             while under_way.try_join_next().is_some() {}
             let callbacks = callbacks.clone();
             under_way.spawn(net::boxed(async move {
                 callbacks.resolve(&task).await;
-                drop((place, call));
+                drop((worker, call));
             }));
         }
     }

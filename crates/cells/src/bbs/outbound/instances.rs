@@ -1,13 +1,12 @@
 //! What cells are told about their instances and tasks: walks over the records of a process.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use commit::View;
 use diego::models::actual_lrp::Presence;
 use diego::models::{ActualLrp, DesiredLrp, RemoveActualLrpRequest};
 use telemetry::{Fields, Logger};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::super::apply::Command;
@@ -16,17 +15,12 @@ use super::super::model::desired;
 use super::super::model::slot::{CLAIMED, RUNNING, Row};
 use super::super::state::{Actual, Place, Process, State};
 use super::rep::{RepError, Reps};
+use super::waiting::Due;
 use super::{Outbound, Stop, Update};
+use crate::pool::Pool;
 
-/// Calls under way at once; the others wait.
-const WORKERS: usize = 256;
 /// Records that are looked at in one go: the writer waits meanwhile.
 const CHUNK: usize = 256;
-
-/// Places for calls.
-pub(super) fn places() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(WORKERS))
-}
 
 #[derive(Clone)]
 pub(super) struct Calls {
@@ -34,7 +28,6 @@ pub(super) struct Calls {
     pub(super) outbound: Arc<Outbound>,
     pub(super) state: View<State>,
     pub(super) commands: Commands,
-    pub(super) places: Arc<Semaphore>,
     pub(super) logger: Logger,
 }
 
@@ -55,7 +48,12 @@ impl Calls {
     pub(super) async fn stop(self) {
         let mut under_way = JoinSet::new();
         loop {
-            for (guid, stop) in self.outbound.stops.take(1).await {
+            for Due {
+                guid,
+                value: stop,
+                since,
+            } in self.outbound.stops.take(1).await
+            {
                 let (stop, mut before) = (Arc::new(stop), None);
                 // From the last on: then what is left of the process's rows needs no move.
                 while let Some(rows) = self.to_stop(&guid, before) {
@@ -64,7 +62,8 @@ impl Calls {
                         let Ok(row) = row.decode() else { continue };
                         let (calls, stop) = (self.clone(), Arc::clone(&stop));
                         let call = async move { calls.stop_one(row, &stop).await };
-                        self.spawn(&mut under_way, call).await;
+                        let pool = &self.outbound.pools.deletes;
+                        spawn(&mut under_way, pool, since, call).await;
                     }
                 }
             }
@@ -116,7 +115,12 @@ impl Calls {
     pub(super) async fn update(self) {
         let mut under_way = JoinSet::new();
         loop {
-            for (guid, update) in self.outbound.updates.take(1).await {
+            for Due {
+                guid,
+                value: update,
+                since,
+            } in self.outbound.updates.take(1).await
+            {
                 let Some(desired) = self.desired(&guid) else {
                     continue;
                 };
@@ -135,7 +139,8 @@ impl Calls {
                         let (calls, desired, update) =
                             (self.clone(), Arc::clone(&desired), Arc::clone(&update));
                         let call = async move { calls.update_one(row, &desired, &update).await };
-                        self.spawn(&mut under_way, call).await;
+                        let pool = &self.outbound.pools.updates;
+                        spawn(&mut under_way, pool, since, call).await;
                     }
                 }
             }
@@ -177,7 +182,12 @@ impl Calls {
     pub(super) async fn cancel(self) {
         let mut under_way = JoinSet::new();
         loop {
-            for (guid, cancel) in self.outbound.cancels.take(1).await {
+            for Due {
+                guid,
+                value: cancel,
+                since,
+            } in self.outbound.cancels.take(1).await
+            {
                 let calls = self.clone();
                 let call = async move {
                     let told = calls.reps.cancel(&guid, &cancel.cell, &cancel.trace).await;
@@ -187,7 +197,8 @@ impl Calls {
                         calls.logger.error("failed-to-cancel", &cause, fields);
                     }
                 };
-                self.spawn(&mut under_way, call).await;
+                let pool = &self.outbound.pools.deletes;
+                spawn(&mut under_way, pool, since, call).await;
             }
         }
     }
@@ -204,21 +215,21 @@ impl Calls {
             }
         }
     }
+}
 
-    /// Makes a call once there is a place for it.
-    async fn spawn(
-        &self,
-        under_way: &mut JoinSet<()>,
-        call: impl Future<Output = ()> + Send + 'static,
-    ) {
-        // Nobody closes the semaphore.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
-        while under_way.try_join_next().is_some() {}
-        under_way.spawn(net::boxed(async move {
-            call.await;
-            drop(place);
-        }));
-    }
+/// Makes a call once there is a worker for it.
+async fn spawn(
+    under_way: &mut JoinSet<()>,
+    pool: &Pool,
+    since: Instant,
+    call: impl Future<Output = ()> + Send + 'static,
+) {
+    let worker = pool.worker(since).await;
+    while under_way.try_join_next().is_some() {}
+    under_way.spawn(net::boxed(async move {
+        call.await;
+        drop(worker);
+    }));
 }
 
 /// Is the instance to be told of the update?

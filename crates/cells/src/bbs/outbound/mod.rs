@@ -28,8 +28,10 @@ use tokio::task::JoinSet;
 use super::apply::Work;
 use super::ledger::Commands;
 use super::metrics::Metrics;
+use super::pools::Pools;
 use super::presence::Presences;
 use super::state::State;
+use crate::pool::{Pool, PoolCounts};
 use waiting::Waiting;
 
 /// Cancellations that may wait. Of these the record tells nothing any more, so a further one
@@ -75,6 +77,7 @@ pub(crate) struct Outbound {
     cancels: Waiting<Cancel>,
     /// Tasks whose results are being sent.
     called_back: Mutex<HashSet<Arc<str>>>,
+    pools: Pools,
     metrics: Arc<Metrics>,
     logger: Logger,
 }
@@ -89,7 +92,6 @@ pub(crate) struct Means {
     pub(crate) presences: Arc<Presences>,
     pub(crate) state: View<State>,
     pub(crate) commands: Commands,
-    pub(crate) callback_workers: usize,
     /// Longest wait, after a start, for cells that were there before.
     pub(crate) cells_within: Duration,
     /// Time until what has not come about is asked for again.
@@ -99,7 +101,7 @@ pub(crate) struct Means {
 }
 
 impl Outbound {
-    pub(crate) fn new(metrics: &Arc<Metrics>, logger: &Logger) -> Arc<Self> {
+    pub(crate) fn new(pools: Pools, metrics: &Arc<Metrics>, logger: &Logger) -> Arc<Self> {
         Arc::new(Self {
             lrps: Waiting::default(),
             tasks: Waiting::default(),
@@ -108,6 +110,7 @@ impl Outbound {
             updates: Waiting::default(),
             cancels: Waiting::default(),
             called_back: Mutex::default(),
+            pools,
             metrics: Arc::clone(metrics),
             logger: logger.session("outbound"),
         })
@@ -121,6 +124,31 @@ impl Outbound {
             ("task-auctions", self.tasks.len()),
             ("callbacks", self.callbacks.len()),
             ("reps", reps),
+        ]
+    }
+
+    /// Workers.
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    /// What is known of each pool, with what waits before it.
+    pub(crate) fn pool_counts(&self) -> [PoolCounts; 6] {
+        let pools = &self.pools;
+        let first = [self.stops.first(), self.cancels.first()];
+        let deletes = self.stops.len() + self.cancels.len();
+        let of = |pool: &Pool, queued, first| pool.counts(queued, first);
+        [
+            of(
+                &pools.callbacks,
+                self.callbacks.len(),
+                self.callbacks.first(),
+            ),
+            of(&pools.lrp_creates, self.lrps.len(), self.lrps.first()),
+            of(&pools.task_creates, self.tasks.len(), self.tasks.first()),
+            of(&pools.deletes, deletes, first.into_iter().flatten().min()),
+            of(&pools.updates, self.updates.len(), self.updates.first()),
+            of(&pools.convergence, 0, None),
         ]
     }
 
@@ -233,12 +261,20 @@ impl Outbound {
             metrics: Arc::clone(&means.metrics),
             logger: means.logger.clone(),
         };
-        let places = (auctioneer.clone(), Arc::clone(self));
-        loops.spawn(net::boxed(auction::place_lrps(places.0, places.1)));
-        loops.spawn(net::boxed(auction::place_tasks(
-            auctioneer,
-            Arc::clone(self),
-        )));
+        for _ in 0..self.pools.lrp_creates.workers() {
+            let auctioneer = auctioneer.clone();
+            loops.spawn(net::boxed(auction::place_lrps(
+                auctioneer,
+                Arc::clone(self),
+            )));
+        }
+        for _ in 0..self.pools.task_creates.workers() {
+            let auctioneer = auctioneer.clone();
+            loops.spawn(net::boxed(auction::place_tasks(
+                auctioneer,
+                Arc::clone(self),
+            )));
+        }
         let callbacks = callback::Callbacks {
             client: means.receivers,
             state: means.state.clone(),
@@ -246,17 +282,12 @@ impl Outbound {
             metrics: means.metrics,
             logger: means.logger.session("task-callback"),
         };
-        loops.spawn(net::boxed(callback::call_back(
-            callbacks,
-            Arc::clone(self),
-            means.callback_workers,
-        )));
+        loops.spawn(net::boxed(callback::call_back(callbacks, Arc::clone(self))));
         let calls = instances::Calls {
             reps: means.reps,
             outbound: Arc::clone(self),
             state: means.state,
             commands: means.commands,
-            places: instances::places(),
             logger: means.logger.session("rep-client"),
         };
         loops.spawn(net::boxed(calls.clone().stop()));

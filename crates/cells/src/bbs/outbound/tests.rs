@@ -1,6 +1,7 @@
 use telemetry::{Level, Sink};
 
 use super::*;
+use crate::bbs::Limits;
 
 /// More than the 65,536 that once were all that could wait.
 const MANY: usize = 70_000;
@@ -8,7 +9,7 @@ const MANY: usize = 70_000;
 #[test]
 fn whatever_is_to_be_done_waits_until_it_is() {
     let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
-    let outbound = Outbound::new(&Arc::default(), &logger);
+    let outbound = Outbound::new(Pools::new(&Limits::default()), &Arc::default(), &logger);
     for number in 0..MANY {
         let guid = || Arc::<str>::from(format!("g-{number}"));
         let trace = || Arc::<str>::from("");
@@ -36,7 +37,11 @@ fn whatever_is_to_be_done_waits_until_it_is() {
 fn cancellations_have_a_bound_and_those_beyond_it_are_told() {
     let sink = Sink::memory();
     let metrics = Arc::default();
-    let outbound = Outbound::new(&metrics, &Logger::new("bbs", sink.clone(), Level::Info));
+    let outbound = Outbound::new(
+        Pools::new(&Limits::default()),
+        &metrics,
+        &Logger::new("bbs", sink.clone(), Level::Info),
+    );
     for number in 0..=CANCELLATIONS {
         outbound.dispatch(Work::CancelTask {
             task_guid: format!("t-{number}").into(),

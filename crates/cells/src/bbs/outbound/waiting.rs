@@ -2,19 +2,29 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
 /// Guids of records, in the order in which they came, each once: so there are never more of
 /// them than records, and none needs to be dropped. `V` says what is to be done. Many may
-/// put; one takes.
+/// put, and several take.
 pub(super) struct Waiting<V> {
     inside: Mutex<Inside<V>>,
     bell: Notify,
 }
 
+/// A record that something is to be done about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Due<V> {
+    pub(super) guid: Arc<str>,
+    pub(super) value: V,
+    /// When it was put.
+    pub(super) since: Instant,
+}
+
 struct Inside<V> {
-    order: VecDeque<Arc<str>>,
+    order: VecDeque<(Arc<str>, Instant)>,
     entries: HashMap<Arc<str>, V>,
     /// What was taken last is being worked on.
     busy: bool,
@@ -40,7 +50,10 @@ impl<V> Waiting<V> {
         let mut inside = self.lock();
         match inside.entries.get_mut(&guid) {
             Some(old) => return add(old, value),
-            None => inside.order.push_back(Arc::clone(&guid)),
+            None => {
+                let entry = (Arc::clone(&guid), Instant::now());
+                inside.order.push_back(entry);
+            }
         }
         inside.entries.insert(guid, value);
         drop(inside);
@@ -48,8 +61,8 @@ impl<V> Waiting<V> {
     }
 
     /// The first records that wait, at least one and at most so many, once there are any. To
-    /// ask again means that what was taken before is done with.
-    pub(super) async fn take(&self, most: usize) -> Vec<(Arc<str>, V)> {
+    /// ask again means, where one alone takes, that what was taken before is done with.
+    pub(super) async fn take(&self, most: usize) -> Vec<Due<V>> {
         loop {
             {
                 let mut inside = self.lock();
@@ -60,11 +73,17 @@ impl<V> Waiting<V> {
                 } = &mut *inside;
                 let count = order.len().min(most);
                 let taken = order.drain(..count);
-                let taken =
-                    taken.filter_map(|guid| entries.remove(&guid).map(|value| (guid, value)));
+                let taken = taken.filter_map(|(guid, since)| {
+                    let value = entries.remove(&guid)?;
+                    Some(Due { guid, value, since })
+                });
                 let taken: Vec<_> = taken.collect();
                 *busy = !taken.is_empty();
                 if *busy {
+                    if !order.is_empty() {
+                        // Of many that were put while nobody waited, the bell knows one.
+                        self.bell.notify_one();
+                    }
                     return taken;
                 }
             }
@@ -77,7 +96,12 @@ impl<V> Waiting<V> {
         self.lock().order.len()
     }
 
-    /// Does nothing wait, and is nothing worked on?
+    /// Since when the first of them has waited.
+    pub(super) fn first(&self) -> Option<Instant> {
+        self.lock().order.front().map(|(_, since)| *since)
+    }
+
+    /// Does nothing wait, and is nothing worked on? Known where one alone takes.
     pub(super) fn is_idle(&self) -> bool {
         let inside = self.lock();
         inside.order.is_empty() && !inside.busy
@@ -100,6 +124,7 @@ mod tests {
         }
         assert_eq!(waiting.len(), 3);
         let first = waiting.take(2).await;
+        let first: Vec<_> = first.into_iter().map(|due| (due.guid, due.value)).collect();
         assert_eq!(first, [("a".into(), vec![1, 3]), ("b".into(), vec![2])]);
         assert!(!waiting.is_idle());
         // What comes while a record is worked on is work of its own.
@@ -107,5 +132,23 @@ mod tests {
         assert_eq!(waiting.take(9).await.len(), 2);
         let idle = tokio::time::timeout(std::time::Duration::ZERO, waiting.take(1)).await;
         assert!(idle.is_err() && waiting.is_idle());
+    }
+
+    #[tokio::test]
+    async fn several_may_take_and_none_sleeps_while_records_wait() {
+        let waiting = Arc::new(Waiting::default());
+        for number in 0..3 {
+            waiting.put(format!("g-{number}").into(), (), |(), ()| ());
+        }
+        assert!(waiting.first().is_some());
+        // Nobody listened when the bell rang; each of them gets one all the same.
+        let mut takers = tokio::task::JoinSet::new();
+        for _ in 0..3 {
+            let waiting = Arc::clone(&waiting);
+            takers.spawn(async move { waiting.take(1).await });
+        }
+        let taken = takers.join_all().await;
+        assert!(taken.iter().all(|taken| taken.len() == 1));
+        assert_eq!(waiting.first(), None);
     }
 }

@@ -33,6 +33,7 @@ use super::model::validate::Validate;
 use super::outbound::{Outbound, Reps};
 use super::presence::Presences;
 use super::state::State;
+use crate::pool;
 use logs::Logs;
 
 /// What answers requests.
@@ -307,6 +308,7 @@ impl Service {
         };
         let mut page = self.metrics.page(gauges);
         self.passes.write(&mut page, &counts);
+        pool::write(&mut page, "bbs", &self.outbound.pool_counts());
         page.counter(
             "bbs_lrps_gone_dark_total",
             "Times that a desired instance lost the last of its copies that run and are routable.",

@@ -299,8 +299,8 @@ impl<L: Leaves> Steps<'_, L> {
 
     /// Performs the monitor once, when there is a place for it.
     async fn monitor(&self, action: &Action, voice: &Voice, mut stop: Shutdown) -> Outcome {
-        let _place = tokio::select! {
-            place = self.monitoring.places.acquire() => place,
+        let _worker = tokio::select! {
+            worker = self.monitoring.pool.worker(std::time::Instant::now()) => worker,
             () = stop.asked() => return Err(Failure::cancelled()),
         };
         let voice = Voice {

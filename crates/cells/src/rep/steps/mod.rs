@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
 use net::Shutdown;
-use tokio::sync::Semaphore;
 
+use crate::pool::Pool;
 pub(super) use container::Plan;
 pub(super) use failure::Failure;
 pub(super) use go::duration as go_duration;
@@ -142,8 +142,8 @@ pub(super) struct Monitoring {
     pub(super) healthy: Duration,
     /// Between two checks of one that is not healthy yet.
     pub(super) unhealthy: Duration,
-    /// Places for checks by program.
-    pub(super) places: Arc<Semaphore>,
+    /// Workers for checks by program.
+    pub(super) pool: Pool,
 }
 
 /// Performs steps by their leaves.

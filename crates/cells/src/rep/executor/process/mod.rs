@@ -40,7 +40,6 @@ use net::Shutdown;
 use processes::{Reaper, RunTag};
 use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
-use tokio::sync::Semaphore;
 
 use super::super::config::ProcessSettings;
 use super::super::container::Completion;
@@ -49,6 +48,7 @@ use super::super::settings::Error;
 use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
 use super::super::work::uuid;
 use super::{Definition, End, Executor, Job, Network};
+use crate::pool::Pool;
 use leaves::Container;
 use limits::Limits;
 use networks::Networks;
@@ -137,15 +137,20 @@ impl Process {
         let monitoring = Monitoring {
             healthy: settings.healthy_interval,
             unhealthy: settings.unhealthy_interval,
-            places: Arc::new(Semaphore::new(settings.monitors.max(1))),
+            pool: Pool::new("monitors", settings.monitors),
         };
+        let transfers = Transfers::new(cache, settings.transfers.clone())?;
+        let spawner = Spawner::start(settings.spawns)?;
+        let mut pools = vec![monitoring.pool.clone(), spawner.pool().clone()];
+        pools.extend(transfers.pools().cloned());
+        metrics.know(pools);
         Ok(Self {
             reaper,
-            transfers: Transfers::new(cache, settings.transfers.clone())?,
+            transfers,
             monitoring,
             networks,
             limits,
-            spawner: Spawner::start(settings.spawns)?,
+            spawner,
             metrics,
             logger: logger.session("executor.run-container.run.output"),
             folder,

@@ -7,16 +7,19 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 use processes::{AsyncProcess, Program, StartError};
 use tokio::net::unix::pipe;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+
+use crate::pool::Pool;
 
 pub(super) struct Spawner {
     /// Closed, it ends the thread.
     orders: Sender<Order>,
-    /// Places in the queue: whoever has none waits.
-    places: Semaphore,
+    /// Who has none waits.
+    pool: Pool,
 }
 
 struct Order {
@@ -26,7 +29,7 @@ struct Order {
 
 impl Spawner {
     /// Starts the thread. Must be called within a runtime.
-    pub(super) fn start(places: usize) -> io::Result<Self> {
+    pub(super) fn start(workers: usize) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (orders, received) = channel();
         std::thread::Builder::new()
@@ -37,8 +40,13 @@ impl Spawner {
             })?;
         Ok(Self {
             orders,
-            places: Semaphore::new(places.max(1)),
+            pool: Pool::new("spawns", workers),
         })
+    }
+
+    /// Those who have a process started.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     /// Starts `program`. What it writes comes out of the pipe.
@@ -46,7 +54,7 @@ impl Spawner {
         &self,
         mut program: Program,
     ) -> Result<(AsyncProcess, pipe::Receiver), StartError> {
-        let _place = self.places.acquire().await.map_err(|_| ended())?;
+        let _worker = self.pool.worker(Instant::now()).await;
         let output = program.output()?;
         let (reply, answer) = oneshot::channel();
         let order = Order { program, reply };

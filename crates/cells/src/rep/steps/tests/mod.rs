@@ -94,7 +94,7 @@ fn monitoring() -> Monitoring {
     Monitoring {
         healthy: Duration::from_secs(30),
         unhealthy: Duration::from_secs(2),
-        places: Arc::new(Semaphore::new(1)),
+        pool: Pool::new("monitors", 1),
     }
 }
 

@@ -15,16 +15,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diego::models::{CachedDependency, DownloadAction};
 use net::{Client, ClientOptions};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use url::Url;
 
 use super::super::super::config::TransferSettings;
 use super::super::super::settings::Error;
 use super::place;
+use crate::pool::{Pool, Worker};
 use archive::{Room, UnpackError, folder_within, unpack};
 use cache::{Index, Version};
 use checksum::Expected;
@@ -110,8 +110,8 @@ pub(super) struct Transfers {
     /// Whoever fetches a file, by its key: one at a time.
     turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     files: AtomicU64,
-    downloads: Arc<Semaphore>,
-    uploads: Arc<Semaphore>,
+    downloads: Pool,
+    uploads: Pool,
 }
 
 impl Transfers {
@@ -132,20 +132,25 @@ impl Transfers {
             index: Mutex::new(Index::new(settings.cache_bytes)),
             turns: Mutex::default(),
             files: AtomicU64::new(0),
-            downloads: Arc::new(Semaphore::new(settings.downloads.max(1))),
-            uploads: Arc::new(Semaphore::new(settings.uploads.max(1))),
+            downloads: Pool::new("downloads", settings.downloads),
+            uploads: Pool::new("uploads", settings.uploads),
             settings,
         })
     }
 
-    /// Waits for a place among those who download; the error never comes.
-    pub(super) async fn place_to_download(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.downloads).acquire_owned().await.ok()
+    /// Waits for a place among those who download.
+    pub(super) async fn place_to_download(&self) -> Worker {
+        self.downloads.worker(Instant::now()).await
     }
 
-    /// Waits for a place among those who upload; the error never comes.
-    pub(super) async fn place_to_upload(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.uploads).acquire_owned().await.ok()
+    /// Waits for a place among those who upload.
+    pub(super) async fn place_to_upload(&self) -> Worker {
+        self.uploads.worker(Instant::now()).await
+    }
+
+    /// Those who download, and those who upload.
+    pub(super) fn pools(&self) -> impl Iterator<Item = &Pool> {
+        [&self.downloads, &self.uploads].into_iter()
     }
 
     /// Fetches what is wanted.
