@@ -66,8 +66,9 @@ impl Proxies {
         }
         if wanted.is_empty() {
             return Ok(Self {
+                running: BTreeMap::new(),
                 led,
-                ..Self::default()
+                thread: None,
             });
         }
         let (tell, started) = mpsc::channel();

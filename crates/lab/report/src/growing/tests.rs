@@ -345,7 +345,7 @@ fn recorded() -> Value {
                 (
                     number,
                     u8::from(number % 5 != 0),
-                    (pick(4.0) > 0).then(|| (number % 7) as u8),
+                    (pick(4.0) > 0).then_some((number % 7) as u8),
                     times,
                 )
             })
