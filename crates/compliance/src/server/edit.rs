@@ -112,7 +112,8 @@ impl Generator {
             let state = self.view.read();
             (Arc::clone(&state.definitions), state.version)
         };
-        if base % EDITS != 0 {
+        // Nothing was changed yet before the first version: a refused change leaves it so.
+        if base == 0 || base % EDITS != 0 {
             return;
         }
         let at = now();
