@@ -18,7 +18,6 @@ use lab_store::{
 };
 use serde_json::Value;
 
-#[path = "html/underway.rs"]
 mod underway;
 
 fn run(folder: &Path) -> RunFolder {
