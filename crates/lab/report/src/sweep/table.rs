@@ -209,6 +209,16 @@ impl Column<'_> {
         texts.max().unwrap_or(0)
     }
 
+    /// What of this width its lines take once they are broken.
+    fn needed(&self, width: usize) -> usize {
+        let parts = self.parts.iter();
+        let lines = parts.flat_map(|(text, breaks, _)| broken_after(text, breaks, width));
+        lines
+            .map(|line| measure_text_width(&line))
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Whether each text has no more lines than it may, and none of its words is cut.
     fn fits(&self, width: usize) -> bool {
         self.parts.iter().all(|(text, breaks, most)| {
@@ -231,7 +241,8 @@ fn fitted(columns: &[Column<'_>], room: usize) -> Option<Vec<usize>> {
             false => stuck[widest] = true,
         }
     }
-    Some(widths)
+    let needed = columns.iter().zip(widths);
+    Some(needed.map(|(column, width)| column.needed(width)).collect())
 }
 
 /// Lines that end after one of `breaks`, each of at most `width` columns where a part allows it.

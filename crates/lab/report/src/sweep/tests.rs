@@ -255,11 +255,11 @@ pool-of-connections  threads  [1]
     assert_eq!(
         table(&found, 35),
         "\
-pool-of-       threads  [1]
+pool-of-     threads  [1]
 connections
-5              1        10.5 ms ✓
-5              2        10.5 ms ✓
-50             1        10.5 ms ✓"
+5            1        10.5 ms ✓
+5            2        10.5 ms ✓
+50           1        10.5 ms ✓"
     );
     assert_eq!(
         table(&found, 28),
@@ -274,16 +274,16 @@ connections
     assert_eq!(
         table(&found, 30),
         "\
-pool-of-      threads  [1] ms
+pool-of-     threads  [1] ms
 connections
-5             1        10.5 ✓
-what fits     2        10.5 ✓
+5            1        10.5 ✓
+what fits    2        10.5 ✓
 into the
 memory
-50            1        10.5 ✓"
+50           1        10.5 ✓"
     );
     assert_eq!(
-        table(&found, 24),
+        table(&found, 26),
         "\
 pool-of-connections 5,
   threads 1
