@@ -92,7 +92,10 @@ try {
   await page.context().setOffline(false);
   await card.getByText('not seen').first().waitFor({ state: 'detached' });
   assert.match(await card.innerText(), new RegExp(LATE[1]));
-  assert.ok((await entities()) > away + 10);
+  await page.waitForFunction(
+    (than) => parseInt(document.querySelector('section.life .head p').innerText, 10) > than + 10,
+    away,
+  );
   assert.match(asked[0], /^"\d+\.[1-9]\d*"$/, 'it asks for what has changed since');
   assert.equal(await sort.inputValue(), 'end');
 
