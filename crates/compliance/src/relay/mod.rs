@@ -281,23 +281,33 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         let mut stop = asked;
         let mut server = tokio::spawn(server);
         let mut forwarding = forwarding;
-        let ended = tokio::select! {
-            // Asked to stop, the others end as well.
+        let first = tokio::select! {
             biased;
-            () = stop.asked() => Ok(()),
-            _ = &mut server => Err(Error::Ended),
-            _ = &mut forwarding => Err(Error::Ended),
+            () = stop.asked() => true,
+            _ = &mut server => false,
+            _ = &mut forwarding => false,
         };
+        // Asked to stop, both end as well, on other threads: that may be seen before the asking is.
+        let asked = first
+            || tokio::select! {
+                biased;
+                () = stop.asked() => true,
+                () = std::future::ready(()) => false,
+            };
         membership.abort();
-        if ended.is_ok() {
-            let _ = server.await;
-            let _ = forwarding.await;
+        if asked {
+            if !server.is_finished() {
+                let _ = server.await;
+            }
+            if !forwarding.is_finished() {
+                let _ = forwarding.await;
+            }
         } else {
             server.abort();
             forwarding.abort();
         }
         logger.info("exited", Fields::new());
-        ended
+        asked.then_some(()).ok_or(Error::Ended)
     }));
     Ok(Running {
         address,
