@@ -12,6 +12,7 @@
 pub mod acceptance;
 pub mod agent;
 pub mod client;
+mod cores;
 pub mod daemon;
 pub mod definitions;
 pub mod folder;

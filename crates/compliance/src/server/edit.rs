@@ -106,14 +106,14 @@ impl Generator {
         self.expirations();
     }
 
-    /// Writes all definitions once more, as a whole, if it is time. If it fails, changes remain.
+    /// After a change, writes all definitions once more, as a whole, if it is time. If it fails,
+    /// changes remain.
     pub(super) fn gather(&self) {
         let (definitions, base) = {
             let state = self.view.read();
             (Arc::clone(&state.definitions), state.version)
         };
-        // Nothing was changed yet before the first version: a refused change leaves it so.
-        if base == 0 || base % EDITS != 0 {
+        if base % EDITS != 0 {
             return;
         }
         let at = now();

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use commit::StoreError;
 
-use super::cores::{self, Gathered};
 use super::packed;
 use super::state::State;
 use super::store::{Store, StoredConfig, StoredRun};
 use crate::acceptance::Standing;
+use crate::cores::{self, Gathered};
 use crate::model::node::NodeState;
 use crate::policy::digest::Digest;
 use crate::policy::node_policy::overridden_digest;

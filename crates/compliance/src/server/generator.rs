@@ -123,9 +123,12 @@ impl Generator {
                     Task::Edit { make, answer } => {
                         self.nodes(std::mem::take(&mut changes));
                         let edited = self.edit(make);
+                        let changed = edited.is_ok();
                         // As below.
                         let _ = answer.send(edited);
-                        self.gather();
+                        if changed {
+                            self.gather();
+                        }
                     }
                     Task::Define {
                         definitions,
@@ -134,9 +137,10 @@ impl Generator {
                     } => {
                         self.nodes(std::mem::take(&mut changes));
                         let defined = self.define(definitions, base);
+                        let changed = base.is_some() && defined.is_ok();
                         // Who asked may have gone away.
                         let _ = answer.send(defined);
-                        if base.is_some() {
+                        if changed {
                             self.gather();
                         }
                     }

@@ -13,7 +13,6 @@
 mod administered;
 mod clock;
 mod config;
-mod cores;
 mod edit;
 mod fleet;
 mod generator;

@@ -11,7 +11,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 use super::clock::Clock;
-use super::cores::{self, Gathered};
 use super::fleet::{Compliance, Overridden};
 use super::generator::{self, Generator};
 use super::identity::{identity, token};
@@ -24,6 +23,7 @@ use super::store::{self, Store};
 use super::syslog::{Listening, Sockets};
 use super::{Config, Error, Running, Serving, Writer, files, now, rest, serve, state};
 use crate::acceptance::Standing;
+use crate::cores::{self, Gathered};
 use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
 use crate::policy::node_policy::Remembered;

@@ -2,22 +2,19 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::build::{InheritedBy, Item, Shared, Tally, inherited_by, layers_of};
 use super::whole::{Made, Room};
 use super::{Clock, Engine, NodeFailure, Outcome, Pending, Problem, Scope, Step, slot};
+use crate::cores;
 use crate::model::directive::Directive;
 use crate::model::ids::{DenseId, DirectiveIx, NodeIx};
 use crate::model::node_set::NodeSet;
 use crate::model::technique::{Technique, technique_key};
 use crate::policy::compile::{CompileError, compile};
 use crate::policy::conflicts::Draft;
-
-/// Nodes that a thread takes at once.
-const BATCH: usize = 16;
 
 /// What became of a node.
 pub(super) type Built = (NodeIx, Result<Option<Made>, NodeFailure>);
@@ -290,46 +287,17 @@ fn build_all(
     clock: &Clock<'_>,
 ) -> (Vec<Built>, Tally) {
     let nodes: Vec<NodeIx> = dirty.iter().collect();
-    let next = AtomicUsize::new(0);
     let room = Room::new(shared.engine.whole_bytes);
-    let work = || {
-        let mut tally = Tally::default();
-        let mut built: Vec<Built> = Vec::new();
-        loop {
-            let start = next.fetch_add(BATCH, Ordering::Relaxed);
-            let Some(batch) = nodes.get(start..nodes.len().min(start + BATCH)) else {
-                break;
-            };
-            if batch.is_empty() {
-                break;
-            }
-            built.extend(batch.iter().map(|&ix| {
-                let policy = shared.policy(ix, clock, &mut tally);
-                let made = policy.map(|policy| policy.map(|one| shared.made(ix, one, &room)));
-                (ix, made)
-            }));
-        }
-        (built, tally)
+    let build = |ix: &NodeIx, tally: &mut Tally| {
+        let policy = shared.policy(*ix, clock, tally);
+        let made = policy.map(|policy| policy.map(|one| shared.made(*ix, one, &room)));
+        (*ix, made)
     };
-    let (mut built, tally) = if threads == 1 || nodes.len() <= BATCH {
-        work()
-    } else {
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let (mut built, mut tally) = work();
-            for other in others {
-                match other.join() {
-                    Ok((more, other)) => {
-                        built.extend(more);
-                        add(&mut tally, other);
-                    }
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            (built, tally)
-        })
-    };
-    built.sort_unstable_by_key(|(ix, _)| *ix);
+    let (built, tallies) = cores::shared_with(threads, &nodes, Tally::default, build);
+    let mut tally = Tally::default();
+    for one in tallies {
+        add(&mut tally, one);
+    }
     (built, tally)
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::build::{Shared, Tally};
 use super::{Engine, NodeUpdate};
+use crate::cores;
 use crate::model::ids::NodeIx;
 use crate::model::node_set::NodeSet;
 use crate::policy::node_policy::{Issued, NodePolicy};
@@ -91,24 +92,7 @@ impl Engine {
             }
             Some(make(update, whole.as_deref()))
         };
-        let some = |part: &[NodeUpdate]| -> Vec<Option<T>> {
-            let mut tally = Tally::default();
-            part.iter().map(|update| one(update, &mut tally)).collect()
-        };
-        let some = &some;
-        let share = updates.len().div_ceil(threads.max(1)).max(1);
-        let made = std::thread::scope(|scope| {
-            let parts: Vec<_> = updates
-                .chunks(share)
-                .map(|part| scope.spawn(move || some(part)))
-                .collect();
-            let made = parts.into_iter().map(|part| part.join());
-            let made = made.map(|part| match part {
-                Ok(made) => made,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            made.flatten().collect()
-        });
+        let (made, _) = cores::shared_with(threads, updates, Tally::default, one);
         let merged = shared.merged.into_inner();
         self.merged = merged.unwrap_or_else(PoisonError::into_inner);
         made

@@ -1,51 +1,64 @@
-//! Work that all processors share, done when a server finds what it has.
+//! Work on many things that all processors share.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pieces of work that a thread takes at once.
+/// Things that a thread takes at once.
 const TAKEN: usize = 4;
 
 /// Works on each of some things by so many threads; what comes of them is in their order.
-pub(super) fn shared<'a, T: Sync, U: Send>(
+pub(crate) fn shared<'a, T: Sync, U: Send>(
     threads: usize,
     all: &'a [T],
     work: impl Fn(&'a T) -> U + Sync,
 ) -> Vec<U> {
+    shared_with(threads, all, || (), |one, ()| work(one)).0
+}
+
+/// The same, where each thread keeps something of its own; the second is what they kept.
+pub(crate) fn shared_with<'a, T: Sync, U: Send, S: Send>(
+    threads: usize,
+    all: &'a [T],
+    own: impl Fn() -> S + Sync,
+    work: impl Fn(&'a T, &mut S) -> U + Sync,
+) -> (Vec<U>, Vec<S>) {
     let next = AtomicUsize::new(0);
     let turn = || {
-        let mut done = Vec::new();
+        let (mut own, mut done) = (own(), Vec::new());
         loop {
             let start = next.fetch_add(TAKEN, Ordering::Relaxed);
             let part = all.get(start..all.len().min(start.saturating_add(TAKEN)));
             let Some(part) = part.filter(|part| !part.is_empty()) else {
-                return done;
+                return (done, own);
             };
-            done.extend((start..).zip(part.iter().map(&work)));
+            let part = part.iter().map(|one| work(one, &mut own));
+            done.extend((start..).zip(part));
         }
     };
-    if threads <= 1 || all.len() <= TAKEN {
-        return all.iter().map(work).collect();
-    }
-    let mut done = std::thread::scope(|scope| {
+    let threads = if all.len() <= TAKEN { 1 } else { threads };
+    let (mut done, kept) = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(turn)).collect();
-        let mut done = turn();
+        let (mut done, own) = turn();
+        let mut kept = vec![own];
         for other in others {
             match other.join() {
-                Ok(more) => done.extend(more),
+                Ok((more, own)) => {
+                    done.extend(more);
+                    kept.push(own);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        done
+        (done, kept)
     });
     done.sort_unstable_by_key(|(place, _)| *place);
-    done.into_iter().map(|(_, one)| one).collect()
+    (done.into_iter().map(|(_, one)| one).collect(), kept)
 }
 
 /// Things and bytes of them that are worked on at once: unpacked and read, a run takes half a megabyte.
 const GATHERED: (usize, usize) = (128, 16 << 20);
 
 /// Things that are gathered until there are enough to be worked on at once.
-pub(super) struct Gathered<T, E, F> {
+pub(crate) struct Gathered<T, E, F> {
     waiting: Vec<T>,
     bytes: usize,
     failed: Option<E>,
@@ -53,7 +66,7 @@ pub(super) struct Gathered<T, E, F> {
 }
 
 impl<T, E, F: FnMut(Vec<T>) -> Result<(), E>> Gathered<T, E, F> {
-    pub(super) fn new(take: F) -> Self {
+    pub(crate) fn new(take: F) -> Self {
         Self {
             waiting: Vec::new(),
             bytes: 0,
@@ -63,7 +76,7 @@ impl<T, E, F: FnMut(Vec<T>) -> Result<(), E>> Gathered<T, E, F> {
     }
 
     /// Gathers one more of so many bytes. Nothing more is taken once taking failed.
-    pub(super) fn push(&mut self, one: T, bytes: usize) {
+    pub(crate) fn push(&mut self, one: T, bytes: usize) {
         self.waiting.push(one);
         self.bytes = self.bytes.saturating_add(bytes);
         if self.waiting.len() >= GATHERED.0 || self.bytes >= GATHERED.1 {
@@ -83,7 +96,7 @@ impl<T, E, F: FnMut(Vec<T>) -> Result<(), E>> Gathered<T, E, F> {
     ///
     /// # Errors
     /// The first with which taking failed.
-    pub(super) fn finish(mut self) -> Result<(), E> {
+    pub(crate) fn finish(mut self) -> Result<(), E> {
         self.work();
         self.failed.map_or(Ok(()), Err)
     }
