@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +18,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use telemetry::{Level, Logger, Sink};
 
+use crate::killed_process::{Process, serve};
 use crate::postgres_cluster::Cluster;
 
 const FOLDER: &str = "BBS_KILL_FOLDER";
@@ -37,48 +37,10 @@ struct Entity {
 
 type Entities = Arc<Mutex<BTreeMap<String, Entity>>>;
 
-/// This test process again, as a BBS on `folder`.
-struct Process {
-    child: Child,
-    url: String,
-}
-
-impl Process {
-    async fn start(folder: &Path, store: Option<&str>) -> Self {
-        let address = folder.join("address");
-        let _ = std::fs::remove_file(&address);
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        if let Some(store) = store {
-            child.env(STORE, store);
-        }
-        let child = child
-            .args(["--exact", "bbs_kill::child_process", "--nocapture"])
-            .env(FOLDER, folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let url = async {
-            loop {
-                match std::fs::read_to_string(&address) {
-                    Ok(address) if !address.is_empty() => return format!("http://{address}"),
-                    _ => tokio::time::sleep(Duration::from_millis(2)).await,
-                }
-            }
-        };
-        let url = tokio::time::timeout(Duration::from_secs(60), url).await;
-        Self {
-            child,
-            url: url.expect("the child does not start"),
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SIGKILL: it gets no chance to write anything.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+async fn started(folder: &Path, store: Option<&str>) -> Process {
+    let mut variables = vec![(FOLDER, folder.to_str().unwrap())];
+    variables.extend(store.map(|store| (STORE, store)));
+    Process::start("bbs_kill::child_process", folder, &variables).await
 }
 
 /// Not a test by itself: the body of the process that gets killed.
@@ -93,10 +55,7 @@ fn child_process() {
         let store = std::env::var(STORE).ok();
         let running = bbs::start(config(folder, store.as_deref()), logger());
         let running = running.await.unwrap();
-        let temporary = folder.join("address.new");
-        std::fs::write(&temporary, running.address().to_string()).unwrap();
-        std::fs::rename(temporary, folder.join("address")).unwrap();
-        std::future::pending::<()>().await;
+        serve(folder, running.address()).await;
     });
 }
 
@@ -141,18 +100,18 @@ async fn survive_kills(store: Option<&str>, rounds: usize) {
     let entities = Entities::default();
     let mut calls = 0;
     for round in 0..rounds {
-        let process = Process::start(folder.path(), store).await;
-        check(&process.url, &entities, round).await;
+        let process = started(folder.path(), store).await;
+        check(&process.url(), &entities, round).await;
         let until = Arc::default();
-        let mut workers = at_work(&process.url, round, &entities, &mut random, &until);
+        let mut workers = at_work(&process.url(), round, &entities, &mut random, &until);
         tokio::time::sleep(Duration::from_millis(random.random_range(40..300))).await;
         drop(process);
         while let Some(done) = workers.join_next().await {
             calls += done.unwrap();
         }
     }
-    let process = Process::start(folder.path(), store).await;
-    check(&process.url, &entities, rounds).await;
+    let process = started(folder.path(), store).await;
+    check(&process.url(), &entities, rounds).await;
     assert!(
         calls > rounds * WORKERS,
         "only {calls} calls were confirmed: no load"
@@ -477,8 +436,8 @@ async fn observe(bbs: &Bbs) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn the_same_call_again_says_that_it_was_done() {
     let folder = tempfile::tempdir().unwrap();
-    let process = Process::start(folder.path(), None).await;
-    let bbs = client(&process.url);
+    let process = started(folder.path(), None).await;
+    let bbs = client(&process.url());
     for expected in [None, Some(Type::ResourceExists)] {
         let (path, body, _) = task("t").swap_remove(0);
         let answer = bbs.send(path, body, "").await.unwrap();

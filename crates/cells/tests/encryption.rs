@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cells::bbs::{self, Config, EncryptionKeys, PostgresSettings};
@@ -18,6 +17,7 @@ use rand::RngExt as _;
 use telemetry::{Level, Logger, Sink};
 use tokio::task::JoinSet;
 
+use crate::killed_process::{Process, serve};
 use crate::postgres_cluster::Cluster;
 
 const FOLDER: &str = "BBS_KEYS_FOLDER";
@@ -274,48 +274,10 @@ async fn all_is_reencrypted(url: &str) {
     }
 }
 
-/// This test process again, as a BBS.
-struct Process {
-    child: Child,
-    url: String,
-}
-
-impl Process {
-    async fn start(folder: &Path, store: Option<&str>) -> Self {
-        let address = folder.join("address");
-        let _ = std::fs::remove_file(&address);
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        if let Some(store) = store {
-            child.env(STORE, store);
-        }
-        let child = child
-            .args(["--exact", "encryption::child_process", "--nocapture"])
-            .env(FOLDER, folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let url = async {
-            loop {
-                match std::fs::read_to_string(&address) {
-                    Ok(address) if !address.is_empty() => return format!("http://{address}"),
-                    _ => tokio::time::sleep(Duration::from_millis(2)).await,
-                }
-            }
-        };
-        let url = tokio::time::timeout(Duration::from_secs(120), url).await;
-        Self {
-            child,
-            url: url.expect("the child does not start"),
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SIGKILL: it gets no chance to write anything.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+async fn started(folder: &Path, store: Option<&str>) -> Process {
+    let mut variables = vec![(FOLDER, folder.to_str().unwrap())];
+    variables.extend(store.map(|store| (STORE, store)));
+    Process::start("encryption::child_process", folder, &variables).await
 }
 
 /// Not a test by itself: the body of the process that gets killed.
@@ -331,10 +293,7 @@ fn child_process() {
         let logger = Logger::new("bbs", Sink::nothing(), Level::Error);
         let running = bbs::start(config(folder, store.as_deref(), true), logger);
         let running = running.await.unwrap();
-        let temporary = folder.join("address.new");
-        std::fs::write(&temporary, running.address().to_string()).unwrap();
-        std::fs::rename(temporary, folder.join("address")).unwrap();
-        std::future::pending::<()>().await;
+        serve(folder, running.address()).await;
     });
 }
 
@@ -394,21 +353,21 @@ async fn keys_change(store: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_keys(folder, &["one"]);
-    let process = Process::start(folder, store).await;
-    let (mut confirmed, mut tried) = desire(process.url.clone(), "p".into(), COUNT).await;
+    let process = started(folder, store).await;
+    let (mut confirmed, mut tried) = desire(process.url(), "p".into(), COUNT).await;
     assert_eq!(confirmed.len(), COUNT);
-    all_is_reencrypted(&process.url).await;
+    all_is_reencrypted(&process.url()).await;
     drop(process);
     let (mut kills, mut cut_off) = (0, 0);
     for labels in [["two", "one"], ["three", "two"]] {
         write_keys(folder, &labels);
         loop {
-            let process = Process::start(folder, store).await;
+            let process = started(folder, store).await;
             let prefix = format!("{}-{kills}", labels[0]);
-            let writing = tokio::spawn(desire(process.url.clone(), prefix, 4096));
+            let writing = tokio::spawn(desire(process.url(), prefix, 4096));
             let patience = rand::rng().random_range(0..150 * (1 + kills));
             tokio::time::sleep(Duration::from_millis(patience)).await;
-            let active = metric(&process.url, "bbs_reencryption_active").await;
+            let active = metric(&process.url(), "bbs_reencryption_active").await;
             drop(process);
             let (new_confirmed, new_tried) = writing.await.unwrap();
             confirmed.extend(new_confirmed);
@@ -421,8 +380,8 @@ async fn keys_change(store: Option<&str>) {
         }
         // The old key may go.
         write_keys(folder, &labels[..1]);
-        let process = Process::start(folder, store).await;
-        let found = desired(&process.url).await;
+        let process = started(folder, store).await;
+        let found = desired(&process.url()).await;
         let lost = confirmed.iter().find(|guid| !found.contains(*guid));
         assert_eq!(lost, None);
         let tried: HashSet<&String> = tried.iter().collect();

@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::killed_process::{Process, serve};
 use crate::locket::{call, config};
 use crate::postgres_cluster::Cluster;
 
@@ -243,49 +243,10 @@ async fn a_database_that_comes_back_has_what_was_held() {
     assert_eq!(owner(at, "k").await.as_deref(), Some("o"));
 }
 
-/// This test process again, as a Locket.
-struct Process {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Process {
-    async fn start(store: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "locket_shared::child_process", "--nocapture"])
-            .env(FOLDER, folder.path())
-            .env(STORE, store)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let file = folder.path().join("address");
-        let address = async {
-            loop {
-                let text = std::fs::read_to_string(&file).unwrap_or_default();
-                match text.parse() {
-                    Ok(address) => return address,
-                    Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-                }
-            }
-        };
-        let address = tokio::time::timeout(Duration::from_secs(120), address);
-        let address = address.await.expect("the child does not start");
-        Self { child, address }
-    }
-
-    /// SIGKILL: it gets no chance to say anything.
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+async fn started(store: &str) -> Process {
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [(FOLDER, folder.path().to_str().unwrap()), (STORE, store)];
+    Process::start("locket_shared::child_process", folder.path(), &variables).await
 }
 
 /// Not a test by itself: the body of the process that gets killed.
@@ -297,10 +258,7 @@ fn child_process() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let server = server(&store).await;
-        let file = Path::new(&folder).join("address.new");
-        std::fs::write(&file, server.address.to_string()).unwrap();
-        std::fs::rename(&file, Path::new(&folder).join("address")).unwrap();
-        std::future::pending::<()>().await;
+        serve(Path::new(&folder), server.address).await;
     });
 }
 
@@ -311,12 +269,12 @@ async fn a_lock_survives_the_server_that_gave_it() {
     let steady = server(&store).await;
     let other = steady.address;
     for round in 0..3 {
-        let mut process = Process::start(&store).await;
+        let process = started(&store).await;
         let key = |number: usize| format!("{round}-{number}");
         for number in 0..20 {
             assert_eq!(lock(process.address, &key(number), "o").await, Some(TAKEN));
         }
-        process.kill();
+        drop(process);
         for number in 0..20 {
             assert_eq!(lock(other, &key(number), "thief").await, Some(COLLISION));
             assert_eq!(owner(other, &key(number)).await.as_deref(), Some("o"));
@@ -339,7 +297,7 @@ async fn one_is_inside_at_a_time_while_servers_are_killed() {
     let cluster = Cluster::start();
     let store = cluster.database("locket");
     let steady = server(&store).await;
-    let mut process = Process::start(&store).await;
+    let mut process = started(&store).await;
     let (moved, address) = watch::channel(process.address);
     let inside: Arc<Vec<AtomicUsize>> = Arc::new((0..KEYS).map(|_| AtomicUsize::new(0)).collect());
     let over = Over::default();
@@ -388,8 +346,8 @@ async fn one_is_inside_at_a_time_while_servers_are_killed() {
     for _ in 0..4 {
         let wait = Duration::from_millis(random.random_range(20..200));
         tokio::time::sleep(wait).await;
-        process.kill();
-        process = Process::start(&store).await;
+        drop(process);
+        process = started(&store).await;
         moved.send(process.address).unwrap();
     }
     enough.store(true, SeqCst);

@@ -17,6 +17,7 @@ mod client_json;
 mod encryption;
 mod evacuation;
 mod fake_bbs;
+mod killed_process;
 mod locket;
 mod locket_shared;
 mod mutual_tls;
