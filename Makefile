@@ -53,8 +53,8 @@ test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
 # Built together with the tests: alone, fewer packages would share the dependencies of macros,
 # cargo would build these otherwise, and sixty crates twice.
 	$(CARGO) build --workspace --locked --quiet --lib --bins --tests --example lab_process --example load_worker
-# One failure does not hide another.
-	HEADROOM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --lib --bins --tests --no-fail-fast
+# Tests wait far more than they work. One failure does not hide another.
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) HEADROOM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --lib --bins --tests --no-fail-fast
 
 TRUTHS ?= 20
 

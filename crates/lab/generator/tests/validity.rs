@@ -8,8 +8,8 @@ mod workload;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -234,6 +234,64 @@ fn requests_that_never_get_a_connection_are_failures_of_the_target() {
     assert!(broken(&workload, &recorded).is_empty());
     let objective: Slo = "errors < 1%".parse().unwrap();
     assert_eq!(objective.judge(&recorded).holds, Some(false));
+}
+
+/// Who waits for a connection gives up as soon as who waits for an answer: the freeze is told as
+/// long as it was.
+#[test]
+fn who_waits_for_a_connection_longer_than_the_timeout_has_failed() {
+    let stops = vec![(Duration::from_millis(500), Duration::from_millis(1_500))];
+    let behaviour = Behaviour {
+        delay: Duration::from_millis(5),
+        stops,
+        ..Behaviour::default()
+    };
+    let target = Target::start(0, behaviour).unwrap();
+    let mut workload = plain(target.address, 20);
+    workload.timeout = Duration::from_millis(400);
+    let recorded = run(workload.clone(), &open(Process::Constant, 500.0, 2.5));
+    let seen = recorded.total.requests();
+    let begun = seen.sent + seen.unsendable();
+    assert_eq!((recorded.total.planned, begun), (1_250, 1_250));
+    // Due in the first 600 ms of the freeze: more than 400 ms before its end.
+    assert!((295..=400).contains(&seen.failed()), "{:?}", seen.errors);
+    assert!(broken(&workload, &recorded).is_empty());
+}
+
+/// The same, where the target accepts no connection: they would be opened for five seconds.
+#[test]
+fn who_waits_for_one_that_cannot_be_opened_has_failed_as_soon() {
+    const SERVED: usize = 50;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // The kernel takes one or two more by itself.
+    rustix::net::listen(&listener, 1).unwrap();
+    std::thread::scope(|scope| {
+        let (ended, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for _ in 0..SERVED {
+                request(&mut stream).unwrap();
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+                stream.write_all(answer).unwrap();
+            }
+            drop(stream);
+            end.recv().unwrap_err();
+        });
+        let mut workload = plain(address, 1);
+        workload.connections.most = 300;
+        workload.timeout = Duration::from_millis(300);
+        let recorded = run(workload.clone(), &open(Process::Constant, 100.0, 1.5));
+        drop(ended);
+        let seen = recorded.total.requests();
+        assert_eq!(
+            (recorded.total.planned, seen.answered, seen.failed()),
+            (150, SERVED as u64, 150 - SERVED as u64),
+        );
+        let causes = failures(&seen);
+        let late = causes.iter().find(|(phase, ..)| *phase == Phase::Connect);
+        assert!(matches!(late, Some((_, "timeout", 80..))), "{causes:?}");
+    });
 }
 
 /// A target of HTTP/2 that leaves every tenth request out, or none, after a while.

@@ -30,6 +30,9 @@ struct Seen {
     due: Vec<(f64, bool)>,
     /// When requests were due that failed, and how many.
     failures: Vec<(f64, u32)>,
+    /// When requests were due that were answered well, and how long the slowest of a
+    /// millisecond took, in seconds.
+    waits: Vec<(f64, f64)>,
     is_cut: bool,
 }
 
@@ -45,6 +48,7 @@ impl Requests {
             let at_s = began_s + due.at.as_secs_f64();
             if due.any_good {
                 seen.due.push((at_s, true));
+                seen.waits.push((at_s, due.slowest.as_secs_f64()));
             }
             if due.failed > 0 {
                 seen.due.push((at_s, false));
@@ -67,6 +71,7 @@ pub(crate) fn effects(
     for (load, seen) in &mut requests.0 {
         // Two generators of a load may overlap in their last answers.
         seen.due.sort_by(|a, b| a.0.total_cmp(&b.0));
+        seen.waits.sort_by(|a, b| a.0.total_cmp(&b.0));
         let of = Affected::Load(load.clone()).to_string();
         let last_s = seen.due.last().map_or(0.0, |last| last.0);
         let first_s = seen.due.first().map_or(0.0, |first| first.0);
@@ -74,6 +79,7 @@ pub(crate) fn effects(
         let measure = Measure {
             of,
             well: None,
+            waits: &seen.waits,
             signal: Signal::Requests(&seen.due),
             span: (first_s, last_s.min(end_s)),
             lost: Some(&lost),
@@ -101,6 +107,7 @@ pub(crate) fn effects(
         let measure = Measure {
             of: of.to_string(),
             well,
+            waits: &[],
             signal,
             span: (first_s, last_s.min(end_s)),
             lost,
@@ -116,6 +123,7 @@ pub(crate) fn effects(
         let measure = Measure {
             of,
             well: None,
+            waits: &[],
             signal: Signal::Samples(&samples),
             span: (samples.first().map_or(0.0, |first| first.0), end_s),
             lost: None,
@@ -180,6 +188,8 @@ struct Measure<'a> {
     of: String,
     /// Of several copies, the share that answered well when they were asked last.
     well: Option<&'a [(f64, f64)]>,
+    /// Of requests that were answered well, when they were due and how long that took.
+    waits: &'a [(f64, f64)],
     signal: Signal<'a>,
     /// When it was measured first and last.
     span: (f64, f64),
@@ -246,7 +256,7 @@ impl Measure<'_> {
                     recovery_from_end_s: Some(0.0),
                     depth_share: Some(0.0),
                     lost: Some(lost.unwrap_or(0.0)),
-                    ..unknown(unseen.to_string())
+                    ..unknown(self.waited(window, unseen.to_string()))
                 };
                 // What had no effect leaves usual what was.
                 (effect, window.hold_begin_s)
@@ -263,17 +273,31 @@ impl Measure<'_> {
         }
     }
 
+    /// Adds to a sentence how long answers took: where no request fails all of them may have
+    /// waited for the fault's end.
+    fn waited(&self, window: &Window, text: String) -> String {
+        let waits = within(self.waits, window.hold_begin_s, window.until_s).iter();
+        // What was under way when the fault began waited for its end too.
+        let (before, since): (Vec<_>, Vec<_>) =
+            waits.partition(|(due_s, took_s)| due_s + took_s < window.fault_begin_s);
+        let slowest = |waits: Vec<&(f64, f64)>| waits.iter().map(|wait| wait.1).reduce(f64::max);
+        match (slowest(before), slowest(since)) {
+            (Some(before), Some(since)) => format!(
+                "{text}; the slowest good answer took {}, before the fault {}",
+                show_seconds(since),
+                show_seconds(before)
+            ),
+            _ => text,
+        }
+    }
+
     /// What lies between the begin of what is usual and the end of what is looked at: of many
     /// faults each looks at its own part.
     fn signal_within(&self, window: &Window) -> Signal<'_> {
-        fn part<'s, T>(all: &'s [(f64, T)], window: &Window) -> &'s [(f64, T)] {
-            let from = all.partition_point(|(at_s, _)| *at_s < window.hold_begin_s);
-            let to = all.partition_point(|(at_s, _)| *at_s <= window.until_s);
-            &all[from..to.max(from)]
-        }
+        let (from_s, to_s) = (window.hold_begin_s, window.until_s);
         match self.signal {
-            Signal::Requests(requests) => Signal::Requests(part(requests, window)),
-            Signal::Samples(samples) => Signal::Samples(part(samples, window)),
+            Signal::Requests(requests) => Signal::Requests(within(requests, from_s, to_s)),
+            Signal::Samples(samples) => Signal::Samples(within(samples, from_s, to_s)),
             other => other,
         }
     }
@@ -353,6 +377,13 @@ impl Measure<'_> {
     }
 }
 
+/// What was seen from one second of the run to another; it is in order of time.
+fn within<T>(seen: &[(f64, T)], from_s: f64, to_s: f64) -> &[(f64, T)] {
+    let from = seen.partition_point(|one| one.0 < from_s);
+    let to = seen.partition_point(|one| one.0 <= to_s);
+    &seen[from..to.max(from)]
+}
+
 /// The largest share of copies that were gone at once, of those that usually answered. Copies
 /// are asked one after the other, so that a few tries in a row say nothing of all of them.
 fn share_gone(well: &[(f64, f64)], window: &Window, seen: &Recovery) -> f64 {
@@ -361,14 +392,10 @@ fn share_gone(well: &[(f64, f64)], window: &Window, seen: &Recovery) -> f64 {
             window.fault_begin_s + from_begin_s
         }
     };
-    let within = |from_s: f64, to_s: f64| {
-        let first = well.partition_point(|one| one.0 < from_s);
-        let end = well.partition_point(|one| one.0 <= to_s);
-        well[first..end.max(first)].iter().map(|one| one.1)
-    };
-    let before: Vec<f64> = within(window.hold_begin_s, window.fault_begin_s).collect();
+    let shares = |from_s, to_s| within(well, from_s, to_s).iter().map(|one| one.1);
+    let before: Vec<f64> = shares(window.hold_begin_s, window.fault_begin_s).collect();
     let usual = stats::mean(&before).unwrap_or(1.0).max(f64::MIN_POSITIVE);
-    let least = within(window.fault_begin_s, back_s).fold(usual, f64::min);
+    let least = shares(window.fault_begin_s, back_s).fold(usual, f64::min);
     (1.0 - least / usual).clamp(0.0, 1.0)
 }
 

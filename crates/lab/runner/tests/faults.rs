@@ -420,6 +420,38 @@ that = "detection(traffic) < 1s"
     );
 }
 
+/// A request that waits is no request that failed, and it is told all the same.
+#[test]
+fn a_pause_that_no_timeout_notices_is_told_as_a_wait() {
+    let (_folder, finished) = under_load(
+        r#"
+[[step]]
+name = "patience"
+load = { traffic = "on" }
+hold = "4s"
+fault = { pause = "web", at = "1500ms", for = "600ms" }
+[[expect]]
+that = "recovery(traffic.good) == 0 and lost(traffic) == 0"
+"#,
+    );
+    assert_eq!(finished.verdict.outcome, Outcome::Pass, "{finished:?}");
+    let made = faults(&finished);
+    let text = &made[0].effects[0].text;
+    let (_, waits) = text.split_once("; the slowest good answer took ").unwrap();
+    let (since, before) = waits.split_once(", before the fault ").unwrap();
+    let seconds = |text: &str| {
+        units::parse_duration(&text.replace(' ', ""))
+            .unwrap()
+            .as_secs_f64()
+    };
+    let (since, before) = (seconds(since), seconds(before));
+    let paused = made[0].end_s.unwrap() - made[0].begin_s;
+    assert!(
+        since > paused - 0.05 && since > before + 0.3,
+        "{text}, paused for {paused} s"
+    );
+}
+
 #[test]
 fn what_does_not_come_back_is_not_said_to_have() {
     let (_folder, finished) = under_load(
@@ -466,7 +498,8 @@ hold = "1s"
 [[expect]]
 that = "'as usual': traffic p50 < 200ms and 'near again': traffic p50 < 200ms"
 [[expect]]
-that = "'far away': traffic p50 >= 500ms and 'far away': traffic p50 < 900ms"
+# One way alone would be 250 ms.
+that = "'far away': traffic p50 >= 400ms and 'far away': traffic p50 < 900ms"
 [[expect]]
 that = "'far away': traffic errors == 0%"
 "#,
@@ -532,8 +565,8 @@ run = "sh -c 'while :; do begin=$(date +%s%N); python3 -c \"import urllib.reques
 ready = "log took"
 [[step]]
 name = "narrow"
-fault = { throttle = "reader -> files", to = "200kB/s", for = "4s" }
-run = "sleep 4"
+fault = { throttle = "reader -> files", to = "200kB/s", for = "6s" }
+run = "sleep 6"
 "#);
     let finished = finished.unwrap();
     passed(&finished);

@@ -1,5 +1,5 @@
-//! When requests failed, and when they were answered again: to the millisecond in which
-//! each was due, in bounded memory, and readable while the load goes on.
+//! When requests failed, when they were answered again, and how long they waited meanwhile: to
+//! the millisecond in which each was due, in bounded memory, and readable while the load goes on.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -23,6 +23,8 @@ pub struct Outages(Box<[OnceLock<Box<Chunk>>]>);
 struct Chunk {
     good: [AtomicU64; WORDS],
     failed: [AtomicU64; WORDS],
+    /// The longest wait for a good answer of each slot, in microseconds.
+    slowest: Box<[AtomicU32]>,
     /// How many failed in each slot; made when the first does.
     failures: OnceLock<Box<[AtomicU32]>>,
 }
@@ -34,6 +36,8 @@ pub struct Due {
     pub at: Duration,
     /// Whether any of them was answered well.
     pub any_good: bool,
+    /// The longest wait for one of their good answers, from when it was due; 0 without any.
+    pub slowest: Duration,
     /// How many of them failed.
     pub failed: u32,
 }
@@ -64,43 +68,54 @@ impl Outages {
             for word in chunk.good.iter().chain(&chunk.failed) {
                 word.store(0, Ordering::Relaxed);
             }
-            for count in chunk.failures.get().into_iter().flatten() {
-                count.store(0, Ordering::Relaxed);
+            let counts = chunk.failures.get().into_iter().flatten();
+            for number in counts.chain(&chunk.slowest) {
+                number.store(0, Ordering::Relaxed);
             }
         }
     }
 
-    /// A request that was due so many nanoseconds after the start has ended.
+    /// A request that was due so many nanoseconds after the start was answered well, at `now`.
     #[inline]
-    pub(super) fn ended(&self, due: u64, good: bool) {
-        let slot = due / SLOT;
-        let (chunk, within) = (slot / SLOTS, slot % SLOTS);
-        let Some(chunk) = self.0.get(chunk as usize) else {
+    pub(super) fn answered(&self, due: u64, now: u64) {
+        let Some((chunk, slot)) = self.slot(due) else {
             return;
         };
-        let chunk = chunk.get_or_init(Chunk::new);
-        if !good {
-            chunk.count_failure(within);
-        }
-        let words = match good {
-            true => &chunk.good,
-            false => &chunk.failed,
-        };
-        let (word, bit) = (&words[(within / 64) as usize], 1 << (within % 64));
+        let took = u32::try_from(now.saturating_sub(due) / 1000).unwrap_or(u32::MAX);
+        let slowest = &chunk.slowest[slot];
         // Most requests of a millisecond are as the one before.
-        if word.load(Ordering::Relaxed) & bit == 0 {
-            word.fetch_or(bit, Ordering::Relaxed);
+        if slowest.load(Ordering::Relaxed) < took {
+            slowest.fetch_max(took, Ordering::Relaxed);
         }
+        set(&chunk.good, slot);
+    }
+
+    /// A request that was due so many nanoseconds after the start has failed.
+    pub(super) fn failed(&self, due: u64) {
+        if let Some((chunk, slot)) = self.slot(due) {
+            chunk.count_failure(slot);
+            set(&chunk.failed, slot);
+        }
+    }
+
+    /// The chunk in which what is due then is noted, and its slot there.
+    fn slot(&self, due: u64) -> Option<(&Chunk, usize)> {
+        let slot = due / SLOT;
+        let chunk = self.0.get((slot / SLOTS) as usize)?;
+        Some((chunk.get_or_init(Chunk::new), (slot % SLOTS) as usize))
     }
 
     /// What became of the requests due within `window` that have ended, in order.
     pub fn due(&self, window: Range<Duration>) -> impl Iterator<Item = Due> {
         self.slots(&window).map(|(slot, any_good)| {
             let chunk = self.0.get((slot / SLOTS) as usize).and_then(OnceLock::get);
+            let within = (slot % SLOTS) as usize;
+            let slowest = chunk.map_or(0, |chunk| chunk.slowest[within].load(Ordering::Relaxed));
             Due {
                 at: at(slot),
                 any_good,
-                failed: chunk.map_or(0, |chunk| chunk.failures_in(slot % SLOTS)),
+                slowest: Duration::from_micros(slowest.into()),
+                failed: chunk.map_or(0, |chunk| chunk.failures_in(within)),
             }
         })
     }
@@ -189,6 +204,19 @@ fn at(slot: u64) -> Duration {
     Duration::from_nanos(slot.saturating_mul(SLOT))
 }
 
+fn none() -> Box<[AtomicU32]> {
+    let none = std::iter::repeat_with(AtomicU32::default);
+    none.take(SLOTS as usize).collect()
+}
+
+/// Sets the bit of a slot.
+fn set(words: &[AtomicU64; WORDS], slot: usize) {
+    let (word, bit) = (&words[slot / 64], 1 << (slot % 64));
+    if word.load(Ordering::Relaxed) & bit == 0 {
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+}
+
 /// The numbers of the bits that are set.
 fn bits(mut word: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
@@ -203,19 +231,18 @@ impl Chunk {
         Box::new(Self {
             good: std::array::from_fn(|_| AtomicU64::new(0)),
             failed: std::array::from_fn(|_| AtomicU64::new(0)),
+            slowest: none(),
             failures: OnceLock::new(),
         })
     }
 
-    fn count_failure(&self, slot: u64) {
-        let none = || std::iter::repeat_with(AtomicU32::default).take(SLOTS as usize);
-        let counts = self.failures.get_or_init(|| none().collect());
-        counts[slot as usize].fetch_add(1, Ordering::Relaxed);
+    fn count_failure(&self, slot: usize) {
+        self.failures.get_or_init(none)[slot].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn failures_in(&self, slot: u64) -> u32 {
+    fn failures_in(&self, slot: usize) -> u32 {
         let counts = self.failures.get();
-        counts.map_or(0, |counts| counts[slot as usize].load(Ordering::Relaxed))
+        counts.map_or(0, |counts| counts[slot].load(Ordering::Relaxed))
     }
 }
 
@@ -229,12 +256,20 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    /// A request has ended, a good one after 2 ms.
+    fn ended(outages: &Outages, due: u64, good: bool) {
+        match good {
+            true => outages.answered(due, due + 2_000_000),
+            false => outages.failed(due),
+        }
+    }
+
     /// Requests every 5 ms, those in the ranges failed.
     fn seen(until: u64, failed: &[Range<u64>]) -> Outages {
         let outages = Outages::default();
         for due in (0..until).step_by(5) {
             let good = !failed.iter().any(|range| range.contains(&due));
-            outages.ended(due * 1_000_000 + 77, good);
+            ended(&outages, due * 1_000_000 + 77, good);
         }
         outages
     }
@@ -263,7 +298,7 @@ mod tests {
             // Three a millisecond; of those in one second, in another chunk, two fail.
             for third in 0..3 {
                 let failed = (100_000..101_000).contains(&due) && third > 0;
-                outages.ended(due * 1_000_000 + third * 300_000, !failed);
+                ended(&outages, due * 1_000_000 + third * 300_000, !failed);
             }
         }
         let window = ms(99_999)..ms(101_001);
@@ -275,6 +310,29 @@ mod tests {
         assert_eq!((due[1].at, due[1].failed), (ms(100_000), 2));
         outages.clear();
         assert_eq!(outages.due(window).count(), 0);
+    }
+
+    #[test]
+    fn the_longest_wait_of_each_millisecond_is_kept() {
+        let outages = Outages::default();
+        // Everything waits for the end of a second that begins at 70 s.
+        for due in (69_000..72_000).step_by(5) {
+            let held = (70_000..71_000).contains(&due);
+            for (part, took) in [(100, 3), (200, 1)] {
+                let due = due * 1_000_000 + part;
+                let end = if held { 71_000 * 1_000_000 } else { due };
+                outages.answered(due, end + took * 1_000_000);
+            }
+        }
+        outages.failed(70_500 * 1_000_000);
+        let waits: Vec<Duration> = outages.due(ALL).map(|due| due.slowest).collect();
+        assert_eq!((waits[0], waits[599]), (ms(3), ms(3)));
+        assert_eq!(waits.iter().max(), Some(&Duration::from_micros(1_002_999)));
+        assert_eq!(waits.iter().filter(|wait| **wait > ms(3)).count(), 200);
+        outages.clear();
+        outages.failed(70_500 * 1_000_000);
+        let again: Vec<Due> = outages.due(ALL).collect();
+        assert_eq!(again[0].slowest, Duration::ZERO);
     }
 
     #[test]
@@ -299,7 +357,7 @@ mod tests {
     fn some_failures_among_good_answers_are_no_outage_of_their_sum() {
         let outages = Outages::default();
         for due in 0..1000 {
-            outages.ended(due * 1_000_000, due % 10 != 0);
+            ended(&outages, due * 1_000_000, due % 10 != 0);
         }
         assert_eq!(outages.longest(ALL).unwrap().length, ms(1));
     }

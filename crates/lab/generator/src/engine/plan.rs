@@ -160,9 +160,14 @@ impl Plan {
         }
     }
 
+    /// The first arrival that was not taken.
+    pub(super) fn first(&self) -> Option<Arrival> {
+        self.next.head
+    }
+
     /// When the first arrival that was not taken is due.
     pub(super) fn next_due(&self) -> Option<u64> {
-        self.next.head.map(|arrival| arrival.due)
+        self.first().map(|arrival| arrival.due)
     }
 
     /// When the next arrival falls due that is not due at the time of the last call

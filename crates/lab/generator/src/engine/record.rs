@@ -143,7 +143,10 @@ impl Record {
         }
         let due = exchange.intended.saturating_sub(zero);
         let good = end.refusal.is_none() && code.is_none();
-        self.setup.outages.ended(due, good);
+        match good {
+            true => self.setup.outages.answered(due, now.saturating_sub(zero)),
+            false => self.setup.outages.failed(due),
+        }
         if let Some(sampler) = &mut self.sampler {
             let answered = End::Answered {
                 at: now.saturating_sub(zero),
@@ -181,7 +184,7 @@ impl Record {
 
     fn unanswered(&mut self, sample: Sample, (phase, cause): (Phase, &str), now: u64) {
         self.tally.fail(sample.kind, phase, cause, now);
-        self.setup.outages.ended(sample.intended, false);
+        self.setup.outages.failed(sample.intended);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(sample);
         }

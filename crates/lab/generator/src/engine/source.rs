@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lab_load::arrivals::Numbers;
+use lab_load::recording::NONE_FREE;
 use lab_load::{Length, Model, Pace, Segment, Workload};
 use wire::deadlines::{Deadlines, NEVER};
 
@@ -218,6 +219,25 @@ impl Source {
         Some((arrival, delay))
     }
 
+    /// Why an arrival waits for a connection that has done so for `within`, as long as its
+    /// user does; `opening`: a connection is being opened.
+    pub(super) fn overdue(&self, now: u64, within: u64, opening: bool) -> Option<&'static str> {
+        let (first, given_up) = self.first_waiting(within)?;
+        (given_up <= now).then_some(match first < self.capped && !opening {
+            true => NONE_FREE,
+            false => "timeout",
+        })
+    }
+
+    /// The arrival that waits longest for a connection, and when its user gives up.
+    fn first_waiting(&self, within: u64) -> Option<(u64, u64)> {
+        let Who::Schedule(own) = &self.who else {
+            return None;
+        };
+        let first = own.plan.first()?;
+        (first.number < self.excused).then(|| (first.number, first.due.saturating_add(within)))
+    }
+
     /// How many arrivals are due though no connection is free, and by how many nanoseconds
     /// they were looked at too late.
     pub(super) fn shortage(&mut self, now: u64) -> Option<(u64, u64)> {
@@ -284,8 +304,9 @@ impl Source {
         planned
     }
 
-    /// When something is to be done; `room`: more connections may be opened.
-    pub(super) fn next_wake(&self, now: u64, room: bool) -> u64 {
+    /// When something is to be done; `room`: more connections may be opened; `within`: how
+    /// long users wait.
+    pub(super) fn next_wake(&self, now: u64, room: bool, within: u64) -> u64 {
         let Who::Schedule(own) = &self.who else {
             return self.pauses.next();
         };
@@ -296,12 +317,14 @@ impl Source {
             Some(_) if room => plan.next_to_fall_due(),
             _ => None,
         };
+        let given_up = self.first_waiting(within).map_or(NEVER, |(_, at)| at);
         let drained = self
             .ended
             .map_or(NEVER, |ended| ended.saturating_add(DRAIN));
         self.pauses
             .next()
             .min(arrival.unwrap_or(NEVER))
+            .min(given_up)
             .min(drained)
     }
 }

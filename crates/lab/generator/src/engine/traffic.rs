@@ -40,7 +40,7 @@ pub(super) struct Traffic {
     plain: Plain,
     streams: Streams,
     pipelines: Pipelines,
-    /// How long answers may take, and until when those under way do.
+    /// How long requests may take, and until when those under way do.
     answer_within: u64,
     pub(super) answer_by: Deadlines,
 }
@@ -84,7 +84,8 @@ impl Traffic {
 
     /// When something is to be done even if no socket has anything to tell.
     pub(super) fn next_wake(&self, now: u64) -> u64 {
-        let due = self.source.next_wake(now, self.pool.has_room());
+        let within = self.answer_within;
+        let due = self.source.next_wake(now, self.pool.has_room(), within);
         due.min(self.answer_by.next()).min(self.opening.by.next())
     }
 
@@ -96,6 +97,10 @@ impl Traffic {
         while let Some((carrier, _)) = self.opening.by.expired(now) {
             let phase = opening::phase(self.pool[carrier].link());
             self.opening_failed(carrier, (phase, "timeout"), now);
+        }
+        let opening = !self.opening.by.is_empty();
+        while let Some(cause) = self.source.overdue(now, self.answer_within, opening) {
+            self.fail_arrival((Phase::Connect, cause), now);
         }
         while let Some((place, at)) = self.source.paused(now) {
             match self.pool[place].exchange.visit {
@@ -193,10 +198,11 @@ impl Traffic {
             Carriage::Streams => self.streams.ask(pool, record, place),
             Carriage::Pipeline => self.pipelines.ask(pool, record, place),
         };
-        let asked = self.pool[place].exchange.sent;
+        let exchange = &self.pool[place].exchange;
+        let asked = exchange.sent;
         match sent {
             Ok(true) => {
-                let until = asked.saturating_add(self.answer_within);
+                let until = exchange.begun().saturating_add(self.answer_within);
                 self.answer_by.set(place, until);
             }
             Ok(false) => {}

@@ -49,6 +49,8 @@ impl Target {
     /// Listens on a port of 127.0.0.1; 0 takes any.
     pub fn start(port: u16, behaviour: Behaviour) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port))?;
+        // Of what reconnects while it stands still, nothing is to wait for a second handshake.
+        rustix::net::listen(&listener, 4096)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let poller = Poller::new()?;

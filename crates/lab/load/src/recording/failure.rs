@@ -7,7 +7,8 @@ pub const NO_PORTS: &str = "no ports left";
 /// Cause of a connection that could not be opened for want of a file descriptor.
 pub const NO_DESCRIPTORS: &str = "no descriptors left";
 
-/// Cause of a request that found every connection busy until after the end of the load.
+/// Cause of a request that found every connection busy for as long as its user waits, or until
+/// after the end of the load.
 pub const NONE_FREE: &str = "every connection busy";
 
 /// How an exchange failed.
