@@ -364,7 +364,9 @@ async fn keys_change(store: Option<&str>) {
         loop {
             let process = started(folder, store).await;
             let prefix = format!("{}-{kills}", labels[0]);
-            let writing = tokio::spawn(desire(process.url(), prefix, 4096));
+            // What is added makes the next walk longer: on a slow machine there must be an end.
+            let count = 4096 / (1 + kills);
+            let writing = tokio::spawn(desire(process.url(), prefix, count as usize));
             let patience = rand::rng().random_range(0..150 * (1 + kills));
             tokio::time::sleep(Duration::from_millis(patience)).await;
             let active = metric(&process.url(), "bbs_reencryption_active").await;
