@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Crowd } from '../src/chart/crowd';
+import type { Crowd } from '../src/chart/places';
 import { rasterise } from '../src/chart/raster';
 import { redrawn } from '../src/chart/redraw';
 import { Growing, still } from '../src/data/growing';

@@ -3,17 +3,14 @@
  * all entities as they lie in memory, for a walk from row to row would wait for memory a million times.
  */
 
-import { NONE, type Lives } from '../data/lives';
+import { NONE } from '../data/lives';
 import type { Pieces } from '../data/stats';
-import type { Survey } from '../data/survey';
-import { BACKGROUND, GAP, rowsAt, SKEW, Walk, type Scene } from './raster';
+import { axisOf, farOnes, linesOf, type Axis, type Crowd } from './places';
+import { GAP, Walk } from './raster';
+import { sketch } from './sketch';
 
 /** Of a row of pixels so many entities are enough for a picture that is soon replaced. */
 const SAMPLE = 256;
-
-export interface Crowd extends Scene {
-  survey: Survey;
-}
 
 /**
  * One code for each pixel, row by row from the top, as `rasterise` has them.
@@ -26,11 +23,13 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   const { at, count } = lives;
   const codes = new Uint8Array(width * height);
   if (width === 0) return codes;
+  const hides = !shown.every(Boolean);
+  // What is hidden leaves holes in lives, for which all are looked at.
+  if (quick && !hides) return sketch(scene, Math.max(1, Math.floor((rows[1] - rows[0]) / height / SAMPLE)));
   const axis = axisOf(scene);
   const lines = linesOf(scene, axis.zeros);
   yield;
 
-  const hides = !shown.every(Boolean);
   /** Entities that are walked through one by one: their intervals are in `alone`, by kind, as row, from and to. */
   const alone: number[][] = at.map(() => []);
   const counted = lines.slice();
@@ -49,8 +48,6 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   narrow(wide, counted).forEach(walked);
   yield;
 
-  // What is hidden leaves holes in lives, for which all are looked at.
-  const step = quick && !hides ? Math.max(1, Math.floor((rows[1] - rows[0]) / height / SAMPLE)) : 1;
   const change = new Int32Array((width + 1) * height);
   const most = new Int32Array(width * height);
   // Kind 0 is the gap; the others are phases.
@@ -63,52 +60,12 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
       change[from + a]++;
       change[from + b]--;
     }
-    if (kind > 0 && shown[kind - 1] && tally(change, counted, axis, at[kind - 1], at[kind], long[kind - 1], step)) some = true;
+    if (kind > 0 && shown[kind - 1] && tally(change, counted, axis, at[kind - 1], at[kind], long[kind - 1])) some = true;
     if (some) resolve(change, most, codes, width, kind === 0 ? GAP : kind);
     yield;
   }
   farOnes(codes, lines, axis, scene);
-  if (step === 1) return codes;
-  yield;
-  // Those that were not counted show where nobody else is.
-  const seen = stragglers(codes, counted, axis, lives, step);
-  yield;
-  for (let phase = 0; phase < at.length - 1; phase++) claim(codes, seen, lines, axis, at[phase], at[phase + 1], phase + 1);
   return codes;
-}
-
-/** How a number becomes a place. */
-interface Axis {
-  zeros: Int32Array | null;
-  origin: number;
-  unit: number;
-  from: number;
-  scale: number;
-  width: number;
-  x: (number: number, entity: number) => number;
-}
-
-function axisOf({ lives, align, span, width }: Scene): Axis {
-  const { origin, unit, first, at } = lives;
-  const zeros = align === 'run' ? null : align === 'start' ? first : at[align];
-  const scale = width / (span[1] - span[0]);
-  const x = (number: number, entity: number) => {
-    const zero = zeros ? span[0] + (origin + zeros[entity] * unit) : span[0];
-    return Math.floor((origin + number * unit - zero) * scale);
-  };
-  return { zeros, origin, unit, from: span[0], scale, width, x };
-}
-
-/** For each entity the row of pixels that it is in; -1: none. */
-function linesOf({ lives, order, rows, height }: Scene, zeros: Int32Array | null): Int16Array {
-  const lines = new Int16Array(lives.count).fill(-1);
-  for (let y = 0; y < height; y++) {
-    const [from, to] = rowsAt(y, rows, height);
-    for (let row = from, end = Math.min(to, order.length); row < end; row++) lines[order[row]] = y;
-  }
-  const { first } = lives;
-  for (let i = 0; i < lines.length; i++) if (first[i] === NONE || (zeros && zeros[i] === NONE)) lines[i] = -1;
-  return lines;
 }
 
 // The loops below are functions of their own, for the compiler makes more of them than of a generator's.
@@ -130,25 +87,11 @@ function narrow(wide: Uint8Array, lines: Int16Array): number[] {
   return found;
 }
 
-/** Draws the intervals that always show, the longest last. */
-function farOnes(codes: Uint8Array, lines: Int16Array, axis: Axis, { lives, shown, survey }: Crowd): void {
-  const { x, width } = axis;
-  for (const { entity, from, to } of survey.far) {
-    const y = lines[entity];
-    if (y < 0 || (to === from + 1 && !shown[from])) continue;
-    const [begin, end] = [lives.at[from][entity], lives.at[to][entity]];
-    const back = end < begin;
-    const a = Math.max(x(back ? end : begin, entity), 0);
-    const b = Math.min(x(back ? begin : end, entity), width);
-    if (a < b) codes.fill(back ? SKEW : to, y * width + a, y * width + b);
-  }
-}
-
-/** Adds a phase of one in `step` entities to the changes of its count; tells whether there was any. */
-function tally(change: Int32Array, lines: Int16Array, axis: Axis, begins: Int32Array, ends: Int32Array, far: number, step: number): boolean {
+/** Adds a phase to the changes of its count; tells whether there was any. */
+function tally(change: Int32Array, lines: Int16Array, axis: Axis, begins: Int32Array, ends: Int32Array, far: number): boolean {
   const { zeros, origin, unit, from, scale, width } = axis;
   let some = false;
-  for (let i = 0; i < lines.length; i += step) {
+  for (let i = 0; i < lines.length; i++) {
     const y = lines[i];
     if (y < 0) continue;
     const begin = begins[i];
@@ -181,59 +124,4 @@ function resolve(change: Int32Array, most: Int32Array, codes: Uint8Array, width:
     }
   }
   change.fill(0);
-}
-
-/** Of a pixel in which there is somebody of whom nothing else is known yet. */
-const CLAIMED = 253;
-
-/** Finds those entities that were not counted and are where the background is still seen, and claims these pixels for them. */
-function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, { first, last }: Lives, step: number): Uint32Array {
-  const { zeros, origin, unit, from, scale, width } = axis;
-  const stride = width + 1;
-  // How much background was left of each pixel of a row; less becomes of it.
-  const empty = new Int16Array((codes.length / width) * stride);
-  for (let line = 0, pixel = 0; pixel < codes.length; line += stride) {
-    for (let k = line, end = line + width, n = 0; k < end; k++, pixel++) {
-      if (codes[pixel] === BACKGROUND) n++;
-      empty[k + 1] = n;
-    }
-  }
-  const found = new Uint32Array(lines.length);
-  let n = 0;
-  for (let i = 0; i < lines.length; i++) {
-    const y = lines[i];
-    if (y < 0 || i % step === 0) continue;
-    const zero = zeros ? from + (origin + zeros[i] * unit) : from;
-    let a = Math.floor((origin + first[i] * unit - zero) * scale);
-    let b = Math.floor((origin + last[i] * unit - zero) * scale);
-    if (a < 0) a = 0;
-    if (b > width) b = width;
-    if (a >= b || empty[y * stride + b] === empty[y * stride + a]) continue;
-    let some = false;
-    for (let pixel = y * width + a, end = y * width + b; pixel < end; pixel++) {
-      if (codes[pixel] !== BACKGROUND) continue;
-      codes[pixel] = CLAIMED;
-      some = true;
-    }
-    if (some) found[n++] = i;
-  }
-  return found.subarray(0, n);
-}
-
-/** Gives those pixels to a phase that were claimed for somebody who is in it. */
-function claim(codes: Uint8Array, seen: Uint32Array, lines: Int16Array, axis: Axis, begins: Int32Array, ends: Int32Array, code: number): void {
-  const { zeros, origin, unit, from, scale, width } = axis;
-  for (let k = 0; k < seen.length; k++) {
-    const i = seen[k];
-    const begin = begins[i];
-    const end = ends[i];
-    if (begin === NONE || end === NONE) continue;
-    const zero = zeros ? from + (origin + zeros[i] * unit) : from;
-    let a = Math.floor((origin + begin * unit - zero) * scale);
-    let b = Math.floor((origin + end * unit - zero) * scale);
-    if (a < 0) a = 0;
-    if (b > width) b = width;
-    const row = lines[i] * width;
-    for (let pixel = row + a; pixel < row + b; pixel++) if (codes[pixel] === CLAIMED) codes[pixel] = code;
-  }
 }

@@ -1,7 +1,7 @@
 /** Draws a picture of timelines that grow by drawing those rows of pixels anew in which something has changed. */
 
 import type { Survey } from '../data/survey';
-import type { Crowd } from './crowd';
+import type { Crowd } from './places';
 import { rasteriseRow, rowsAt, Walk, Tally } from './raster';
 
 /** A picture of more changed entities is made anew, which is faster then. */
