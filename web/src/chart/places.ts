@@ -44,10 +44,10 @@ export function linesOf({ lives, order, rows, height }: Scene, zeros: Int32Array
 
 /** Draws the intervals that always show, the longest last. */
 export function farOnes(codes: Uint8Array, lines: Int16Array, axis: Axis, { lives, shown, survey }: Crowd): void {
-  const { x, width } = axis;
+  const { x, width, zeros } = axis;
   for (const { entity, from, to } of survey.far) {
     const y = lines[entity];
-    if (y < 0 || (to === from + 1 && !shown[from])) continue;
+    if (y < 0 || zeros?.[entity] === NONE || (to === from + 1 && !shown[from])) continue;
     const [begin, end] = [lives.at[from][entity], lives.at[to][entity]];
     const back = end < begin;
     const a = Math.max(x(back ? end : begin, entity), 0);

@@ -1,11 +1,14 @@
-/** Draws a picture of timelines that grow by drawing those rows of pixels anew in which something has changed. */
+/** Draws pictures of timelines that grow with as much as can be kept of those before. */
 
-import type { Survey } from '../data/survey';
+import { done, type Pieces } from '../data/stats';
+import { byLength, type Survey } from '../data/survey';
+import { crowd } from './crowd';
+import { Intervals } from './intervals';
 import type { Crowd } from './places';
 import { rasteriseRow, rowsAt, Walk, Tally } from './raster';
 
 /** A picture of more changed entities is made anew, which is faster then. */
-const MOST = 100_000;
+const MOST = 20_000;
 
 export interface Drawn {
   scene: Crowd;
@@ -20,7 +23,7 @@ export function redrawn(before: Drawn, scene: Crowd, changed: Int32Array): Uint8
   if (!isSamePlace(before.scene, scene)) return null;
   const marks = new Uint8Array(Math.max(scene.lives.count, before.scene.order.length));
   for (let k = 0; k < changed.length; k++) marks[changed[k]] = 1;
-  markFar(marks, before.scene.survey, scene.survey);
+  for (const i of farChanged(before.scene.survey, scene.survey)) if (i < marks.length) marks[i] = 1;
   const { order, rows, height, width } = scene;
   const old = before.scene.order;
   const anew: number[] = [];
@@ -58,12 +61,65 @@ function isSamePlace(before: Crowd, now: Crowd): boolean {
   );
 }
 
-/** Marks those who have an interval that always shows now and did not, or the other way round. */
-function markFar(marks: Uint8Array, before: Survey, now: Survey): void {
-  const place = ({ entity, from, to }: Survey['far'][number]) => (entity * 64 + from) * 64 + to;
-  const [old, own] = [new Set(before.far.map(place)), new Set(now.far.map(place))];
-  for (const one of before.far) if (!own.has(place(one))) marks[one.entity] = 1;
-  for (const one of now.far) if (!old.has(place(one))) marks[one.entity] = 1;
+/** Those who have an interval that always shows now and did not, or the other way round. */
+function farChanged(before: Survey, now: Survey): Int32Array {
+  if (before === now) return new Int32Array(0);
+  const entities: number[] = [];
+  // What did not change is the same object in both, of a survey that is mended.
+  for (let [i, j] = [0, 0]; i < before.far.length || j < now.far.length; ) {
+    const [old, own] = [before.far[i], now.far[j]];
+    if (old !== own) entities.push((own && (!old || byLength(own, old) < 0) ? own : old).entity);
+    if (old && (old === own || !own || byLength(own, old) >= 0)) i++;
+    if (own && (old === own || !old || byLength(own, old) < 0)) j++;
+  }
+  return Int32Array.from(entities);
+}
+
+/** The pictures of one chart, one after the other. */
+export class Redrawing {
+  private last: (Drawn & { whole: boolean }) | null = null;
+  private intervals: Intervals | null = null;
+
+  /** The picture of a scene, at once: with everybody counted where that is known, else as `crowd` has it quickly. */
+  picture(scene: Crowd): Uint8Array {
+    const changed = this.changed(scene);
+    if (!changed || !this.intervals?.fits(scene)) this.intervals = null;
+    const { last, intervals } = this;
+    if (last && changed && intervals) {
+      intervals.change(changed, scene);
+      intervals.change(farChanged(last.scene.survey, scene.survey), scene);
+    }
+    // Rows of pixels are drawn anew only in a picture that is as good as the one that could be had instead.
+    const mended = last && changed && (last.whole || !intervals?.ready) ? redrawn(last, scene, changed) : null;
+    const counted = mended === null && intervals?.ready ? intervals.picture(scene) : null;
+    const codes = mended ?? counted ?? done(crowd(scene, true));
+    this.last = { scene, codes, whole: counted !== null || (mended !== null && last!.whole) };
+    return codes;
+  }
+
+  /** A better picture of the last scene was made elsewhere. */
+  take(scene: Crowd, codes: Uint8Array): void {
+    if (scene === this.last?.scene) this.last = { scene, codes, whole: true };
+  }
+
+  /** Does everybody count in the last picture? */
+  get whole(): boolean {
+    return this.last?.whole === true;
+  }
+
+  /** Work after which pictures like that of this scene take less; null: it was begun. */
+  prepare(scene: Crowd, piece?: number): Pieces<void> | null {
+    if (this.intervals || this.last?.scene !== scene) return null;
+    this.intervals = new Intervals(scene);
+    return this.intervals.build(piece);
+  }
+
+  /** Who has changed since the last picture; null: that is not known. */
+  private changed({ lives }: Crowd): Int32Array | null {
+    const before = this.last?.scene.lives;
+    if (before === lives) return new Int32Array(0);
+    return before ? (lives.kept?.changedSince(before, lives) ?? null) : null;
+  }
 }
 
 /** Are there others in these rows, or is one of them marked? */

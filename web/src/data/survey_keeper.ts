@@ -1,7 +1,7 @@
 /** The survey of entities that grow, mended where something changed instead of made anew. */
 
 import { NONE, type Lives } from './lives';
-import { bucket, BUCKETS, FAR, Rank, type FarOne, type Survey } from './survey';
+import { bucket, BUCKETS, byLength, FAR, Rank, type FarOne, type Survey } from './survey';
 
 /** Of each phase the longest intervals are kept: this part of all when they are chosen, and at most that. */
 const CHOSEN = 0.02;
@@ -19,6 +19,8 @@ interface Phase {
   long: number[];
   /** What was found when nothing was other than now; null: something is. */
   found: { most: number; far: FarOne[]; backwards: boolean } | null;
+  /** What was found last. */
+  far: FarOne[];
 }
 
 /** Entities that are about to change: who, how many there are of all, and their numbers before, point by point. */
@@ -38,7 +40,7 @@ export class SurveyKeeper {
   constructor(lives: Lives) {
     const { at, count } = lives;
     this.missing = at.map(() => 0);
-    this.phases = at.slice(1).map(() => ({ counts: new Uint32Array(BUCKETS), n: 0, least: Infinity, long: [], found: null }));
+    this.phases = at.slice(1).map(() => ({ counts: new Uint32Array(BUCKETS), n: 0, least: Infinity, long: [], found: null, far: [] }));
     const all = new Uint32Array(count);
     for (let i = 0; i < count; i++) all[i] = i;
     this.phases.forEach((phase, p) => (phase.n = tally(phase.counts, at[p], at[p + 1], all, 1)));
@@ -126,8 +128,6 @@ export class SurveyKeeper {
   }
 }
 
-const byLength = (a: FarOne, b: FarOne) => a.length - b.length || a.to - b.to || a.entity - b.entity;
-
 /** What of a phase always shows. */
 function find(phase: Phase, p: number, begins: Int32Array, ends: Int32Array, count: number): NonNullable<Phase['found']> {
   const p99 = new Rank(phase.counts, phase.n, 0.99);
@@ -143,14 +143,19 @@ function find(phase: Phase, p: number, begins: Int32Array, ends: Int32Array, cou
   }
   const value = known ? p99.from : p99.from > 0 ? p99.found() : 0;
   const most = value > 0 ? FAR * value : Infinity;
+  // What stays as it was stays the same object, by which others tell what is new.
+  const before = new Map(phase.far.map((one) => [one.entity, one]));
   const far: FarOne[] = [];
   let backwards = false;
   for (const i of phase.long) {
     const length = ends[i] - begins[i];
     if (length < 0) backwards = true;
-    if (length < 0 || length > most) far.push({ entity: i, from: p, to: p + 1, length: Math.abs(length) });
+    if (length >= 0 && length <= most) continue;
+    const one = before.get(i);
+    far.push(one?.length === Math.abs(length) ? one : { entity: i, from: p, to: p + 1, length: Math.abs(length) });
   }
-  return { most, far: far.sort(byLength), backwards };
+  phase.far = far.sort(byLength);
+  return { most, far, backwards };
 }
 
 /** From which length on intervals must be kept so that the one at this rank can be told, and those that are longer. */
