@@ -22,7 +22,7 @@ export default defineConfig(({ mode }) => {
       modulePreload: false,
       assetsInlineLimit: 0,
       emptyOutDir: !OTHERS.includes(mode),
-      rollupOptions: { input: page },
+      rollupOptions: { input: page, optimization: { inlineConst: { mode: 'all', pass: 3 } } },
     },
   };
 });

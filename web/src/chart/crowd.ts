@@ -74,7 +74,7 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   }
   farOnes(codes, lines, axis, scene);
   // Those that were not counted show where nobody else is.
-  if (step > 1) stragglers(codes, lines, axis, scene, (i) => placeOf(i, step) >= 0);
+  if (step > 1) stragglers(codes, lines, axis, lives, (i) => placeOf(i, step) >= 0);
   return codes;
 }
 

@@ -5,7 +5,7 @@
 
 import type { Pieces } from '../data/stats';
 import { Counts } from './counts';
-import { axisOf, farOnes, linesOf, type Crowd } from './places';
+import { axisOf, farOnes, isSameAxis, isSameRows, linesOf, type Crowd } from './places';
 import { GAP, Walk, type Taker } from './raster';
 
 /** More intervals than these are not kept: they would take as much room as the times, and as long to count. */
@@ -68,18 +68,7 @@ export class Intervals {
 
   /** Is every interval at the place in this picture at which it was in the first? */
   fits(scene: Crowd): boolean {
-    const { first } = this;
-    const same = (a: readonly unknown[], b: readonly unknown[]) => a.length === b.length && a.every((one, i) => one === b[i]);
-    return (
-      first.width === scene.width &&
-      first.align === scene.align &&
-      first.lives.origin === scene.lives.origin &&
-      first.lives.unit === scene.lives.unit &&
-      same(first.lives.points, scene.lives.points) &&
-      same(first.span, scene.span) &&
-      same(first.shown, scene.shown) &&
-      (scene.rows[1] - scene.rows[0]) / scene.height < Counts.MOST - 1
-    );
+    return isSameAxis(this.first, scene) && (scene.rows[1] - scene.rows[0]) / scene.height < Counts.MOST - 1;
   }
 
   /** These entities have changed since the last scene, or what of them always shows has. */
@@ -125,12 +114,10 @@ export class Intervals {
   }
 
   private linesOf(scene: Crowd): Int16Array {
-    const last = this.lines?.scene;
-    const isSame =
-      last?.order === scene.order && last.rows[0] === scene.rows[0] && last.rows[1] === scene.rows[1] && last.height === scene.height;
+    const { lines } = this;
+    if (lines?.scene.order === scene.order && isSameRows(lines.scene, scene)) return lines.of;
     // Who has no place has no interval either.
-    if (!isSame) this.lines = { scene, of: linesOf(scene, null) };
-    return this.lines!.of;
+    return (this.lines = { scene, of: linesOf(scene, null) }).of;
   }
 }
 

@@ -55,3 +55,16 @@ export function farOnes(codes: Uint8Array, lines: Int16Array, axis: Axis, { live
     if (a < b) codes.fill(back ? SKEW : to, y * width + a, y * width + b);
   }
 }
+
+const same = (a: readonly unknown[], b: readonly unknown[]) => a.length === b.length && a.every((one, i) => one === b[i]);
+
+/** Is an entity that has not changed at the same pixels from left to right? */
+export function isSameAxis(a: Crowd, b: Crowd): boolean {
+  const all = ({ lives, width, align, span, shown }: Crowd) => [width, align, lives.origin, lives.unit, ...span, ...shown, ...lives.points];
+  return same(all(a), all(b));
+}
+
+/** Do the pictures have the same rows? */
+export function isSameRows(a: Crowd, b: Crowd): boolean {
+  return same([a.height, ...a.rows], [b.height, ...b.rows]);
+}

@@ -1,18 +1,11 @@
 /** Entities that were not counted for a picture of many, where nobody else is seen. */
 
 import { NONE, type Lives } from '../data/lives';
-import type { Axis, Crowd } from './places';
-import { BACKGROUND, GAP, SKEW, Walk, type Taker } from './raster';
-
-/** In so few pixels the phases of an entity are looked for one by one. */
-const FEW_PIXELS = 4;
-/** Of a pixel in which there is somebody of whom nothing else is known yet. */
-const CLAIMED = 253;
+import type { Axis } from './places';
+import { BACKGROUND, GAP } from './raster';
 
 /** Draws those entities where the background is still seen. */
-export function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, scene: Crowd, isCounted: (entity: number) => boolean): void {
-  const { lives } = scene;
-  const walk = new Walk(scene);
+export function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, lives: Lives, isCounted: (entity: number) => boolean): void {
   const { zeros, origin, unit, from, scale, width } = axis;
   const { first, last } = lives;
   const stride = width + 1;
@@ -24,7 +17,6 @@ export function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, sce
       empty[k + 1] = n;
     }
   }
-  const filler = new Filler(codes);
   for (let i = 0; i < lines.length; i++) {
     const y = lines[i];
     if (y < 0) continue;
@@ -37,25 +29,25 @@ export function stragglers(codes: Uint8Array, lines: Int16Array, axis: Axis, sce
     if (b > width) b = width;
     if (a >= b || empty[y * stride + b] === empty[y * stride + a]) continue;
     if (isCounted(i)) continue;
-    const row = y * width;
-    if (isTiny || b - a > FEW_PIXELS) {
-      let some = false;
-      for (let pixel = row + a; pixel < row + b; pixel++) {
-        if (codes[pixel] !== BACKGROUND) continue;
-        codes[pixel] = CLAIMED;
-        some = true;
-      }
-      if (some) {
-        walk.of(i, filler.of(row));
-        // Somebody of whom one point was seen has no life yet.
-        filler.rest(row + a, row + b, isTiny ? BACKGROUND : GAP);
-      }
-      continue;
-    }
     for (let x = a; x < b; x++) {
-      if (codes[row + x] === BACKGROUND) codes[row + x] = phaseAt(lives, i, ((x + 1) / scale + zero - origin) / unit);
+      const pixel = y * width + x;
+      if (codes[pixel] !== BACKGROUND) continue;
+      codes[pixel] = isTiny ? longest(lives, i) : phaseAt(lives, i, ((x + 1) / scale + zero - origin) / unit);
     }
   }
+}
+
+/** The phase that is longest; nobody is seen of whom there is none. */
+function longest({ at }: Lives, entity: number): number {
+  let [longest, code, points] = [-1, BACKGROUND, 0];
+  for (let point = 0; point < at.length; point++) {
+    const end = at[point][entity];
+    if (end === NONE) continue;
+    points++;
+    const begin = point > 0 ? at[point - 1][entity] : NONE;
+    if (begin !== NONE && end - begin > longest) [longest, code] = [end - begin, point];
+  }
+  return code === BACKGROUND && points > 1 ? GAP : code;
 }
 
 /** The phase in which an entity passes a number that lies within its life; `GAP` where that is not known. */
@@ -71,24 +63,4 @@ function phaseAt({ at }: Lives, entity: number, number: number): number {
     else high = middle;
   }
   return high;
-}
-
-/** Gives those pixels of an entity to its phases that were claimed for it. */
-class Filler implements Taker {
-  private row = 0;
-
-  constructor(private readonly codes: Uint8Array) {}
-
-  of(row: number): this {
-    this.row = row;
-    return this;
-  }
-
-  add(code: number, a: number, b: number): void {
-    for (let pixel = this.row + a; pixel < this.row + b; pixel++) if (this.codes[pixel] === CLAIMED) this.codes[pixel] = code === SKEW ? GAP : code;
-  }
-
-  rest(from: number, to: number, code: number): void {
-    for (let pixel = from; pixel < to; pixel++) if (this.codes[pixel] === CLAIMED) this.codes[pixel] = code;
-  }
 }
