@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn a_step_that_was_left_out_is_told_with_its_reason_and_takes_no_time() {
-        let why = "50 % of the knee is asked for, and \"search\" is INVALID: the generator was late";
+        let why =
+            "50 % of the knee is asked for, and \"search\" is INVALID: the generator was late";
         let events = [
             event(0.5, EventKind::StepStarted, "search", ""),
             event(9.0, EventKind::StepEnded, "search", "8.5 s"),
