@@ -1,5 +1,6 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
+import { fresh } from './fresh.js';
 import { onePage } from './one-page.js';
 
 /** A running graph that `npm run dev` shows at /graph.html. */
@@ -12,7 +13,7 @@ const OTHERS = ['graph', 'compliance'];
 export default defineConfig(({ mode }) => {
   const page = OTHERS.includes(mode) ? `${mode}.html` : 'page.html';
   return {
-    plugins: [svelte(), onePage(page)],
+    plugins: [fresh(), svelte(), onePage(page)],
     server: {
       proxy: Object.fromEntries(['/topology', '/stats', '/traces', '/analysis'].map((path) => [path, GRAPH])),
     },
@@ -21,7 +22,7 @@ export default defineConfig(({ mode }) => {
       modulePreload: false,
       assetsInlineLimit: 0,
       emptyOutDir: !OTHERS.includes(mode),
-      rollupOptions: { input: page },
+      rollupOptions: { input: page, optimization: { inlineConst: { mode: 'all', pass: 3 } } },
     },
   };
 });

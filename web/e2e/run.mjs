@@ -481,6 +481,28 @@ await check('loads of a run share its axis; each step has its result', report('l
   assert.match(await front.innerText(), /Capacity, found in find the knee/);
 });
 
+await check('steps that were skipped are shown with the reason, in the words of the terminal', report('loaded'), async (page) => {
+  const soak =
+    'soak: SKIPPED: 50 % of the knee is asked for, and no hold of "find the knee" confirmed a rate up to the knee that it tells: the time was over';
+  const compare = 'compare: SKIPPED: it uses {soaked}, which "soak" keeps, and that was skipped';
+  const listed = page.getByRole('list', { name: 'Skipped steps' }).locator('li');
+  assert.deepEqual(await listed.allInnerTexts(), [soak, compare]);
+  const marks = page.locator('.ribbon .skipped');
+  assert.deepEqual(await marks.evaluateAll((all) => all.map((one) => one.getAttribute('aria-label'))), [soak, compare]);
+  // Where it would have begun: behind the search, within the ribbon.
+  const [mark, search, ribbon] = await Promise.all(
+    [marks.first(), page.getByRole('button', { name: 'Zoom to step find the knee' }), page.locator('.ribbon')].map((one) => one.boundingBox()),
+  );
+  assert.ok(mark.x >= search.x + search.width - 4 && mark.x < ribbon.x + ribbon.width, JSON.stringify([mark, search, ribbon]));
+  await page.getByRole('button', { name: 'Zoom to step hold' }).click();
+  assert.equal(await marks.count(), 0);
+});
+
+await check('a run that skipped nothing says nothing of it', demo, async (page) => {
+  assert.equal(await page.getByRole('list', { name: 'Skipped steps' }).count(), 0);
+  assert.equal(await page.locator('.ribbon .skipped').count(), 0);
+});
+
 await check('a fault is a band on every chart and on the steps, and says what it did', report('loaded'), async (page) => {
   const charts = page.locator('.curve .area, .ribbon');
   const count = await charts.count();

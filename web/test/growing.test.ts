@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { Growing, still } from '../src/data/growing';
-import { ends, unpack, type Lives } from '../src/data/lives';
+import { ends, endsOfAll, unpack, type Lives } from '../src/data/lives';
 import { order, type Sort } from '../src/data/order';
 import type { Grown, Timelines } from '../src/data/run';
 import { survey } from '../src/data/survey';
@@ -60,6 +60,7 @@ it('a page that takes what changed has what the server has, whenever it asked, a
       moment = grower.moment;
       expect(entities(lives), `seed ${seed}, step ${step}`).toEqual(known(grower));
       const anew = still(lives);
+      expect(lives.ends, `seed ${seed}, step ${step}`).toEqual(endsOfAll({ ...anew, ends: undefined }));
       for (const sort of SORTS) {
         if (random() < 0.4) continue;
         expect([...order(lives, sort)], `seed ${seed}, step ${step}, ${JSON.stringify(sort)}`).toEqual([...order(anew, sort)]);

@@ -12,12 +12,11 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsConnector;
 
 use crate::body::{BodyError, read_body};
+use crate::dial::{dial, server_name};
 
 /// Hosts of which connections are kept.
 const HOSTS_MOST: usize = 1024;
@@ -232,9 +231,9 @@ impl Client {
         let uri: Uri = base
             .parse()
             .map_err(|_| refuse("it is not an address like http://127.0.0.1:8889"))?;
-        if uri.query().is_some()
-            || uri.port().is_none() && uri.authority().is_some_and(|a| a.as_str().contains(':'))
-        {
+        // What stands before or behind the host without a port.
+        let rest = uri.authority().map(|a| a.as_str().replace(a.host(), ""));
+        if uri.query().is_some() || uri.port().is_none() && rest.is_some_and(|a| a.contains(':')) {
             return Err(refuse("it is not an address like http://127.0.0.1:8889"));
         }
         self.host(&uri).map(drop)
@@ -328,16 +327,14 @@ impl Client {
             cause,
         };
         let connect = async {
-            let stream = TcpStream::connect(&host.name)
+            let stream = dial(&host.name)
                 .await
                 .map_err(|error| refuse(error.to_string()))?;
-            let _ = stream.set_nodelay(true);
             match self.0.options.tls.as_ref().filter(|_| secure) {
                 None => handshake(TokioIo::new(stream)).await,
                 Some(tls) => {
-                    let name = host.name.rsplit_once(':').map_or("", |(name, _)| name);
-                    let name = ServerName::try_from(name.to_owned())
-                        .map_err(|error| refuse(error.to_string()))?;
+                    let name =
+                        server_name(&host.name).map_err(|error| refuse(error.to_string()))?;
                     let stream = TlsConnector::from(Arc::clone(tls))
                         .connect(name, stream)
                         .await

@@ -8,13 +8,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::ClientError;
+use crate::dial::{dial, server_name};
 
 /// A whole answer over HTTP/2.
 #[derive(Debug, Clone)]
@@ -58,17 +57,14 @@ pub async fn http2_exchange(
         host: host.to_owned(),
         cause,
     };
-    let stream = TcpStream::connect(host).await;
+    let stream = dial(host).await;
     let stream = stream.map_err(|error| refused(error.to_string()))?;
-    let _ = stream.set_nodelay(true);
     let (mut sender, _connection) = match tls {
         None => handshake(stream).await,
         Some(tls) => {
             let mut tls = ClientConfig::clone(tls);
             tls.alpn_protocols = vec![b"h2".to_vec()];
-            let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-            let name = ServerName::try_from(name.to_owned());
-            let name = name.map_err(|error| refused(error.to_string()))?;
+            let name = server_name(host).map_err(|error| refused(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(tls));
             let stream = connector.connect(name, stream).await;
             handshake(stream.map_err(|error| refused(error.to_string()))?).await

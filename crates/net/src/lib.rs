@@ -8,6 +8,7 @@
 
 mod body;
 mod client;
+mod dial;
 pub mod events;
 mod http2_client;
 mod server;

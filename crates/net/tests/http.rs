@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -59,7 +59,11 @@ struct Server {
 }
 
 async fn serve(limits: Limits, tls: Option<Arc<rustls::ServerConfig>>) -> Server {
-    let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    serve_at([127, 0, 0, 1].into(), limits, tls).await
+}
+
+async fn serve_at(ip: IpAddr, limits: Limits, tls: Option<Arc<rustls::ServerConfig>>) -> Server {
+    let listener = net::bind((ip, 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let echo = Arc::new(Echo::default());
     let (stop, asked) = net::shutdown();
@@ -384,7 +388,7 @@ impl Certificates {
             std::fs::write(folder.path().join(authority), certificate.pem()).unwrap();
             let issuer = rcgen::Issuer::from_params(&params, &key);
             let leaf_key = rcgen::KeyPair::generate().unwrap();
-            let leaf = rcgen::CertificateParams::new(vec!["127.0.0.1".into()])
+            let leaf = rcgen::CertificateParams::new(vec!["127.0.0.1".into(), "::1".into()])
                 .unwrap()
                 .signed_by(&leaf_key, &issuer)
                 .unwrap();
@@ -436,6 +440,31 @@ async fn both_sides_must_be_known() {
     );
 }
 
+#[tokio::test]
+async fn an_address_of_ipv6_is_what_its_certificate_names() {
+    let certificates = Certificates::new();
+    let tls = net::tls::server(&certificates.files("ca", "ca")).unwrap();
+    let ip = Ipv6Addr::LOCALHOST.into();
+    let server = serve_at(ip, Limits::default(), Some(tls)).await;
+    let uri = uri("https", server.address, "/");
+    assert_eq!(uri.host(), Some("[::1]"));
+    let tls = net::tls::client(&certificates.files("ca", "ca")).unwrap();
+    let options = ClientOptions {
+        tls: Some(Arc::clone(&tls)),
+        ..Default::default()
+    };
+    let client = Client::new(options);
+    client.check(&uri.to_string()).unwrap();
+    let answer = post(&client, &uri, b"over 6").await.unwrap();
+    assert_eq!(answer.body, "over 6");
+    // Another name for the same place is not in the certificate.
+    let named = format!("https://localhost:{}/", server.address.port());
+    let refused = post(&client, &named.parse().unwrap(), b"x")
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, ClientError::Connect { .. }), "{refused}");
+}
+
 #[test]
 fn base_addresses_are_checked_before_anything_is_sent() {
     let client = Client::new(ClientOptions::default());
@@ -443,6 +472,7 @@ fn base_addresses_are_checked_before_anything_is_sent() {
         "http://127.0.0.1:8889",
         "http://bbs.internal:1",
         "http://[::1]:8889/",
+        "http://[::1]",
     ] {
         client.check(good).unwrap();
     }
@@ -453,6 +483,8 @@ fn base_addresses_are_checked_before_anything_is_sent() {
         "ftp://a:1",
         "http://",
         "http://a:99999",
+        "http://a:",
+        "http://[::1]:",
         "https://a:1",
     ] {
         let refused = client.check(bad).unwrap_err();

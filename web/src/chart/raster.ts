@@ -43,7 +43,7 @@ export function rowsAt(y: number, [from, to]: readonly [number, number], height:
 
 /** One code for each pixel, row by row from the top. */
 export function rasterise(scene: Scene): Uint8Array {
-  const { rows, width, height, lives } = scene;
+  const { rows, width, height, lives, order } = scene;
   const codes = new Uint8Array(width * height);
   if (rows[1] <= rows[0] || width === 0) return codes;
   const tally = new Tally(lives.points.length, width);
@@ -57,15 +57,11 @@ export function rasterise(scene: Scene): Uint8Array {
       continue;
     }
     drawn = wanted;
-    rasteriseRow(scene, wanted, drawing, tally, line);
+    // Beyond the last one there is nobody.
+    for (let row = wanted[0], end = Math.min(wanted[1], order.length); row < end; row++) drawing.of(order[row], tally);
+    tally.resolve(line);
   }
   return codes;
-}
-
-/** Draws the entities of some rows into one row of pixels that is empty. Beyond the last one there is nobody. */
-export function rasteriseRow({ order }: Scene, [from, to]: [number, number], walk: Walk, tally: Tally, line: Uint8Array): void {
-  for (let row = from, end = Math.min(to, order.length); row < end; row++) walk.of(order[row], tally);
-  tally.resolve(line);
 }
 
 /** Takes an entity's intervals: a kind of pixel over the pixels a..b; of far ones how long they are, else 0. */

@@ -2,7 +2,7 @@
 
 import { GrowingIds } from './ids';
 import { Kept } from './kept';
-import { NONE, widen, type Lives } from './lives';
+import { endsOfAll, NONE, widen, type Lives } from './lives';
 import type { Grown } from './run';
 
 /** Part of what there is that arrays have room for besides, so that hardly any growth moves them. */
@@ -39,6 +39,8 @@ class One {
   private last = new Int32Array(0);
   private group = new Int32Array(0);
   private groups: string[] = [];
+  /** The first and the last number of any; undefined: not known. */
+  private ends: [number, number] | null | undefined;
   private readonly ids = new GrowingIds();
   private kept = new Kept();
 
@@ -53,6 +55,7 @@ class One {
     else if (grown.groups_from > this.groups.length) throw new Error(`what is newer of ${this.name} has a gap`);
     const rows = whole ? upTo(n) : column();
     this.kept.leave(this.lives(grown), rows, entities);
+    if (entities < this.count || rows.some((row) => row < this.count && this.isAtEnd(row))) this.ends = undefined;
     this.makeRoom(entities);
     const [first, last] = [new Int32Array(n).fill(NONE), new Int32Array(n).fill(NONE)];
     for (let point = 0; point < points.length; point++) {
@@ -67,9 +70,23 @@ class One {
     this.ids.take(rows, grown.named, new Uint8Array(bytes, from, grown.named * width), grown.odd, grown.texts);
     this.groups = [...this.groups.slice(0, grown.groups_from), ...grown.groups];
     this.count = entities;
+    this.ends = this.endsWith(first, last);
     const lives = this.lives(grown);
     this.kept.enter(lives, rows);
     return lives;
+  }
+
+  /** Has this entity the first or the last number of all? */
+  private isAtEnd(row: number): boolean {
+    return !!this.ends && (this.first[row] === this.ends[0] || this.last[row] === this.ends[1]);
+  }
+
+  /** The first and the last number of any, after some have these. */
+  private endsWith(first: Int32Array, last: Int32Array): [number, number] | null {
+    const [before, own] = [this.ends, endsOfAll({ first, last, count: first.length })];
+    if (before === undefined) return endsOfAll({ first: this.first, last: this.last, count: this.count });
+    if (!before || !own) return before ?? own;
+    return [Math.min(before[0], own[0]), Math.max(before[1], own[1])];
   }
 
   private begin(grown: Grown): void {
@@ -80,6 +97,7 @@ class One {
     this.groups = [];
     this.ids.begin(grown.form);
     this.kept = new Kept();
+    this.ends = undefined;
   }
 
   private makeRoom(entities: number): void {
@@ -114,6 +132,7 @@ class One {
       digits: null,
       lines: () => null,
       kept: this.kept,
+      ends: this.ends,
     };
   }
 }

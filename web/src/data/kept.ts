@@ -1,7 +1,7 @@
 /** What is known of entities that grow, kept from one update to the next and mended where something changed. */
 
 import type { Lives } from './lives';
-import { merged, order, type Sort } from './order';
+import { merged, order, valueBy, type Sort } from './order';
 import { done } from './stats';
 import { survey, type Survey } from './survey';
 import { SurveyKeeper } from './survey_keeper';
@@ -13,7 +13,8 @@ const MOST = 1 / 8;
 const START = JSON.stringify('start');
 
 interface KeptOrder {
-  sort: string;
+  sort: Sort;
+  key: string;
   rows: Uint32Array;
   /** Who has changed since. */
   changed: Int32Array[];
@@ -28,10 +29,13 @@ export class Kept {
   private orders: KeptOrder[] = [];
   private keeper: SurveyKeeper | null = null;
   private found: Survey | null = null;
+  /** What those who are about to change are sorted by, for each order. */
+  private before: Float64Array[] = [];
 
   /** These are about to change, and there will be `entities` of them. */
   leave(lives: Lives, rows: Int32Array, entities: number): void {
     this.found = null;
+    this.before = this.orders.map(({ sort }) => sortedBy(lives, sort, rows));
     if (!this.keeper) return;
     if (rows.length > lives.count * MOST) this.keeper = null;
     else this.keeper.leave(lives, rows, entities);
@@ -44,10 +48,14 @@ export class Kept {
     this.last = this.now && { lives: this.now, rows };
     this.now = lives;
     this.keeper?.enter(lives, rows);
-    for (const kept of this.orders) {
-      kept.changed.push(rows);
-      kept.changes += rows.length;
-    }
+    this.orders.forEach((kept, n) => {
+      const [was, is] = [this.before[n], sortedBy(lives, kept.sort, rows)];
+      // Most entities pass a point without another place in the order.
+      const moved = rows.filter((_, k) => was[2 * k] !== is[2 * k] || was[2 * k + 1] !== is[2 * k + 1]);
+      if (moved.length === 0) return;
+      kept.changed.push(moved);
+      kept.changes += moved.length;
+    });
     this.orders = this.orders.filter(({ changes }) => changes <= lives.count * MOST);
   }
 
@@ -60,13 +68,13 @@ export class Kept {
   order(lives: Lives, sort: Sort): Uint32Array | null {
     if (lives !== this.now) return null;
     const key = JSON.stringify(sort);
-    const kept = this.orders.find((one) => one.sort === key);
+    const kept = this.orders.find((one) => one.key === key);
     if (kept && kept.changes === 0 && kept.rows.length === lives.count) return kept.rows;
     const byStart = kept || sort === 'start' ? undefined : this.order(lives, 'start')!;
     const rows = kept ? merged(lives, sort, kept.rows, kept.changed) : order({ ...lives, kept: undefined }, sort, byStart);
     // That by start is the base of all others; of these only the last one is likely to be asked for again.
-    this.orders = this.orders.filter((one) => one.sort !== key && (one.sort === START || key === START));
-    this.orders.push({ sort: key, rows, changed: [], changes: 0 });
+    this.orders = this.orders.filter((one) => one.key !== key && (one.key === START || key === START));
+    this.orders.push({ sort, key, rows, changed: [], changes: 0 });
     return rows;
   }
 
@@ -77,4 +85,18 @@ export class Kept {
     this.keeper ??= new SurveyKeeper(lives);
     return (this.found ??= this.keeper.survey(lives));
   }
+}
+
+/** Two numbers for each of these; whose stay the same stays between the same neighbours. Who is new has none. */
+function sortedBy(lives: Lives, sort: Sort, rows: Int32Array): Float64Array {
+  // Ranks of groups move when there is a new one.
+  const value = sort === 'group' ? (i: number) => lives.group[i] : valueBy(lives, sort);
+  const numbers = new Float64Array(2 * rows.length).fill(NaN);
+  for (let k = 0; k < rows.length; k++) {
+    const i = rows[k];
+    if (i >= lives.count) continue;
+    numbers[2 * k] = value(i);
+    numbers[2 * k + 1] = lives.first[i];
+  }
+  return numbers;
 }

@@ -31,6 +31,8 @@ export interface Lives {
   lines: () => LinesOf | null;
   /** Of entities that grow, what is known of them. */
   kept?: Kept;
+  /** Of them, too, the first and the last number of any; null: there is none. */
+  ends?: [number, number] | null;
 }
 
 /** What is subtracted from an entity's times: nothing, its first time, or that of a point. */
@@ -54,6 +56,18 @@ export function shiftOf(lives: Lives, entity: number, align: Align): number {
 
 function seconds({ origin, unit }: Lives, number: number): number {
   return number === NONE ? NaN : origin + number * unit;
+}
+
+/** The first and the last number of any entity; null: there is none. */
+export function endsOfAll({ first, last, count, ends }: Pick<Lives, 'first' | 'last' | 'count' | 'ends'>): [number, number] | null {
+  if (ends !== undefined) return ends;
+  let [least, most] = [Infinity, -Infinity];
+  for (let i = 0; i < count; i++) {
+    if (first[i] === NONE) continue;
+    if (first[i] < least) least = first[i];
+    if (last[i] > most) most = last[i];
+  }
+  return least <= most ? [least, most] : null;
 }
 
 /** The first and the last number of the entities. */

@@ -116,7 +116,7 @@ function staying(before: Uint32Array, moves: Uint8Array): Uint32Array {
 }
 
 /** What entities are sorted by; those without it come last. */
-function valueBy({ first, last, group, groups, at }: Lives, sort: Sort): (entity: number) => number {
+export function valueBy({ first, last, group, groups, at }: Lives, sort: Sort): (entity: number) => number {
   const none = (i: number) => first[i] === NONE;
   if (sort === 'start') return (i) => (none(i) ? Infinity : first[i]);
   if (sort === 'end') return (i) => (none(i) ? Infinity : last[i]);

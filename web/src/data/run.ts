@@ -100,6 +100,14 @@ export interface Step {
   text: string;
 }
 
+/** A step that was left out, as what it builds on was missing. */
+export interface SkippedStep {
+  name: string;
+  /** When it would have begun. */
+  t_s: number;
+  why: string;
+}
+
 export interface Process {
   system: string;
   cpu_cores: Line;
@@ -462,6 +470,7 @@ export interface Run {
   /** Of a run that goes on. */
   underway: Underway | null;
   steps: Step[];
+  skipped: SkippedStep[];
   faults: Fault[];
   notes: Note[];
   findings: Finding[];

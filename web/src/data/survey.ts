@@ -13,7 +13,7 @@ export interface Survey {
   /** For each phase the length beyond which an interval always shows, in the lives' unit. */
   long: number[];
   /** Intervals that always show, the shortest first: who, from which point to which. */
-  far: { entity: number; from: number; to: number }[];
+  far: FarOne[];
   /** Entities that lack a point between two that they show. */
   gaps: Uint32Array;
   /** Does any phase of any entity end before it starts? */
@@ -73,6 +73,9 @@ export interface FarOne {
   length: number;
 }
 
+/** The order of intervals that always show. */
+export const byLength = (a: FarOne, b: FarOne) => a.length - b.length || a.to - b.to || a.entity - b.entity;
+
 export function* survey(lives: Lives): Pieces<Survey> {
   const { at, count } = lives;
   const missing: number[] = [];
@@ -113,7 +116,7 @@ export function* survey(lives: Lives): Pieces<Survey> {
     }
     if (gap) gaps.push(entity);
   }
-  far.sort((a, b) => a.length - b.length || a.to - b.to || a.entity - b.entity);
+  far.sort(byLength);
   return { long, far, gaps: Uint32Array.from(gaps), backwards, complete, missing };
 }
 

@@ -3,7 +3,7 @@
 import { untrack } from 'svelte';
 import { still } from '../data/growing';
 import { bands, order, sorted, type Sort } from '../data/order';
-import { endOf, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
+import { endOf, endsOfAll, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
 import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
 import { survey } from '../data/survey';
 import type { Span, TimeAxis } from './axis.svelte';
@@ -211,9 +211,11 @@ function extent(lives: Lives, align: Align): Span {
   const zeros = align === 'run' ? null : align === 'start' ? first : lives.at[align];
   let from = Infinity;
   let to = -Infinity;
-  for (let i = 0; i < lives.count; i++) {
-    if (first[i] === NONE || (zeros && zeros[i] === NONE)) continue;
-    const shift = zeros ? origin + zeros[i] * unit : 0;
+  const ends = zeros ? null : endsOfAll(lives);
+  if (ends) [from, to] = ends.map((number) => origin + number * unit);
+  for (let i = 0; zeros && i < lives.count; i++) {
+    if (first[i] === NONE || zeros[i] === NONE) continue;
+    const shift = origin + zeros[i] * unit;
     const [begin, end] = [origin + first[i] * unit - shift, origin + last[i] * unit - shift];
     if (begin < from) from = begin;
     if (end > to) to = end;

@@ -20,7 +20,7 @@ use crate::ReportError;
 use crate::blob::{Blob, Text};
 use crate::log_lines::{self, PlannedLife, PlannedSystem};
 use crate::moment::Moment;
-use crate::page_events::{Fault, Note, Step, faults_so_far, notes, steps};
+use crate::page_events::{Fault, Note, SkippedStep, Step, faults_so_far, notes, skipped, steps};
 use crate::page_loads::PageLoad;
 use crate::page_probes::{PageProbe, probes, summaries_so_far};
 use crate::page_profile::{self, PageProfile};
@@ -44,6 +44,7 @@ pub(crate) struct PageData {
     /// Of a run that goes on.
     underway: Option<Underway>,
     steps: Vec<Step>,
+    skipped: Vec<SkippedStep>,
     faults: Vec<Fault>,
     notes: Vec<Note>,
     findings: Vec<FindingRecord>,
@@ -207,6 +208,7 @@ impl PageData {
                 .unwrap_or_default(),
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
             steps: steps(&events, moment.at_s()),
+            skipped: skipped(&events),
             faults: match moment {
                 Moment::End(_) => rest.faults(),
                 Moment::Now(_) => faults_so_far(&events),
@@ -271,6 +273,7 @@ impl PageData {
             verdict: None,
             underway: None,
             steps: Vec::new(),
+            skipped: Vec::new(),
             faults: Vec::new(),
             notes: Vec::new(),
             findings: Vec::new(),

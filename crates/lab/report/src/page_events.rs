@@ -15,6 +15,16 @@ pub(crate) struct Step {
     pub(crate) text: String,
 }
 
+/// A step that was left out, as what it builds on was missing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct SkippedStep {
+    pub(crate) name: String,
+    /// When it would have begun.
+    pub(crate) t_s: f64,
+    /// What was missing, in the words of the terminal.
+    pub(crate) why: String,
+}
+
 /// Something that a step broke, and what that did.
 #[derive(Debug, Serialize)]
 pub(crate) struct Fault {
@@ -72,6 +82,21 @@ pub(crate) fn notes(events: &[Event]) -> Vec<Note> {
             text: event.text.clone(),
         })
         .collect()
+}
+
+/// Steps that were left out, in order.
+pub(crate) fn skipped(events: &[Event]) -> Vec<SkippedStep> {
+    let mut skipped = Vec::new();
+    for event in events {
+        if event.kind == EventKind::StepSkipped {
+            skipped.push(SkippedStep {
+                name: event.name.clone(),
+                t_s: event.t_s,
+                why: event.text.clone(),
+            });
+        }
+    }
+    skipped
 }
 
 /// Faults as they are known while a run goes on: what they did is found at its end.
@@ -144,4 +169,47 @@ pub(crate) fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {
         }
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(t_s: f64, kind: EventKind, name: &str, text: &str) -> Event {
+        Event {
+            t_s,
+            kind,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_left_out_is_told_with_its_reason_and_takes_no_time() {
+        let why =
+            "50 % of the knee is asked for, and \"search\" is INVALID: the generator was late";
+        let events = [
+            event(0.5, EventKind::StepStarted, "search", ""),
+            event(9.0, EventKind::StepEnded, "search", "8.5 s"),
+            event(9.1, EventKind::StepSkipped, "soak", why),
+            event(9.2, EventKind::TearDown, "", ""),
+        ];
+        let left_out = skipped(&events);
+        assert_eq!(left_out.len(), 1);
+        assert_eq!(left_out[0].name, "soak");
+        assert_eq!(left_out[0].t_s, 9.1);
+        assert_eq!(left_out[0].why, why);
+        let drawn = steps(&events, 10.0);
+        let names: Vec<&str> = drawn.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names, ["search", "teardown"]);
+    }
+
+    #[test]
+    fn where_nothing_was_left_out_nothing_is_told() {
+        let events = [
+            event(0.5, EventKind::StepStarted, "search", ""),
+            event(9.0, EventKind::StepFailed, "search", "no answer"),
+        ];
+        assert_eq!(skipped(&events), []);
+    }
 }

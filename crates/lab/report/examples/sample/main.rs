@@ -96,6 +96,24 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
             })?;
         }
     }
+    for (name, why) in [
+        (
+            "soak",
+            "50 % of the knee is asked for, and no hold of \"find the knee\" confirmed a rate up to \
+             the knee that it tells: the time was over",
+        ),
+        (
+            "compare",
+            "it uses {soaked}, which \"soak\" keeps, and that was skipped",
+        ),
+    ] {
+        events.append(&Event {
+            t_s: 103.2,
+            kind: EventKind::StepSkipped,
+            name: name.into(),
+            text: why.into(),
+        })?;
+    }
     events.flush()?;
     write_processes(&run, &mut dice, 105.0)?;
     let fault = FaultRecord {
