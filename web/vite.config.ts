@@ -1,6 +1,5 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
-import { fresh } from './fresh.js';
 import { onePage } from './one-page.js';
 
 /** A running graph that `npm run dev` shows at /graph.html. */
@@ -13,7 +12,7 @@ const OTHERS = ['graph', 'compliance'];
 export default defineConfig(({ mode }) => {
   const page = OTHERS.includes(mode) ? `${mode}.html` : 'page.html';
   return {
-    plugins: [fresh(), svelte(), onePage(page)],
+    plugins: [svelte(), onePage(page)],
     server: {
       proxy: Object.fromEntries(['/topology', '/stats', '/traces', '/analysis'].map((path) => [path, GRAPH])),
     },
