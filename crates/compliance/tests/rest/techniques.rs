@@ -129,7 +129,8 @@ async fn one_stands_beside_the_folder_and_is_there_after_a_restart() {
     let admin = Admin::of(data.path(), &url(&server)).await;
     assert_eq!(admin.get("techniques").await, all);
     let mut with = folder();
-    with["techniques"]["text/1.0"] = text();
+    let own = admin.get("techniques/text/1.0").await;
+    with["techniques"]["text/1.0"] = own["techniques"][0].clone();
     let plan = admin.apply(&with).await;
     let mut taken = plan["objects"].as_array().unwrap().iter();
     let taken = taken.find(|one| one["became"] == "taken");

@@ -128,7 +128,13 @@ impl Managed for Technique {
     }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
-        named(all.check_technique(self), "body", |field| field)
+        // Of what is left to check only this is not of the body.
+        let whole = if self.version.contains('/') {
+            "version"
+        } else {
+            "body"
+        };
+        named(all.check_technique(self), whole, |field| field)
     }
 
     fn users(key: &str, all: &Definitions) -> Vec<String> {
