@@ -86,7 +86,9 @@ fn main() -> Result<(), Failure> {
 struct Ways {
     server: Server,
     relay: Server,
-    clients: Vec<Client>,
+    /// Each trusts the key that it saw first: some talk to the server, others to the relay.
+    direct: Vec<Client>,
+    over: Vec<Client>,
 }
 
 /// What a run of each node took on one way.
@@ -108,11 +110,13 @@ async fn measured(folder: &Path, nodes: usize, pairs: usize) -> Result<(), Failu
     command.arg(RELAY).arg(&at_relay).arg(&server.url);
     let address = at_relay.join(relay::files::ADDRESS);
     let relay = Server::told_in(&address, &mut command, None).await?;
-    let clients = (0..IN_FLIGHT).map(|_| client(None));
+    let clients = || (0..IN_FLIGHT).map(|_| client(None)).collect();
+    let (direct, over): (Result<_, Failure>, Result<_, Failure>) = (clients(), clients());
     let ways = Ways {
         server,
         relay,
-        clients: clients.collect::<Result<_, _>>()?,
+        direct: direct?,
+        over: over?,
     };
     let id = std::fs::read_to_string(at_relay.join("uuid"))?;
     let fleet = ways.behind(&api, id.trim(), nodes).await?;
@@ -197,7 +201,7 @@ impl Ways {
         let place = json!({"policyServerId": relay});
         let mut fleet = Vec::with_capacity(nodes);
         for number in 0..nodes {
-            let one = enrolled(number, &self.clients[0], &self.server.url).await?;
+            let one = enrolled(number, &self.direct[0], &self.server.url).await?;
             let path = format!("nodes/{}", one.id);
             api.call(Method::POST, &path, Some(&place)).await?;
             fleet.push(one);
@@ -250,7 +254,10 @@ impl Ways {
     /// Uploads runs on one of the ways, until the server has them.
     async fn sent(&self, uploads: Vec<Upload>, relayed: bool) -> Result<Leg, Failure> {
         let reports: u64 = uploads.iter().map(|upload| upload.reports).sum();
-        let to = if relayed { &self.relay } else { &self.server };
+        let (to, peers) = match relayed {
+            true => (&self.relay, &self.over),
+            false => (&self.server, &self.direct),
+        };
         let url: Arc<str> = to.url.as_str().into();
         let (mark, relay) = (self.server.mark()?, self.relay.cpu()?);
         let begin = Instant::now();
@@ -261,7 +268,7 @@ impl Ways {
             {
                 ended??;
             }
-            let (peer, url) = (self.clients[number % IN_FLIGHT].clone(), Arc::clone(&url));
+            let (peer, url) = (peers[number % IN_FLIGHT].clone(), Arc::clone(&url));
             running.spawn(async move { upload.send(&peer, &url).await });
         }
         while let Some(ended) = running.join_next().await {
