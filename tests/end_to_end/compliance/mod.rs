@@ -2,6 +2,7 @@
 
 mod experiments;
 mod outage;
+mod relay;
 mod site;
 
 use std::fs;

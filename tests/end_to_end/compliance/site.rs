@@ -22,6 +22,9 @@ use crate::lab::{Finished, Lab, wait_until};
 pub(super) const FLEET: usize = 20;
 pub(super) const RUNS: usize = 8;
 
+/// The relay's name as a node.
+const RELAY: &str = "relay.example.org";
+
 const TECHNIQUE: &str = "
 name: A file with these lines
 params:
@@ -49,8 +52,12 @@ impl Drop for Process {
 pub(super) struct Site {
     pub(super) lab: Lab,
     url: String,
+    relay_url: String,
     runtime: Runtime,
     server: Option<Process>,
+    relay: Option<Process>,
+    /// Do agents have the relay for their server?
+    pub(super) behind: bool,
     /// The address of PostgreSQL, where that is the store.
     pub(super) store: Option<String>,
     /// Runs of the one real agent that the server took.
@@ -68,8 +75,11 @@ impl Site {
             lab,
             // It starts twice at one address, while others connect: none that systems hand out.
             url: format!("https://127.0.0.1:{}", free_port()),
+            relay_url: format!("https://127.0.0.1:{}", free_port()),
             runtime: Runtime::new().expect("a runtime"),
             server: None,
+            relay: None,
+            behind: false,
             store: None,
             sent: 0,
         }
@@ -130,9 +140,40 @@ impl Site {
     }
 
     pub(super) fn kill(&mut self) {
-        let mut server = self.server.take().expect("a server");
-        server.0.kill().expect("killed");
-        server.0.wait().expect("gone");
+        drop(self.server.take().expect("a server"));
+    }
+
+    /// A relay between the server and its agents.
+    pub(super) fn start_relay(&mut self) {
+        let address = self.relay_url.trim_start_matches("https://");
+        let mut command = self.command(&["relay", "--hostname", RELAY, "--listen", address]);
+        command.args(["--upstream", &self.url]);
+        command.arg("--data").arg(self.lab.path("relay"));
+        self.relay = Some(self.spawn(command, "relay.log"));
+    }
+
+    /// Has the server know the relay as one; from now on agents talk to it.
+    pub(super) fn make_relay(&mut self) {
+        wait_until("the relay to be a node", || {
+            let mut command = self.command(&["relays", "add", RELAY]);
+            command.arg("--data").arg(self.data());
+            let done = command.output().expect("headroom starts");
+            done.status.success()
+        });
+        self.behind = true;
+    }
+
+    pub(super) fn kill_relay(&mut self) {
+        drop(self.relay.take().expect("a relay"));
+    }
+
+    /// Where agents send what they have.
+    fn agents_server(&self) -> &str {
+        if self.behind {
+            &self.relay_url
+        } else {
+            &self.url
+        }
     }
 
     /// Compliance of each node, rule and component, as the API tells it.
@@ -159,7 +200,7 @@ impl Site {
     /// One run of the agent in this folder.
     pub(super) fn once(&self, agent: &str) -> Finished {
         let mut command = self.command(&["agent", "--once", "--hostname", "real.example.org"]);
-        command.args(["--server", &self.url]);
+        command.args(["--server", self.agents_server()]);
         command.arg("--data").arg(self.lab.path(agent));
         command.arg("--root").arg(self.machine());
         Finished::of(command.output().expect("headroom starts"))
@@ -209,9 +250,19 @@ impl Site {
         (count("runs").expect("few"), count("refused").expect("few"))
     }
 
-    /// The value of a metric.
+    /// The value of a metric of the server.
     pub(super) fn metric(&self, line: &str) -> String {
-        let read = fs::read(self.data().join("server.pem")).expect("a certificate");
+        self.metric_of(&self.url, &self.data().join("server.pem"), line)
+    }
+
+    /// The value of a metric of the relay; empty as long as it does not answer.
+    pub(super) fn relay_metric(&self, line: &str) -> String {
+        let certificate = self.lab.path("relay/agent.pem");
+        self.metric_of(&self.relay_url, &certificate, line)
+    }
+
+    fn metric_of(&self, url: &str, certificate: &Path, line: &str) -> String {
+        let read = fs::read(certificate).expect("a certificate");
         let pin = ServerPin::of_pem(&read).expect("a certificate");
         let tls = trust::client(Arc::new(pin), None).expect("a client");
         let asked = async {
@@ -219,11 +270,11 @@ impl Site {
                 tls: Some(tls),
                 ..ClientOptions::default()
             });
-            let request = Request::get(format!("{}/metrics", self.url));
+            let request = Request::get(format!("{url}/metrics"));
             let request = request.body(Full::new(Bytes::new())).expect("a request");
-            client.request(request).await.expect("an answer").body
+            client.request(request).await.map(|answer| answer.body)
         };
-        let page = self.runtime.block_on(asked);
+        let page = self.runtime.block_on(asked).unwrap_or_default();
         let page = String::from_utf8_lossy(&page).into_owned();
         let found = page.lines().find_map(|one| one.strip_prefix(line));
         found.unwrap_or_default().trim().to_owned()
@@ -233,7 +284,7 @@ impl Site {
         let (count, runs) = (FLEET.to_string(), RUNS.to_string());
         let mut command = self.command(&["agent", "--count", &count, "--runs", &runs]);
         command.args(["--interval", "1s", "--non-compliant", "10%", "--seed", "7"]);
-        command.args(["--server", &self.url]);
+        command.args(["--server", self.agents_server()]);
         command.arg("--data").arg(self.lab.path("fleet"));
         self.spawn(command, "fleet.log")
     }

@@ -15,6 +15,7 @@
 mod node;
 #[path = "../realistic/mod.rs"]
 mod realistic;
+mod rows;
 mod server;
 
 use std::error::Error;

@@ -37,15 +37,21 @@ impl Server {
         store: Option<&str>,
         database: Option<u32>,
     ) -> Result<Self, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(SERVE).arg(folder).args(store);
         let address = folder.join(server::files::ADDRESS);
-        let _ = std::fs::remove_file(&address);
-        let child = Command::new(std::env::current_exe()?)
-            .arg(SERVE)
-            .arg(folder)
-            .args(store)
-            .spawn()?;
+        Self::told_in(&address, &mut command, database).await
+    }
+
+    /// A process that writes into this file where it listens.
+    pub(super) async fn told_in(
+        address: &Path,
+        command: &mut Command,
+        database: Option<u32>,
+    ) -> Result<Self, Failure> {
+        let _ = std::fs::remove_file(address);
         let mut server = Self {
-            child,
+            child: command.spawn()?,
             url: String::new(),
             database,
         };
@@ -54,7 +60,7 @@ impl Server {
                 return Err(format!("the server ended with {status}").into());
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
-            server.url = std::fs::read_to_string(&address).unwrap_or_default();
+            server.url = std::fs::read_to_string(address).unwrap_or_default();
         }
         Ok(server)
     }
@@ -65,9 +71,13 @@ impl Server {
         Ok(())
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Seconds of processor time of the server, user and system, in hundredths.
     pub(super) fn cpu(&self) -> Result<f64, Failure> {
-        Ok(Process::read(self.child.id())?.cpu)
+        Ok(Process::read(self.pid())?.cpu)
     }
 
     /// That of PostgreSQL's processes: the first one and those that it started, also those that it has waited for.
@@ -90,17 +100,6 @@ impl Server {
             }
         }
         Ok(sum)
-    }
-
-    /// Bytes of memory, now and at most.
-    pub(super) fn resident(&self) -> Result<(f64, f64), Failure> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = |name: &str| {
-            let found = status.lines().find_map(|line| line.strip_prefix(name));
-            let kib = found.and_then(|rest| rest.split_whitespace().nth(1)?.parse::<f64>().ok());
-            kib.unwrap_or(f64::NAN) * 1024.0
-        };
-        Ok((line("VmRSS"), line("VmHWM")))
     }
 
     pub(super) fn mark(&self) -> Result<Mark, Failure> {
@@ -127,16 +126,6 @@ impl Mark {
             database: server.database_cpu()? - self.database,
         })
     }
-
-    pub(super) fn told(
-        self,
-        server: &Server,
-        what: &str,
-        units: usize,
-        unit: &str,
-    ) -> Result<(), Failure> {
-        self.used(server)?.told(server, what, units as u64, unit)
-    }
 }
 
 impl std::ops::AddAssign for Used {
@@ -144,33 +133,6 @@ impl std::ops::AddAssign for Used {
         self.wall += more.wall;
         self.cpu += more.cpu;
         self.database += more.database;
-    }
-}
-
-impl Used {
-    pub(super) fn told(
-        &self,
-        server: &Server,
-        what: &str,
-        units: u64,
-        unit: &str,
-    ) -> Result<(), Failure> {
-        let each = (self.cpu + self.database) / units as f64;
-        let each = match each {
-            each if each < 1e-3 => format!("{:.2} µs", each * 1e6),
-            each => format!("{:.2} ms", each * 1e3),
-        };
-        let (resident, most) = server.resident()?;
-        println!(
-            "{:<42}{:>9.2}{:>10.2}{:>10.2}{each:>12}{:>9.0}{:>9.0}",
-            format!("{units} {what}, by {unit}"),
-            self.wall,
-            self.cpu,
-            self.database,
-            resident / 1e6,
-            most / 1e6,
-        );
-        Ok(())
     }
 }
 

@@ -13,6 +13,9 @@ use crate::model::technique::{Body, Technique};
 use crate::policy::compile::{CompileError, compile};
 use crate::policy::system::is_reserved;
 
+/// Directives that a technique would break, of which its refusal tells.
+const BROKEN: usize = 10;
+
 /// Something wrong with an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
@@ -41,6 +44,28 @@ impl Definitions {
     pub fn check_group(&self, group: &Group) -> Vec<Wrong> {
         let mut wrong = Wrong::of(group.check());
         wrong.extend(group.query.as_ref().and_then(Self::query));
+        wrong
+    }
+
+    /// What is wrong with a technique that stands beside all this. Directives of it must still
+    /// have values that it accepts.
+    pub fn check_technique(&self, technique: &Technique) -> Vec<Wrong> {
+        let mut wrong = Wrong::of(technique.check());
+        let users = self.directives.values().filter(|one| {
+            one.technique_name == technique.id && one.technique_version == technique.version
+        });
+        // What was wrong before must not stand in the way of its repair.
+        let broken = users
+            .filter(|one| self.values(one).is_none())
+            .filter_map(|one| {
+                let found = accepted(technique, one)?;
+                Some(Wrong {
+                    path: Vec::new(),
+                    message: format!("the directive \"{}\" of it: {}", one.id, found.message),
+                    near: None,
+                })
+            });
+        wrong.extend(broken.take(BROKEN));
         wrong
     }
 
@@ -75,19 +100,7 @@ impl Definitions {
                 near: Some((key, "techniques", known)),
             });
         };
-        if let Some(wrong) = unknown_parameter(technique, directive) {
-            return Some(wrong);
-        }
-        let error = compile(technique, &[directive]).err()?;
-        let path = match &error {
-            CompileError::Value { variable, .. } => vec!["params".into(), variable.clone()],
-            _ => Vec::new(),
-        };
-        Some(Wrong {
-            path,
-            message: error.to_string(),
-            near: None,
-        })
+        accepted(technique, directive)
     }
 
     /// What is wrong with a rule that stands beside all this.
@@ -120,6 +133,23 @@ impl Definitions {
         }
         wrong
     }
+}
+
+/// What a technique does not accept of a directive's values.
+fn accepted(technique: &Technique, directive: &Directive) -> Option<Wrong> {
+    if let Some(wrong) = unknown_parameter(technique, directive) {
+        return Some(wrong);
+    }
+    let error = compile(technique, &[directive]).err()?;
+    let path = match &error {
+        CompileError::Value { variable, .. } => vec!["params".into(), variable.clone()],
+        _ => Vec::new(),
+    };
+    Some(Wrong {
+        path,
+        message: error.to_string(),
+        near: None,
+    })
 }
 
 /// A value for a parameter that a technique of calls has not; it would have no effect.

@@ -9,6 +9,7 @@ use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
+use crate::model::technique::Technique;
 use crate::policy::generation::{Change, Settings};
 
 /// An object that can be made by itself.
@@ -19,6 +20,8 @@ pub enum Object {
     Parameter(GlobalParameter),
     /// A group.
     Group(Group),
+    /// A technique.
+    Technique(Technique),
     /// A directive.
     Directive(Directive),
     /// A rule.
@@ -47,6 +50,8 @@ pub struct Made {
     pub parameters: BTreeSet<String>,
     /// Of groups.
     pub groups: BTreeSet<String>,
+    /// Of techniques, with their versions.
+    pub techniques: BTreeSet<String>,
     /// Of directives.
     pub directives: BTreeSet<String>,
     /// Of rules.
@@ -61,6 +66,7 @@ impl Made {
         let all = [
             &self.parameters,
             &self.groups,
+            &self.techniques,
             &self.directives,
             &self.rules,
             &self.settings,
@@ -72,6 +78,7 @@ impl Made {
         match object {
             Object::Parameter(one) => (&mut self.parameters, one.id.clone()),
             Object::Group(one) => (&mut self.groups, one.id.clone()),
+            Object::Technique(one) => (&mut self.techniques, one.key()),
             Object::Directive(one) => (&mut self.directives, one.id.clone()),
             Object::Rule(one) => (&mut self.rules, one.id.clone()),
         }
@@ -85,10 +92,12 @@ impl Edit {
         Some(match self.clone() {
             Self::Put(Object::Parameter(one)) => Change::SetParameter(one),
             Self::Put(Object::Group(one)) => Change::SetGroup(one),
+            Self::Put(Object::Technique(one)) => Change::SetTechnique(one),
             Self::Put(Object::Directive(one)) => Change::SetDirective(one),
             Self::Put(Object::Rule(one)) => Change::SetRule(one),
             Self::Remove(Object::Parameter(one)) => Change::RemoveParameter(one.id),
             Self::Remove(Object::Group(one)) => Change::RemoveGroup(one.id),
+            Self::Remove(Object::Technique(one)) => Change::RemoveTechnique(one.id, one.version),
             Self::Remove(Object::Directive(one)) => Change::RemoveDirective(one.id),
             Self::Remove(Object::Rule(one)) => Change::RemoveRule(one.id),
             Self::Settings(settings, _) => Change::SetSettings(*settings),
@@ -107,6 +116,7 @@ impl Definitions {
                 match object.clone() {
                     Object::Parameter(one) => drop(self.parameters.insert(id, one)),
                     Object::Group(one) => drop(self.groups.insert(id, one)),
+                    Object::Technique(one) => drop(self.techniques.insert(id, one)),
                     Object::Directive(one) => drop(self.directives.insert(id, one)),
                     Object::Rule(one) => drop(self.rules.insert(id, one)),
                 }
@@ -117,6 +127,7 @@ impl Definitions {
                 match object {
                     Object::Parameter(_) => drop(self.parameters.remove(&id)),
                     Object::Group(_) => drop(self.groups.remove(&id)),
+                    Object::Technique(_) => drop(self.techniques.remove(&id)),
                     Object::Directive(_) => drop(self.directives.remove(&id)),
                     Object::Rule(_) => drop(self.rules.remove(&id)),
                 }
@@ -155,6 +166,7 @@ impl Definitions {
         }
         keep!("parameter", parameters);
         keep!("group", groups);
+        keep!("technique", techniques);
         keep!("directive", directives);
         keep!("rule", rules);
         for name in &before.made.settings {

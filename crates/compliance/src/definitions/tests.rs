@@ -62,18 +62,31 @@ fn rule(id: &str, name: &str) -> Object {
     Object::Rule(Rule::new(id, name))
 }
 
+fn technique(id: &str, name: &str) -> Technique {
+    let technique = json!({"id": id, "version": "1.0", "name": name,
+        "body": {"methods": {"items": []}}});
+    serde_json::from_value(technique).unwrap()
+}
+
 #[test]
 fn what_was_made_by_itself_stays_until_the_folder_has_it() {
     let mut before = some();
     before.edit(&Edit::Put(rule("mine", "Mine")));
     before.edit(&Edit::Put(rule("taken", "Taken")));
+    before.edit(&Edit::Put(Object::Technique(technique("t", "Mine"))));
     let mut folder = some();
     folder
         .rules
         .insert("taken".into(), Rule::new("taken", "Other"));
     let told = folder.keep_made(&before);
     let told: Vec<_> = told.iter().map(|one| (&*one.id, one.became)).collect();
-    assert_eq!(told, [("mine", Became::Kept), ("taken", Became::Taken)]);
+    let expected = [
+        ("t/1.0", Became::Kept),
+        ("mine", Became::Kept),
+        ("taken", Became::Taken),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(folder.techniques, before.techniques);
     assert_eq!(folder.rules["mine"], before.rules["mine"]);
     assert_eq!(folder.rules["taken"].display_name, "Other");
     assert_eq!(folder.made.rules, ["mine".to_owned()].into());
@@ -101,9 +114,7 @@ fn drawn(objects: &[(u8, u8, u8)], instance: u8) -> Definitions {
                 all.directives.insert(id, directive);
             }
             _ => {
-                let technique = json!({"id": id, "version": "1.0", "name": name,
-                    "body": {"methods": {"items": []}}});
-                let technique: Technique = serde_json::from_value(technique).unwrap();
+                let technique = technique(&id, &name);
                 all.techniques.insert(technique.key(), technique);
             }
         }
@@ -133,10 +144,14 @@ proptest! {
 
     /// Changes lead where they say, and each is what the engine is told.
     #[test]
-    fn changes_lead_where_they_say(edits in prop::collection::vec((0..4_u8, any::<bool>()), 0..16)) {
+    fn changes_lead_where_they_say(edits in prop::collection::vec((0..8_u8, any::<bool>()), 0..16)) {
         let mut all = some();
         for (number, put) in edits {
-            let object = rule(&format!("r{number}"), "x");
+            let id = format!("o{number}");
+            let object = match number % 2 {
+                0 => rule(&id, "x"),
+                _ => Object::Technique(technique(&id, "x")),
+            };
             let edit = if put { Edit::Put(object) } else { Edit::Remove(object) };
             let before = all.clone();
             all.edit(&edit);
@@ -145,6 +160,8 @@ proptest! {
             let json = serde_json::to_string(&edit).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Edit>(&json).unwrap(), &edit);
             prop_assert!(all.made.rules.iter().all(|id| all.rules.contains_key(id)));
+            let made = &all.made.techniques;
+            prop_assert!(made.iter().all(|key| all.techniques.contains_key(key)));
         }
     }
 }

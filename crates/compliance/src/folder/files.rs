@@ -17,7 +17,7 @@ use crate::model::query::Query;
 use crate::model::rule::Rule;
 use crate::model::target::{RuleTarget, Union};
 use crate::model::technique::{
-    Action, Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Section, Technique,
+    Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Section, Technique,
 };
 
 /// `groups/ID.yml`.
@@ -170,11 +170,11 @@ impl GroupFile {
 impl TechniqueFile {
     pub(super) fn into_technique(self, stem: &str) -> Technique {
         let id = self.id.unwrap_or_else(|| stem.to_owned());
-        let (mut items, mut params) = (self.items, self.params);
-        number(&mut items, &id);
-        for param in params.iter_mut().filter(|param| param.id.is_empty()) {
-            param.id.clone_from(&param.name);
-        }
+        let mut methods = Methods {
+            params: self.params,
+            items: self.items,
+        };
+        methods.identify(&id);
         // A technique of calls is one that rudderc makes: each directive stands for itself.
         let multi_instance = self.multi_instance.unwrap_or(self.sections.is_none());
         Technique {
@@ -188,21 +188,8 @@ impl TechniqueFile {
             system: false,
             body: match self.sections {
                 Some(sections) => Body::Sections(sections),
-                None => Body::Methods(Methods { params, items }),
+                None => Body::Methods(methods),
             },
-        }
-    }
-}
-
-/// Items without an identity get one of their place.
-fn number(items: &mut [MethodItem], prefix: &str) {
-    for (place, item) in (1..).zip(items) {
-        if item.id.is_empty() {
-            item.id = format!("{prefix}-{place}");
-        }
-        let prefix = item.id.clone();
-        if let Action::Block { items } = &mut item.action {
-            number(items, &prefix);
         }
     }
 }

@@ -6,6 +6,7 @@ mod reads;
 mod restart;
 mod schema;
 mod settings;
+mod techniques;
 mod tokens;
 mod writes;
 

@@ -185,7 +185,7 @@ pub struct MethodItem {
     #[serde(default)]
     pub condition: String,
     /// A mode of its own; that of a block is for all in it that has none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_mode_override: Option<PolicyMode>,
     /// Whether a call is reported, how reports of what is in a block are summed up.
     #[serde(default)]
@@ -194,7 +194,7 @@ pub struct MethodItem {
     #[serde(default)]
     pub foreach: Vec<serde_json::Map<String, serde_json::Value>>,
     /// `${NAME.KEY}` stands for a value of the set; `item` without one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreach_name: Option<String>,
     /// What it does.
     #[serde(flatten)]
@@ -269,12 +269,41 @@ impl Technique {
         check_id("technique", &self.id)?;
         check_id("technique", &self.version)?;
         check_name("technique", &self.id, &self.name)?;
+        if self.version.contains('/') {
+            let message = format!(
+                "the version \"{}\" has a /; expected one such as 1.0",
+                self.version
+            );
+            return Err(ModelError::new("technique", &self.id, message));
+        }
         let mut items = 0;
         let found = match &self.body {
             Body::Sections(sections) => check::check_sections(sections, 0, &mut items),
             Body::Methods(methods) => check::check_methods(&methods.items, 0, &mut items),
         };
         found.map_err(|message| ModelError::new("technique", &self.key(), message))
+    }
+}
+
+impl Methods {
+    /// Gives calls and blocks without an identity one of their place, and parameters their name.
+    pub fn identify(&mut self, technique: &str) {
+        number(&mut self.items, technique);
+        for param in self.params.iter_mut().filter(|param| param.id.is_empty()) {
+            param.id.clone_from(&param.name);
+        }
+    }
+}
+
+fn number(items: &mut [MethodItem], prefix: &str) {
+    for (place, item) in (1..).zip(items) {
+        if item.id.is_empty() {
+            item.id = format!("{prefix}-{place}");
+        }
+        let prefix = item.id.clone();
+        if let Action::Block { items } = &mut item.action {
+            number(items, &prefix);
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     const LIST: &'static str;
     /// Fields without which none is created.
     const NEEDED: &'static [&'static str];
+    /// Fields that say which one it is, as a path names them.
+    const IDENTITY: &'static [&'static str] = &["id"];
 
     /// All of them.
     fn table(all: &Definitions) -> &BTreeMap<String, Self>;
@@ -64,6 +66,19 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     }
     /// Fills in what may be left out, and takes out what is only shown.
     fn complete(_: &mut Map<String, Value>, _: &Definitions) {}
+    /// Fills in what may be left out of what it consists of.
+    fn fill(&mut self) {}
+}
+
+/// The key in the table of one that a path names.
+fn key_of(call: &Call<'_>) -> String {
+    call.arguments.join("/")
+}
+
+/// The key in the table of one with these fields.
+fn key<T: Managed>(body: &Map<String, Value>) -> Option<String> {
+    let parts = T::IDENTITY.iter().map(|name| body.get(*name)?.as_str());
+    Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
 }
 
 fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
@@ -95,7 +110,7 @@ pub(super) fn listed<T: Managed>(service: &Service, wanted: impl Fn(&T) -> bool)
 
 /// One of a kind.
 pub(super) fn one<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
-    by_id::<T>(service, call.id())
+    by_id::<T>(service, &key_of(call))
 }
 
 fn by_id<T: Managed>(service: &Service, id: &str) -> Answer {
@@ -120,11 +135,14 @@ pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
         if !missing.is_empty() {
             return Err(ApiError::wrong(missing));
         }
-        let id = match body.get("id").and_then(Value::as_str) {
-            Some(id) => id.to_owned(),
-            None => random_id().map_err(ApiError::unavailable)?,
+        let id = match key::<T>(&body) {
+            Some(id) => id,
+            None => {
+                let id = random_id().map_err(ApiError::unavailable)?;
+                body.insert("id".into(), id.clone().into());
+                id
+            }
         };
-        body.insert("id".into(), id.clone().into());
         let known = id.clone();
         let make = MakeEdit::new(move |all| {
             if T::table(all).contains_key(&known) {
@@ -147,11 +165,13 @@ pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
 /// Changes some fields of one.
 pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
-        let (body, id) = (fields(call), call.id().to_owned());
-        if let Some(other) = body.get("id").filter(|other| **other != *id) {
-            let message =
-                format!("{other} is another than that of the address; they cannot change");
-            return Err(ApiError::field("id", message));
+        let (body, id) = (fields(call), key_of(call));
+        for (name, given) in T::IDENTITY.iter().zip(&call.arguments) {
+            if let Some(other) = body.get(*name).filter(|other| **other != **given) {
+                let message =
+                    format!("{other} is another than that of the address; they cannot change");
+                return Err(ApiError::field(*name, message));
+            }
         }
         let make = MakeEdit::new(move |all| {
             let Value::Object(mut whole) = json!(own::<T>(all, &id)?) else {
@@ -161,14 +181,14 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
             put::<T>(whole, all)
         });
         edited(service, make).await?;
-        by_id::<T>(service, call.id())
+        by_id::<T>(service, &key_of(call))
     })
 }
 
 /// Deletes one, and tells what it was.
 pub(super) fn remove<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
-        let id = call.id().to_owned();
+        let id = key_of(call);
         let was = by_id::<T>(service, &id)?;
         let make = MakeEdit::new(move |all| {
             let one = own::<T>(all, &id)?;
@@ -177,10 +197,13 @@ pub(super) fn remove<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
                 return Ok(Edit::Remove(one.clone().object()));
             }
             let first = users.iter().take(NAMED).cloned().collect::<Vec<_>>();
+            let more = match users.len() - first.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             Err(ApiError::conflict(format!(
-                "the {} \"{id}\" is named by {} others: {}; change them first",
+                "the {} \"{id}\" is still named by {}{more}; change that first",
                 T::KIND,
-                users.len(),
                 first.join(", ")
             )))
         });
@@ -223,8 +246,9 @@ fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Ed
         return Err(ApiError::field("id", message));
     }
     T::complete(&mut body, all);
-    let one: T = serde_json::from_value(Value::Object(body))
+    let mut one: T = serde_json::from_value(Value::Object(body))
         .map_err(|error| ApiError::bad(format!("the body: {error}")))?;
+    one.fill();
     let wrong = one.wrong(all);
     if wrong.is_empty() {
         return Ok(Edit::Put(one.object()));

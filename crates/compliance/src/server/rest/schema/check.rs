@@ -78,6 +78,11 @@ impl Schema {
                     of.walk(value, &format!("{path}[{place}]"), wrong);
                 }
             }
+            (Self::Pair(first, second), Value::Array(values)) if values.len() == 2 => {
+                for (place, of) in [first, second].into_iter().enumerate() {
+                    of.walk(&values[place], &format!("{path}[{place}]"), wrong);
+                }
+            }
             (Self::Map(of), Value::Object(entries)) => {
                 for (key, value) in entries {
                     of.walk(value, &below(path, key), wrong);
@@ -134,6 +139,9 @@ impl Schema {
             Self::Word(words) => words.join(", "),
             Self::Target => "a target such as special:all".into(),
             Self::List(..) => "a list".into(),
+            Self::Pair(first, second) => {
+                format!("a list of two: {} and {}", first.words(), second.words())
+            }
             Self::Map(_) => "an object".into(),
             Self::Object(_, fields) => {
                 let names: Vec<_> = fields.iter().map(|field| field.name).collect();
@@ -153,7 +161,7 @@ impl Schema {
                 let mut needed = fields.iter().filter(|field| field.needed);
                 needed.all(|field| entries.contains_key(field.name))
             }
-            (Self::List(..), _) => value.is_array(),
+            (Self::List(..) | Self::Pair(..), _) => value.is_array(),
             (Self::Map(_), _) => value.is_object(),
             (Self::Object(..), _) => false,
             (Self::Either(forms), _) => forms.iter().any(|form| form.is_for(value)),

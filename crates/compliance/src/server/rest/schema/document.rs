@@ -37,6 +37,12 @@ impl Documents {
             Schema::List(of, most) => {
                 json!({"type": "array", "items": self.of(of), "maxItems": most})
             }
+            Schema::Pair(first, second) => json!({
+                "type": "array",
+                "prefixItems": [self.of(first), self.of(second)],
+                "minItems": 2,
+                "maxItems": 2,
+            }),
             Schema::Map(of) => json!({"type": "object", "additionalProperties": self.of(of)}),
             Schema::Either(forms) => {
                 let forms = forms.iter().map(|form| self.of(form));

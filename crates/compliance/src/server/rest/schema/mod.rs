@@ -34,6 +34,8 @@ pub(super) enum Schema {
     Target,
     /// A list of at most so many.
     List(&'static Schema, usize),
+    /// A list of these two.
+    Pair(&'static Schema, &'static Schema),
     /// An object of any keys.
     Map(&'static Schema),
     /// An object of these keys, known under a name.

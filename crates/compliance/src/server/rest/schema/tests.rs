@@ -15,6 +15,7 @@ static LEAF: Schema = Schema::Object(
         may("on", &Schema::Flag, ""),
         may("within", &LEAVES, ""),
         may("target", &EITHER, ""),
+        may("pair", &Schema::Pair(&TEXT, &Schema::Any), ""),
     ],
 );
 static LEAVES: Schema = Schema::List(&LEAF, 2);
@@ -31,7 +32,7 @@ fn fields(value: &Value) -> Vec<String> {
 #[test]
 fn every_wrong_field_is_named_at_its_place() {
     let good = json!({"name": "a", "priority": 10, "mode": "audit", "on": false,
-        "target": "group:a", "within": [{"name": "b", "target": {"or": ["special:all"]}}]});
+        "target": "group:a", "pair": ["a", {}], "within": [{"name": "b", "target": {"or": ["special:all"]}}]});
     assert_eq!(LEAF.check(&good), []);
     for (value, expected) in [
         (json!([]), ""),
@@ -48,6 +49,9 @@ fn every_wrong_field_is_named_at_its_place() {
             "target.or[1]",
         ),
         (json!({"name": "a", "target": 7}), "target"),
+        (json!({"name": "a", "pair": ["one"]}), "pair"),
+        (json!({"name": "a", "pair": {"one": 1}}), "pair"),
+        (json!({"name": "a", "pair": [1, 2]}), "pair[0]"),
         (
             json!({"name": "a", "within": [{"name": "b"}, {"name": 1}]}),
             "within[1].name",
@@ -113,6 +117,7 @@ fn calls_are_unambiguous_and_objects_of_one_name_are_the_same() {
     while let Some(schema) = waiting.pop() {
         match schema {
             Schema::List(of, _) | Schema::Map(of) => waiting.push(of),
+            Schema::Pair(first, second) => waiting.extend([*first, *second]),
             Schema::Either(forms) => waiting.extend(forms.iter()),
             Schema::Object(name, fields) => match known.insert(name, schema) {
                 Some(other) => assert!(std::ptr::eq(other, schema), "two are called {name}"),
@@ -153,7 +158,7 @@ proptest! {
         for wrong in LEAF.check(&value) {
             prop_assert!(!wrong.message.is_empty());
             let root = wrong.field.split(['.', '[']).next().unwrap_or_default().to_owned();
-            let known = ["", "name", "priority", "mode", "on", "within", "target"];
+            let known = ["", "name", "priority", "mode", "on", "within", "target", "pair"];
             let there = value.get(&root).is_some();
             prop_assert!(there || known.contains(&root.as_str()), "{}", wrong.field);
         }
