@@ -25,6 +25,15 @@ fn outcome<'v>(verdict: &'v Value, words: &[&str]) -> &'v str {
     found["outcome"].as_str().expect("an outcome")
 }
 
+/// The value of a metric of some expectation.
+#[track_caller]
+fn value_of(verdict: &Value, metric: &str) -> f64 {
+    let all = verdict["expectations"].as_array().expect("expectations");
+    let mut values = all.iter().filter_map(|one| one["values"][metric].as_f64());
+    let found = values.next();
+    found.unwrap_or_else(|| panic!("no value of {metric}: {verdict:#}"))
+}
+
 /// Every step ended well. How fast it was on a busy machine says nothing.
 #[track_caller]
 fn complete(run: &Finished) -> Value {
@@ -69,5 +78,126 @@ fn every_instance_runs_again_after_faults() {
         "pass",
         "{verdict:#}"
     );
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+#[test]
+fn what_dead_cells_ran_runs_elsewhere_and_how_long_that_took_is_told() {
+    let lab = Lab::new();
+    // Of four cells one dies, and its ten instances fit on the others.
+    let small = [
+        "cells=4",
+        "instances=40",
+        "calm=2s",
+        "away=12s",
+        "lives=8s",
+        "beat=1s",
+        "gone=1s",
+        "back=60s",
+        "lost=1000",
+        "answers=60s",
+    ];
+    let verdict = complete(&lab.run(&experiment("kill-10-cells.toml"), &settings(&small)));
+    let recovery = ["depth(containers.value)", "recovery(containers.value)"];
+    assert_eq!(outcome(&verdict, &recovery), "pass", "{verdict:#}");
+    let lost = outcome(&verdict, &["lost(containers.value)"]);
+    assert_eq!(lost, "pass", "{verdict:#}");
+    assert_eq!(
+        outcome(&verdict, &["bbs-answers.ok"]),
+        "pass",
+        "{verdict:#}"
+    );
+    // A quarter of what ran was gone, until the presence of its cell had expired, which takes
+    // between 7 and 8 s from its last renewal.
+    let value = |metric: &str| value_of(&verdict, metric);
+    let depth = value("depth(probe.containers.value)");
+    assert!((0.2..=0.3).contains(&depth), "{depth}");
+    let recovery = value("recovery(probe.containers.value)");
+    assert!(recovery > 5.0, "{recovery}");
+    assert!(
+        value("lost(probe.containers.value)") > 5.0 * 8.0,
+        "{verdict:#}"
+    );
+    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+}
+
+#[test]
+fn the_benchmark_of_a_bbs_counts_every_call() {
+    let lab = Lab::new();
+    let small = [
+        "processes=120",
+        "reps=7",
+        "trials=3",
+        "cycle=1s",
+        "writes=40",
+        "fetches=3",
+        "passes=2",
+        "every=500ms",
+    ];
+    let run = lab.run(&experiment("benchmark-bbs.toml"), &settings(&small));
+    let verdict = complete(&run);
+    let log = fs::read_dir(lab.run_folder().join("logs")).expect("the logs");
+    let mut logs = log.map(|entry| entry.expect("a log").path());
+    let log = logs.find(|path| path.to_string_lossy().ends_with("benchmarks.log"));
+    let table = fs::read_to_string(log.expect("the log of the step")).expect("the table");
+    let count = |row: &str| {
+        let line = table.lines().find(|line| line.starts_with(row));
+        let line = line.unwrap_or_else(|| panic!("no {row}: {table}"));
+        let counts = line[row.len()..].split_whitespace().next();
+        counts.and_then(|count| count.parse::<u32>().ok())
+    };
+    for (row, calls) in [
+        ("route-emitter fetch", 3),
+        ("nsync-bulker fetch", 3),
+        ("convergence gathering", 2),
+        ("rep bulk fetch", 7 * 3),
+        ("rep bulk loop", 7 * 3),
+        ("start actual LRP", 120 * 3),
+        ("turns began late by", 7 * 3),
+    ] {
+        assert_eq!(count(row), Some(calls), "{table}");
+    }
+    // A fifth of 360, drawn.
+    let claims = count("claim actual LRP").expect("claims");
+    assert!((40..=110).contains(&claims), "{table}");
+    assert_eq!(
+        count("calls waited for a place"),
+        Some(7 * 3 + 360 + claims)
+    );
+    assert!(
+        verdict["expectations"]
+            .as_array()
+            .is_some_and(|all| { all.iter().all(|one| one["outcome"] != "inconclusive") }),
+        "{verdict:#}"
+    );
+}
+
+#[test]
+fn a_deployment_that_is_held_is_looked_at_for_growth() {
+    let lab = Lab::new();
+    let small = [
+        "batches=1",
+        "running=96",
+        "cells=2",
+        "settle=2s",
+        "held=8s",
+        "poll=300ms",
+        "soon=60s",
+        "flat=100%",
+    ];
+    let verdict = complete(&lab.run(&experiment("stress-10k.toml"), &settings(&small)));
+    let memory = outcome(&verdict, &["growth(system.bbs.rss)"]);
+    assert_eq!(memory, "pass", "{verdict:#}");
+    let latency = outcome(&verdict, &["lists.latency p99"]);
+    assert_eq!(latency, "pass", "{verdict:#}");
+    // How evenly a busy machine lets anybody work says nothing, but there is a number.
+    for metric in [
+        "growth(probe.rep-bulk.value)",
+        "growth(probe.emitter-bulk.value)",
+        "growth(probe.convergence.value)",
+        "growth(probe.lists.latency)",
+    ] {
+        value_of(&verdict, &format!("'held': {metric}"));
+    }
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
 }

@@ -15,6 +15,7 @@ mod free_port;
 mod gate;
 mod graph;
 mod graph_experiments;
+mod growth;
 mod interruptions;
 mod knee;
 mod lab;

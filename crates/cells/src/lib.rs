@@ -4,7 +4,7 @@
 //! [`auctioneer`] decides which cell runs what, and the [`rep`] of each cell runs
 //! it; the [`route_emitter`] tells routers where it runs. They meet only over sockets. The [`driver`] makes
 //! and counts work for experiments, the [`client`] asks and orders what people want to know and to have, the
-//! [`auction_sim`] places drawn work without any of them.
+//! [`auction_sim`] places drawn work without any of them, and the [`benchmark`] measures a BBS as Diego's was.
 //!
 //! # What always holds
 //!
@@ -17,6 +17,7 @@
 pub mod auction_sim;
 pub mod auctioneer;
 pub mod bbs;
+pub mod benchmark;
 pub mod client;
 mod descriptors;
 pub mod driver;

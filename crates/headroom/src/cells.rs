@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::{
     AuctioneerArgs, BbsArgs, CellsPart, Executor, LogArgs, LogLevel, RepArgs, StoreAccess, TlsArgs,
 };
-use crate::{cells_auction_sim, cells_certs, cells_route_emitter};
+use crate::{cells_auction_sim, cells_benchmark, cells_certs, cells_route_emitter};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(part: CellsPart) -> Result<()> {
@@ -30,6 +30,7 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
             CellsPart::Driver => drive().await,
             CellsPart::Certs(args) => cells_certs::make(&args),
             CellsPart::AuctionSim(args) => cells_auction_sim::simulate(&args),
+            CellsPart::BenchmarkBbs(args) => cells_benchmark::measure(&args).await,
             CellsPart::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
                 ended(
@@ -171,6 +172,7 @@ fn bbs_config(args: &BbsArgs) -> Result<bbs::Config> {
     config.old_clients = args.old_clients;
     config.standby = args.standby;
     config.limits.converge_interval = args.converge_repeat_interval;
+    config.limits.whole_pass_every = args.converge_whole_every;
     args.workers.put(&mut config.limits)?;
     Ok(config)
 }

@@ -7,6 +7,7 @@ use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cells_auction_sim::AuctionSimArgs;
+use crate::cells_benchmark::BenchmarkBbsArgs;
 use crate::cells_client::ClientCommand;
 use crate::cells_settings::{AuctioneerWorkers, BbsWorkers, RepWorkers};
 use crate::ci::{CiCommand, ResultFiles};
@@ -254,6 +255,8 @@ pub(crate) enum CellsPart {
     RouteEmitter(Box<RouteEmitterArgs>),
     /// Place drawn work on drawn cells, without a network: how evenly, and how fast
     AuctionSim(Box<AuctionSimArgs>),
+    /// Measure a BBS as Diego's was: fetches, convergence, bulk loops of many reps
+    BenchmarkBbs(Box<BenchmarkBbsArgs>),
     /// Make and count work for an experiment, which starts this itself
     #[command(hide = true)]
     Driver,
@@ -321,6 +324,10 @@ pub(crate) struct BbsArgs {
     /// Longest time between two passes of convergence; one comes at once when a cell is lost
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) converge_repeat_interval: std::time::Duration,
+    /// Look at all records in every Nth pass of convergence, and not only at those that may need
+    /// something; 0: in the first one only
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) converge_whole_every: u32,
     /// When no cell at all is present, take all for lost, as Diego does
     #[arg(long)]
     pub(crate) empty_cells_are_lost: bool,

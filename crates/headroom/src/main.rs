@@ -6,6 +6,7 @@ mod calibrate;
 mod catalogue;
 mod cells;
 mod cells_auction_sim;
+mod cells_benchmark;
 mod cells_certs;
 mod cells_client;
 mod cells_route_emitter;

@@ -23,6 +23,7 @@ macro_rules! files {
 /// Everything in the folder `experiments`, by its path there.
 const FILES: &[(&str, &str)] = &files! {
     "any-diego.toml"
+    "benchmark-bbs.toml"
     "cluster-of-three.toml"
     "compliance/directives/login.yml"
     "compliance/directives/motd.yml"
@@ -90,6 +91,7 @@ const FILES: &[(&str, &str)] = &files! {
     "rudder-soak.toml"
     "rudder-syslog.toml"
     "silent-cells.toml"
+    "stress-10k.toml"
     "systems/drain-router.toml"
     "systems/echo.py"
     "systems/faults-router.toml"

@@ -95,6 +95,9 @@ pub struct Limits {
     pub again_after: Duration,
     /// Longest time between two passes of convergence.
     pub converge_interval: Duration,
+    /// Every so many passes look at all records; 0: only the first one after a start does, and
+    /// further ones at what may have to be changed.
+    pub whole_pass_every: u32,
     /// Age at which a task that has not started has failed.
     pub pending_within: Duration,
     /// How long a result that nobody reads is kept.
@@ -123,6 +126,7 @@ impl Default for Limits {
             // Diego's, for stale instances as for results that nobody took.
             again_after: Duration::from_secs(30),
             converge_interval: Duration::from_secs(30),
+            whole_pass_every: 0,
             pending_within: Duration::from_secs(1800),
             completed_for: Duration::from_secs(120),
             database_within: Duration::from_secs(5),

@@ -245,6 +245,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         touches: Arc::clone(&touches),
         passes: Arc::clone(&passes),
         interval: limits.converge_interval,
+        whole_every: limits.whole_pass_every,
         cells_within: limits.cells_within,
         empty_is_lost: config.empty_cells_are_lost,
         ages: limits.ages(),

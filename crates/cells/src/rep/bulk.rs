@@ -97,12 +97,13 @@ pub(super) async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
         cell.complete_lost_task(guid, "task container does not exist")
             .await;
     }
-    let took = began.elapsed().as_secs_f64();
+    let took = began.elapsed();
+    cell.metrics.passed(took);
     cell.logs.bulk.debug(
         "finished",
         Fields::new()
             .and("containers", before.len())
-            .and("duration-s", took),
+            .and("duration-s", took.as_secs_f64()),
     );
 }
 

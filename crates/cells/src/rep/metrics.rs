@@ -26,6 +26,9 @@ pub(super) struct Metrics {
     pub(super) failed_downloads: AtomicU64,
     pub(super) downloaded_bytes: AtomicU64,
     pub(super) muted: AtomicU64,
+    bulk_passes: AtomicU64,
+    bulk_nanoseconds: AtomicU64,
+    last_bulk_nanoseconds: AtomicU64,
     /// Those of the executor.
     pools: Mutex<Vec<Pool>>,
 }
@@ -33,6 +36,10 @@ pub(super) struct Metrics {
 /// Adds to a counter.
 pub(super) fn count(counter: &AtomicU64, more: usize) {
     counter.fetch_add(more as u64, Relaxed);
+}
+
+fn seconds(nanoseconds: &AtomicU64) -> f64 {
+    Duration::from_nanos(nanoseconds.load(Relaxed)).as_secs_f64()
 }
 
 /// Containers by state.
@@ -62,6 +69,14 @@ impl Metrics {
     /// Has the numbers of these pools told as well.
     pub(super) fn know(&self, more: Vec<Pool>) {
         self.pools().extend(more);
+    }
+
+    /// Notes a pass over the records of a cell that succeeded.
+    pub(super) fn passed(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.bulk_passes.fetch_add(1, Relaxed);
+        self.bulk_nanoseconds.fetch_add(nanoseconds, Relaxed);
+        self.last_bulk_nanoseconds.store(nanoseconds, Relaxed);
     }
 
     fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
@@ -121,6 +136,21 @@ impl Metrics {
                 "rep_bbs_call_seconds_sum",
                 "Time spent on calls to the BBS.",
                 Duration::from_nanos(calls.nanoseconds).as_secs_f64(),
+            )
+            .counter(
+                "rep_bulk_passes_total",
+                "Passes over the records of a cell that succeeded.",
+                self.bulk_passes.load(Relaxed),
+            )
+            .counter(
+                "rep_bulk_seconds_sum",
+                "Time spent on these.",
+                seconds(&self.bulk_nanoseconds),
+            )
+            .gauge(
+                "rep_bulk_last_seconds",
+                "Time that the newest of them took, of whichever cell.",
+                seconds(&self.last_bulk_nanoseconds),
             );
         for (name, help, counter) in [
             ("rep_work_taken_total", "Pieces of work taken.", &self.taken),

@@ -58,7 +58,7 @@ impl Skipped {
         };
         let is_it = |named: &Option<String>| named.as_ref().map(|named| *named == self.step);
         match metric {
-            Metric::StepDuration { step } => *step == self.step,
+            Metric::StepDuration { step } | Metric::Growth { step, .. } => *step == self.step,
             Metric::Kept { name } => step.keeps().any(|kept| kept == name),
             Metric::Load {
                 step: named, load, ..

@@ -20,6 +20,8 @@ struct Sums {
     passes: u64,
     time: Duration,
     judged: u64,
+    last_judged: usize,
+    last_time: Duration,
     watched: usize,
     cells: usize,
     suspect_cells: usize,
@@ -51,6 +53,8 @@ impl Passes {
         sums.passes += 1;
         sums.time += pass.time;
         sums.judged += pass.judged as u64;
+        sums.last_judged = pass.judged;
+        sums.last_time = pass.time;
         sums.watched = pass.watched;
         sums.cells = pass.cells;
         sums.suspect_cells = pass.suspect_cells;
@@ -72,6 +76,16 @@ impl Passes {
                 "bbs_convergence_judged_total",
                 "Records looked at in passes.",
                 sums.judged,
+            )
+            .gauge(
+                "bbs_convergence_last_seconds",
+                "Time that the newest pass took.",
+                sums.last_time.as_secs_f64(),
+            )
+            .gauge(
+                "bbs_convergence_last_judged",
+                "Records that the newest pass looked at.",
+                sums.last_judged,
             )
             .gauge(
                 "bbs_convergence_watched",

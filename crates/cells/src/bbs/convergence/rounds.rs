@@ -83,6 +83,8 @@ pub(crate) struct Convergence {
     pub(crate) passes: Arc<Passes>,
     /// Longest time between two passes.
     pub(crate) interval: Duration,
+    /// Every so many passes look at all records; 0: only the first one does.
+    pub(crate) whole_every: u32,
     /// Time for the cells of before a start to come back.
     pub(crate) cells_within: Duration,
     /// See [`Cells::new`].
@@ -101,7 +103,11 @@ pub(crate) async fn converge(convergence: Convergence) {
         () = first => {}
         () = convergence.see_losses(&mut tracker) => {}
     }
-    loop {
+    for number in (0..=u32::MAX).cycle() {
+        let every = convergence.whole_every;
+        if every > 0 && number % every == 0 {
+            convergence.touches.add(Touched::all());
+        }
         convergence.pass(&mut tracker).await;
         tokio::select! {
             () = tokio::time::sleep(convergence.interval) => {}

@@ -8,6 +8,7 @@ use lab_judgement::{Direction, Unit};
 use lab_load::slo::Statistic;
 
 use super::faults::{Affected, FaultNumber};
+use super::growth::Growing;
 use super::probes::ProbeNumber;
 use crate::plan::Watch;
 use units::Shown;
@@ -105,6 +106,15 @@ pub enum Metric {
         /// What is told: of several faults the largest, and the sum of what was lost.
         number: FaultNumber,
     },
+    /// `'step name': growth(system.bbs.rss)`: by how much something rose from the begin of a step
+    /// to its end, along the straight line through it, as a share of what it was at the begin;
+    /// below 0 if it fell.
+    Growth {
+        /// Name of the step.
+        step: String,
+        /// What is looked at.
+        of: Growing,
+    },
     /// `kept.rows`: a number that a step kept.
     Kept {
         /// Its name.
@@ -130,7 +140,7 @@ impl Metric {
             Self::Interval { .. } | Self::Loop { .. } | Self::StepDuration { .. } => {
                 Dimension::Seconds
             }
-            Self::Complete { .. } => Dimension::Share,
+            Self::Complete { .. } | Self::Growth { .. } => Dimension::Share,
             Self::Entities { .. } | Self::Negative { .. } | Self::Rows { .. } => Dimension::Count,
             Self::Process { quantity, .. } => match quantity {
                 Watch::Cpu => Dimension::Cores,
@@ -165,6 +175,7 @@ impl Metric {
             | Self::Negative { .. }
             | Self::Process { .. }
             | Self::Fault { .. }
+            | Self::Growth { .. }
             | Self::StepDuration { .. } => false,
         };
         match higher {
@@ -317,6 +328,7 @@ impl fmt::Display for Metric {
                 write!(f, "knee.{}", word.map_or("", |(word, _)| word))
             }
             Self::Fault { of, number, .. } => write!(f, "{number}({of})"),
+            Self::Growth { step, of } => write!(f, "{}: growth({of})", quoted(step)),
             Self::Kept { name } => write!(f, "kept.{name}"),
             Self::StepDuration { step } => write!(f, "duration({})", quoted(step)),
         }

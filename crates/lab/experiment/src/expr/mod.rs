@@ -9,6 +9,7 @@
 //! unit is checked against the file before a run; see [`check`](crate::check()).
 
 mod faults;
+mod growth;
 mod lexer;
 mod loads;
 mod metric;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use faults::{Affected, FaultNumber, ProbeSeries};
+pub use growth::Growing;
 pub(crate) use lexer::in_name;
 pub(crate) use loads::LoadUse;
 pub use metric::{Dimension, KneeEnd, LoadQuantity, Metric, Stat};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use document::{Problem, listed};
 
 use super::faults::{self, FaultNumber};
+use super::growth;
 use super::lexer::Fault;
 use super::loads::{self, LoadUse};
 use super::metric::{WATCHES, watch_name};
@@ -289,6 +290,9 @@ fn call(
     if let Some((_, number)) = of_faults.iter().find(|(word, _)| *word == name.text) {
         return faults::number(raw, *number, argument, place, names);
     }
+    if name.text == growth::WORD {
+        return growth::growth(raw, argument, place, names);
+    }
     not_of_a_step(raw)?;
     match (name.text.as_str(), argument) {
         ("duration", _) if place != Use::That => Err(judged_only(raw)),
@@ -308,7 +312,7 @@ fn call(
         }
         _ => {
             let known = of_faults.map(|(word, _)| word);
-            let known = known.into_iter().chain(["duration"]);
+            let known = known.into_iter().chain(["duration", growth::WORD]);
             Err(unknown(name, "function", "functions", known))
         }
     }
@@ -469,6 +473,17 @@ fn turns(raw: &Raw, name: &Word, names: &Names) -> Result<Metric, Fault> {
 }
 
 fn process(raw: &Raw, system: &Word, quantity: &Word, names: &Names) -> Result<Metric, Fault> {
+    let quantity = watched(system, quantity, names)?;
+    let stat = stat(raw, &Stat::OF_SAMPLES)?;
+    Ok(Metric::Process {
+        system: system.text.clone(),
+        quantity,
+        stat,
+    })
+}
+
+/// A quantity of a system, which must be watched.
+pub(super) fn watched(system: &Word, quantity: &Word, names: &Names) -> Result<Watch, Fault> {
     let Some(watched) = names.systems.get(&system.text) else {
         let known = names.systems.keys().map(String::as_str);
         return Err(unknown(system, "system", "systems", known));
@@ -490,12 +505,7 @@ fn process(raw: &Raw, system: &Word, quantity: &Word, names: &Names) -> Result<M
         return Err(Fault::new(quantity.at.clone(), message)
             .help(format!("add \"{}\" to its watch list", quantity.text)));
     }
-    let stat = stat(raw, &Stat::OF_SAMPLES)?;
-    Ok(Metric::Process {
-        system: system.text.clone(),
-        quantity: watch,
-        stat,
-    })
+    Ok(watch)
 }
 
 /// The statistic of a comparison, which must be one of `known`.

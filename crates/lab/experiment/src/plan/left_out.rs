@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Act, Driver, FaultKind, Plan, Probe, ProbeKind, Step, Template, Traffic};
-use crate::expr::{Affected, Expr, Metric};
+use crate::expr::{Affected, Expr, Growing, Metric};
 
 /// Names of what is not there.
 #[derive(Default)]
@@ -180,6 +180,16 @@ impl Gone {
             } => step(of) || self.probes.contains(probe),
             Metric::Knee { step: of, .. } => step(of),
             Metric::StepDuration { step } => self.steps.contains(step),
+            Metric::Growth { step, of } => {
+                self.steps.contains(step)
+                    || match of {
+                        Growing::Process { system, .. } => self.systems.contains(system),
+                        Growing::Latency(probe) | Growing::Value(probe) => {
+                            self.probes.contains(probe)
+                        }
+                        Growing::Loop(_) => false,
+                    }
+            }
             Metric::Kept { name } => self.kept.contains(name),
             Metric::Fault {
                 step: of, of: what, ..

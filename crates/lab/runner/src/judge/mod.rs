@@ -1,5 +1,6 @@
 //! From what was recorded to a verdict.
 
+mod growth;
 mod metrics;
 mod window;
 
@@ -244,6 +245,7 @@ impl Metrics for Measured<'_> {
             Metric::Fault { step, of, number } => {
                 recoveries::value(self.faults, step.as_deref(), of, *number)
             }
+            Metric::Growth { step, of } => self.growth(step, of).ok().map(|found| found.share),
             // How many are in a state now has no meaning for a run that is over.
             Metric::Entities { .. } => None,
         }
@@ -358,6 +360,9 @@ impl Measured<'_> {
             if let Some(why) = self.unfinished(comparison, held) {
                 return Some(why);
             }
+            if let Some(why) = self.unsettled(comparison, held) {
+                return Some(why);
+            }
             let (step, of_knee) = match (&comparison.metric, &comparison.of) {
                 (Metric::Knee { step, .. }, _) => (step, false),
                 (_, Some(Metric::Knee { step, .. })) => (step, true),
@@ -446,6 +451,7 @@ impl Measured<'_> {
                 _ => format!("no log line showed a start or an end of {name}"),
             },
             Metric::Process { system, .. } => format!("{system} ended before its first sample"),
+            Metric::Growth { step, of } => self.growth(step, of).err().unwrap_or_default(),
             Metric::Kept { .. } => "no step has kept a number for it".to_owned(),
             Metric::StepDuration { .. } => "the step did not end well".to_owned(),
             Metric::Load { step, load, .. } => match self.loads.load(load, step.as_deref()) {

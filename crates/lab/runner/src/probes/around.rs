@@ -101,7 +101,7 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
 
 /// The sum of the newest numbers of all copies, each time that one has a new one. A copy that
 /// does not answer adds nothing.
-fn level<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
+pub(crate) fn level<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
     let mut newest: BTreeMap<&str, f64> = BTreeMap::new();
     tries
         .map(|one| {

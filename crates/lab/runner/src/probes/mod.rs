@@ -42,7 +42,7 @@ use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itse
 use crate::progress::{ProbeView, Status};
 use crate::underway::Glance;
 
-pub(crate) use around::{Seen, series};
+pub(crate) use around::{Seen, level, series};
 pub(crate) use numbers::Tried;
 
 /// Time between two views of what was answered.

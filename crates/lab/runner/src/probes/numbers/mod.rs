@@ -72,7 +72,7 @@ impl Tried {
     }
 
     /// The tries of a probe that began in a step, or in any.
-    fn of<'s>(
+    pub(crate) fn of<'s>(
         &'s self,
         step: Option<&'s str>,
         probe: &'s str,
@@ -85,6 +85,13 @@ impl Tried {
         };
         let samples = self.samples.iter();
         samples.filter(move |one| one.probe == probe && within(one.t_s))
+    }
+
+    /// Start and end of a step that began, in seconds of the run.
+    pub(crate) fn span(&self, step: &str) -> Option<(f64, f64)> {
+        let mut steps = self.steps.iter();
+        let (_, from_s, to_s) = steps.find(|(name, ..)| name == step)?;
+        Some((*from_s, *to_s))
     }
 
     /// The value of a metric of a probe.
