@@ -1,8 +1,9 @@
-"""A backend that speaks HTTP/2 within TLS, and treats every fourth request as told:
+"""A backend that speaks HTTP/2 within TLS, and treats one request of four as told:
 
 good       it is answered as all others are
-refusing   it is refused (REFUSED_STREAM): nothing was done with it
-malformed  its answer has a field that belongs to a connection, which no head may have
+refusing   it is refused (REFUSED_STREAM): nothing was done with it; which ones is drawn, for of
+           many at once every fourth might be the same one again and again
+malformed  its answer has a field that belongs to a connection, which no head may have; every fourth
 
 Usage: h2_backend.py good|refusing|malformed --listen ADDR --cert FILE --key FILE
 """
@@ -10,6 +11,7 @@ Usage: h2_backend.py good|refusing|malformed --listen ADDR --cert FILE --key FIL
 import argparse
 import asyncio
 import itertools
+import random
 import ssl
 import sys
 
@@ -20,8 +22,14 @@ EVERY = 4
 STATUS_200 = b"\x88"
 
 
-def answer(mode, number, stream):
-    if number % EVERY or mode == "good":
+def meant(mode, number, draws):
+    if mode == "refusing":
+        return draws.randrange(EVERY) == 0
+    return mode == "malformed" and number % EVERY == 0
+
+
+def answer(mode, stream, is_meant):
+    if not is_meant:
         head = h2.frame(h2.HEADERS, h2.END_HEADERS, stream, STATUS_200)
         return head + h2.frame(h2.DATA, h2.END_STREAM, stream, b"ok")
     if mode == "refusing":
@@ -32,6 +40,7 @@ def answer(mode, number, stream):
 
 def serving(mode):
     numbers = itertools.count(1)
+    draws = random.Random(19)
 
     async def serve(reader, writer):
         try:
@@ -47,7 +56,7 @@ def serving(mode):
                 elif kind == h2.GOAWAY:
                     return
                 elif kind in (h2.HEADERS, h2.DATA) and flags & h2.END_STREAM:
-                    writer.write(answer(mode, next(numbers), stream))
+                    writer.write(answer(mode, stream, meant(mode, next(numbers), draws)))
                 await writer.drain()
         except (asyncio.IncompleteReadError, OSError):
             pass

@@ -16,8 +16,8 @@ pub struct Workload {
     pub mix: Mix,
     /// How connections are held.
     pub connections: Connections,
-    /// Longest wait for a whole answer, from the moment the request was sent; or from the one at
-    /// which it was due, where the target kept it from being sent: as its user would wait.
+    /// Longest wait for a whole answer, from the moment the request was sent; and before it, of
+    /// an open loop, for a connection that is free, from the moment it was due.
     pub timeout: Duration,
     /// How closely sends follow the schedule.
     pub pace: Pace,

@@ -60,15 +60,6 @@ impl Exchange {
         (self.again, self.counted) = (false, false);
     }
 
-    /// From when on its user waits: from the moment at which it was due where it is the
-    /// target that kept it from being sent, and never for this thread's own delay.
-    pub(super) fn begun(&self) -> u64 {
-        match self.delay {
-            Delay::Own => self.sent,
-            Delay::Opening | Delay::Capped => self.intended,
-        }
-    }
-
     /// Its sample in a segment that began at `zero`.
     pub(super) fn sample(&self, zero: u64, end: End) -> Sample {
         let sent = self.counted.then(|| self.sent.saturating_sub(zero));

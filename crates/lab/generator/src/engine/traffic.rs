@@ -40,7 +40,8 @@ pub(super) struct Traffic {
     plain: Plain,
     streams: Streams,
     pipelines: Pipelines,
-    /// How long requests may take, and until when those under way do.
+    /// How long requests may wait for a connection, and then for their answer; and until when
+    /// those under way do.
     answer_within: u64,
     pub(super) answer_by: Deadlines,
 }
@@ -198,11 +199,13 @@ impl Traffic {
             Carriage::Streams => self.streams.ask(pool, record, place),
             Carriage::Pipeline => self.pipelines.ask(pool, record, place),
         };
-        let exchange = &self.pool[place].exchange;
-        let asked = exchange.sent;
+        let asked = self.pool[place].exchange.sent;
         match sent {
             Ok(true) => {
-                let until = exchange.begun().saturating_add(self.answer_within);
+                // Not from when it was due: one that had waited for a connection would have it
+                // closed at once again, and a target that stands still would be flooded with new
+                // ones.
+                let until = asked.saturating_add(self.answer_within);
                 self.answer_by.set(place, until);
             }
             Ok(false) => {}
