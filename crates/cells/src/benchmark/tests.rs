@@ -26,7 +26,8 @@ fn every_process_is_dealt_out_once() {
 
 #[test]
 fn options_have_bounds() {
-    let wrong: [(&str, fn(&mut Options)); 8] = [
+    type Spoil = fn(&mut Options);
+    let wrong: [(&str, Spoil); 8] = [
         ("processes", |it| it.processes = 0),
         ("reps", |it| it.reps = 0),
         ("reps", |it| it.reps = 11),
