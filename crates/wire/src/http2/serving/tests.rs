@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 
+use bytes::Bytes;
 use http::Request;
 
 use super::*;
