@@ -73,6 +73,15 @@ impl Inner {
         }
     }
 
+    /// Rings `signal` when something happens to a stream.
+    pub(super) fn watch(&mut self, key: StreamKey, signal: &Signal) {
+        let slot = key.slot();
+        if self.signals.len() <= slot {
+            self.signals.resize(slot + 1, None);
+        }
+        self.signals[slot] = Some(signal.clone());
+    }
+
     /// Rings once a stream may be opened, or never will be.
     pub(super) fn await_opening(&mut self, signal: Signal) {
         self.opener = Some(signal);
@@ -104,13 +113,8 @@ impl Handle {
     }
 
     /// Rings `signal` when something happens to the stream.
-    pub(super) fn tell(&self, signal: &Signal) {
-        let inner = &mut *self.shared.lock();
-        let slot = self.key.slot();
-        if inner.signals.len() <= slot {
-            inner.signals.resize(slot + 1, None);
-        }
-        inner.signals[slot] = Some(signal.clone());
+    pub(super) fn watch(&self, signal: &Signal) {
+        self.shared.lock().watch(self.key, signal);
     }
 
     /// Does something with the stream. What is to be sent goes out with the next drive.
@@ -135,6 +139,8 @@ impl Drop for Handle {
         inner.tell();
         inner.tell_opener();
         // The last one may be the connection's end.
-        self.shared.wake();
+        if !inner.connection.out().is_empty() || inner.connection.open_streams() == 0 {
+            self.shared.wake();
+        }
     }
 }

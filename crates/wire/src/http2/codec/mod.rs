@@ -16,10 +16,12 @@
 //!   [`Settings::out_bytes`], beside one answer to each frame of a piece of input.
 
 mod connection;
+mod controls;
 mod fields;
 mod flow;
 mod frames;
 mod hpack;
+mod messages;
 mod names;
 mod receive;
 mod send;

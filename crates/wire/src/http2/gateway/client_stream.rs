@@ -199,6 +199,7 @@ impl ClientStream {
             heads::write_block(head, &target, block);
         });
         let key = opened.map_err(|_| unfit)?;
+        inner.watch(key, &self.signal);
         self.parsed = false;
         self.exchange = Some(Exchange {
             handle: Handle::new(&self.shared, key),

@@ -104,7 +104,7 @@ impl ServerStream {
         let (message, share) = taken?;
         open.0.open.fetch_add(1, Ordering::Relaxed);
         let signal = Signal::default();
-        handle.tell(&signal);
+        handle.watch(&signal);
         Some(Self {
             handle,
             signal,
@@ -230,7 +230,9 @@ impl Message {
         let head = sink.head;
         self.unread = bytes.get(scan.consumed..).unwrap_or_default().to_vec();
         let upgraded = matches!(scan.complete, Some(Complete { upgraded: true, .. }));
-        if let Some((status, lines)) = head {
+        if let Some((status, lines)) = head
+            && self.answer.is_none()
+        {
             let tunnels = upgraded && self.websocket.is_some();
             let ends = scan.complete.is_some() && parts.is_empty() && !tunnels;
             let status = match heads::status(status, &lines, self.websocket.as_ref()) {
