@@ -59,16 +59,20 @@ impl Exchanges {
                 self.turn(key);
                 touched = true;
             }
-            if turns == TURNS || (turns > 0 && !touched) {
+            if turns > 0 && !touched {
                 break;
             }
             self.link.send(&mut self.connection);
             turns += 1;
+            if turns == TURNS {
+                // Whoever looks only at the socket comes back too.
+                self.link.nudge();
+                break;
+            }
         }
         self.connection.end_if_idle();
         match self.connection.ended() {
             Some(error) => Err(error.clone()),
-            None if turns == TURNS && !self.link.wants_write() => Ok(Progress::More),
             None => Ok(self.link.progress(&self.connection)),
         }
     }

@@ -122,6 +122,11 @@ impl Link {
         }
     }
 
+    /// Has the poller tell at once that there is something to do, as if the socket had been full.
+    pub(super) fn nudge(&mut self) {
+        self.write_blocked = true;
+    }
+
     /// Whether this is no matter of waiting.
     fn has_failed(&mut self, error: &io::Error) -> bool {
         self.write_blocked = error.kind() == ErrorKind::WouldBlock;

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -393,13 +393,10 @@ fn text(of: &str) -> Vec<u8> {
 #[test]
 fn heads_that_unfold_to_megabytes_find_a_bound() {
     let authority = Authority::new();
-    // Heads are held as long as their requests are.
-    let held = Arc::new(AtomicBool::new(true));
-    let hold = Arc::clone(&held);
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
     let backend = Backend::answering(move |_| {
-        while hold.load(Ordering::Relaxed) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        let _ = held.lock().unwrap().recv();
         ok(b"x")
     });
     let bench = bench(&authority, &[backend.address]);
@@ -418,7 +415,7 @@ fn heads_that_unfold_to_megabytes_find_a_bound() {
         let mut socket = connect_tls(&bench, &authority).await;
         socket.write_all(&bytes).await.unwrap();
         bench.until("some are refused", |totals| totals.refused_streams > 0);
-        held.store(false, Ordering::Relaxed);
+        drop(release);
         let mut send = connect(&bench, &authority).await;
         let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
         assert_eq!(answer.await.unwrap().status(), 200);

@@ -199,6 +199,7 @@ proptest! {
         asks in prop::collection::vec(ask(), 1..25),
         sizes in prop::collection::vec(1..6000_usize, 1..5),
         window in 1..70_000_u32,
+        table in prop_oneof![Just(0), 30..5000_u32],
         pipe in 100..100_000_usize,
     ) {
         run(async {
@@ -206,6 +207,7 @@ proptest! {
             let asking = tokio::task::spawn_local(async move {
                 let mut builder = h2::client::Builder::new();
                 builder.initial_window_size(window).initial_connection_window_size(window);
+                builder.header_table_size(table);
                 let (client, connection) = builder.handshake::<_, Bytes>(far).await.unwrap();
                 let driven = tokio::task::spawn_local(connection);
                 let mut tasks = Vec::new();
@@ -379,6 +381,39 @@ fn a_server_that_shuts_down_serves_what_is_on_its_way() {
         })
         .await;
         assert_eq!(connection.ended(), Some(&Http2Error::Closed));
+        asking.await.unwrap();
+    });
+}
+
+/// More than a frame holds, there and back.
+#[test]
+fn heads_of_several_frames_pass_both_ways() {
+    run(async {
+        let (near, far) = tokio::io::duplex(10_000);
+        let asking = tokio::task::spawn_local(async move {
+            let (client, connection) = h2::client::handshake(far).await.unwrap();
+            let driven = tokio::task::spawn_local(connection);
+            let mut client = client.ready().await.unwrap();
+            let long = "x".repeat(20_000);
+            let request = Request::get("http://test/empty")
+                .header("x-a", &long)
+                .header("x-b", &long)
+                .body(())
+                .unwrap();
+            let (answer, _) = client.send_request(request, true).unwrap();
+            let answer = answer.await.unwrap();
+            assert_eq!(answer.headers()["x-a"], long);
+            assert_eq!(answer.headers()["x-b"], long);
+            drop(client);
+            drop(answer);
+            driven.await.unwrap().unwrap();
+        });
+        let mut connection = Connection::new(Role::Server, settings());
+        let mut echo = Echo::default();
+        pump(&mut connection, near, &[777], |connection| {
+            echo.act(connection)
+        })
+        .await;
         asking.await.unwrap();
     });
 }
