@@ -56,16 +56,8 @@ pub fn find(recorded: &Recorded) -> Steady {
             Some(Some(WarmUp::Cut(spans))) => cut = cut.max(spans),
         }
     }
-    let (before, after) = spans.split_at(cut.min(spans.len()));
-    if breaks(before) {
+    if breaks(&spans[..cut.min(spans.len())]) {
         return found(start, "not-steady");
-    }
-    // A stall at the start hides a growth of the whole.
-    if let Some(growth) = growth(after) {
-        return Steady {
-            growth: Some(growth),
-            ..found(start, "growing")
-        };
     }
     found(spans.get(cut).map_or(start, |span| span.start), "steady")
 }

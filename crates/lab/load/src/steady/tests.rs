@@ -200,21 +200,6 @@ fn a_latency_that_grows_is_said_to_with_its_slope() {
 }
 
 #[test]
-fn a_stall_at_the_start_hides_no_growth() {
-    // Twelve seconds, of which the first waited for something else; the others grow all the time.
-    let mut growing: Vec<f64> = (1..=12).map(|second| 4.0 + f64::from(second)).collect();
-    growing[..3].fill(60.0);
-    let steady = find(&load(Shape::Constant(200.0), &growing));
-    assert_eq!((steady.state.as_str(), steady.from_s), ("growing", 0.0));
-    let growth = steady.growth.unwrap();
-    assert!((growth.per_s / 0.0105 - 1.0).abs() < 0.1, "{growth:?}");
-    // Without the growth, the start is warm-up.
-    growing[3..].fill(10.0);
-    let steady = find(&load(Shape::Constant(200.0), &growing));
-    assert_eq!((steady.state.as_str(), steady.from_s), ("steady", 3.0));
-}
-
-#[test]
 fn a_step_up_is_no_growth() {
     for at in [8, 14, 20, 25] {
         let mut step = [1.0; 30];
