@@ -224,6 +224,14 @@ impl Bbs {
                 Err(error) => return Err(error),
             }
         };
+        Self::read(path, bytes)
+    }
+
+    /// Reads the answer to a call of `path` that was [sent](Self::send).
+    ///
+    /// # Errors
+    /// Bytes that are no such answer, and an error within it.
+    pub fn read<A: Message + Default + Failed>(path: &str, bytes: Bytes) -> Result<A, CallError> {
         let mut answer = A::decode(bytes).map_err(|error| CallError::NotABbs {
             path: path.to_owned(),
             found: error.to_string(),

@@ -1,7 +1,7 @@
 //! What `/proc` says of one process, and samples of it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_getcpuclockid};
@@ -151,7 +151,7 @@ const LOOKS: u32 = 4;
 /// The environment that the program of a process was started with.
 pub fn environment(pid: u32) -> Environment {
     for _ in 0..LOOKS {
-        let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else {
+        let Ok(environ) = read_at_once(&format!("/proc/{pid}/environ")) else {
             return Environment::Nobody;
         };
         if !environ.is_empty() {
@@ -169,6 +169,21 @@ pub fn environment(pid: u32) -> Environment {
         }
     }
     Environment::NotYet
+}
+
+/// A whole file by one `read`. A second one would find the end of the file where the process
+/// has gone to its next program meanwhile, and leave us with the beginning of an environment.
+fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 16 << 10];
+    loop {
+        let read = fs::File::open(path)?.read(&mut bytes)?;
+        if read < bytes.len() {
+            bytes.truncate(read);
+            return Ok(bytes);
+        }
+        // More than 6 MiB the kernel starts no program with.
+        bytes.resize(bytes.len() * 4, 0);
+    }
 }
 
 pub(crate) fn stat(pid: u32) -> Result<Stat, SampleError> {
@@ -283,6 +298,34 @@ mod tests {
         assert!(matches!(error, SampleError::Gone { .. }), "{error}");
         child.0.wait().unwrap();
         assert!(matches!(sampler.sample(), Err(SampleError::Gone { .. })));
+    }
+
+    /// The shell gives its variables on in an order of its own, so any may be what is cut off.
+    #[test]
+    fn an_environment_is_told_whole_or_not_at_all() {
+        let again = "exec sh -c \"$AGAIN\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", again]).env_clear();
+        command.envs([("PATH", "/usr/bin:/bin"), ("AGAIN", again), ("ONE", "1")]);
+        let child = Killed(command.env("LONG", "x".repeat(100_000)).spawn().unwrap());
+        let (mut whole, mut cut) = (0, Vec::new());
+        // The kernel lets us go on a moment before the child has its own environment.
+        for _ in 0..3000 {
+            if let Environment::Known(environ) = environment(child.0.id()) {
+                let has = |name: &str| {
+                    environ
+                        .split(|byte| *byte == 0)
+                        .any(|at| at.starts_with(name.as_bytes()))
+                };
+                match ["AGAIN=", "ONE=1", "LONG=xx"].map(has) {
+                    [true, true, true] if environ.len() > 100_000 => whole += 1,
+                    [false, false, false] => {}
+                    _ => cut.push(environ.len()),
+                }
+            }
+        }
+        assert_eq!(cut, [0; 0]);
+        assert!(whole > 100, "{whole}");
     }
 
     #[test]

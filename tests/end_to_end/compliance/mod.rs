@@ -103,10 +103,7 @@ fn killed_beside_a_fleet(site: &mut Site) {
         "{}",
         done.stdout
     );
-    let (signed, taken) = ("run-signed", "run-acknowledged");
-    assert_eq!(site.of_fleet(signed), site.of_fleet(taken));
-    // All that was ever signed was acknowledged: so many there are, and each once.
-    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
+    site.has_all_once();
 }
 
 /// An agent that says it is the real one, with the key of another node that is accepted too.

@@ -63,17 +63,6 @@ fn a_database_and_a_server_that_are_killed_lose_nothing_that_was_acknowledged() 
         "{}",
         done.stdout
     );
-    let (signed, taken) = ("run-signed", "run-acknowledged");
-    assert_eq!(site.of_fleet(signed), site.of_fleet(taken));
     drop(fleet);
-
-    // All that was ever signed was acknowledged: so many there are, and each once.
-    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
-    let seen = |site: &Site| (site.shown("login"), site.shown("motd"), site.compliance());
-    let before = seen(&site);
-    assert_eq!(before.0.1, "auditNonCompliant");
-    site.kill();
-    site.start(false);
-    assert_eq!(site.stored(), (FLEET * RUNS + site.sent, 0));
-    assert_eq!(seen(&site), before, "what is kept, and what follows of it");
+    site.keeps_all_once();
 }

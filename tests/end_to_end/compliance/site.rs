@@ -250,6 +250,27 @@ impl Site {
         (count("runs").expect("few"), count("refused").expect("few"))
     }
 
+    /// All that the fleet ever signed was acknowledged: so many runs there are, and each once.
+    #[track_caller]
+    pub(super) fn has_all_once(&self) {
+        let [signed, taken] = ["run-signed", "run-acknowledged"].map(|event| self.of_fleet(event));
+        assert_eq!(signed, taken);
+        assert_eq!(self.stored(), (FLEET * RUNS + self.sent, 0));
+    }
+
+    /// The same, also after another death of the server; and what follows of it.
+    #[track_caller]
+    pub(super) fn keeps_all_once(&mut self) {
+        self.has_all_once();
+        let seen = |site: &Self| (site.shown("login"), site.shown("motd"), site.compliance());
+        let before = seen(self);
+        assert_eq!(before.0.1, "auditNonCompliant");
+        self.kill();
+        self.start(false);
+        self.has_all_once();
+        assert_eq!(seen(self), before, "what is kept, and what follows of it");
+    }
+
     /// The value of a metric of the server.
     pub(super) fn metric(&self, line: &str) -> String {
         self.metric_of(&self.url, &self.data().join("server.pem"), line)

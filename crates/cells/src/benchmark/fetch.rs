@@ -65,17 +65,8 @@ async fn list<A: Message + Default + Failed>(bbs: &Bbs, path: &str) -> Result<Li
     let begun = Instant::now();
     let bytes = bbs.send(path, Bytes::new(), "").await?;
     let transfer = begun.elapsed();
-    let mut answer = A::decode(bytes).map_err(|error| CallError::NotABbs {
-        path: path.to_owned(),
-        found: error.to_string(),
-    })?;
-    match answer.failed() {
-        None => Ok(List { answer, transfer }),
-        Some(error) => Err(CallError::Refused {
-            path: path.to_owned(),
-            error,
-        }),
-    }
+    let answer = Bbs::read(path, bytes)?;
+    Ok(List { answer, transfer })
 }
 
 /// A list is of what was made, and of nothing else.
