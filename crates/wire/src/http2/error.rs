@@ -1,6 +1,6 @@
 //! Why an exchange or a whole connection failed.
 
-use h2::Reason;
+use super::Reason;
 
 /// Why a connection is of no further use. Its streams have failed with
 /// [`StreamError`]s of their own.
@@ -95,35 +95,14 @@ impl Http2Error {
     }
 }
 
-impl From<&h2::Error> for Http2Error {
-    fn from(error: &h2::Error) -> Self {
-        if let Some(io) = error.get_io() {
-            return Self::of_io(io.kind());
-        }
-        match error.reason() {
-            Some(reason) if error.is_remote() => Self::GoAway(reason),
-            Some(reason) => Self::Protocol(reason),
-            None => Self::Request(error.to_string()),
-        }
-    }
-}
-
-impl From<&h2::Error> for StreamError {
-    fn from(error: &h2::Error) -> Self {
-        if let Some(io) = error.get_io() {
-            return match io.kind() {
-                std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::BrokenPipe => Self::Closed,
-                kind => Self::Io(kind),
-            };
-        }
-        let reason = error.reason().unwrap_or(Reason::PROTOCOL_ERROR);
-        match (error.is_remote(), error.is_go_away()) {
-            (true, _) if reason == Reason::REFUSED_STREAM => Self::Refused,
-            // Only streams that the peer left out end with it while the connection goes on.
-            (true, true) if reason == Reason::NO_ERROR => Self::Refused,
-            (true, true) => Self::GoAway(reason),
-            (true, false) => Self::Reset(reason),
-            (false, _) => Self::Protocol(reason),
+impl From<&Http2Error> for StreamError {
+    /// What the end of a connection is to its streams.
+    fn from(error: &Http2Error) -> Self {
+        match error {
+            Http2Error::Io(kind) => Self::Io(*kind),
+            Http2Error::GoAway(reason) => Self::GoAway(*reason),
+            Http2Error::Protocol(reason) => Self::Protocol(*reason),
+            Http2Error::Closed | Http2Error::Request(_) | Http2Error::Full => Self::Closed,
         }
     }
 }

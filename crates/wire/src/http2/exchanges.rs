@@ -1,35 +1,44 @@
 //! A client's connection that keeps whole exchanges.
 
 use std::io;
-use std::task::Poll;
 
-use super::answer::{Answer, Exchange};
-use super::client::{Client, ClientSettings};
-use super::driver::Progress;
-use super::payload::{Payload, Sending};
-use super::slots::{Slots, StreamKey};
-use super::{Http2Error, StreamError};
+use http::Method;
+
+use super::answer::Answer;
+use super::client::ClientSettings;
+use super::codec::{Connection, Reading, StreamKey};
+use super::link::{Link, Progress, TURNS};
+use super::payload::{self, Payload};
+use super::{Http2Error, StreamError, maps};
 use crate::poller::Poller;
 use crate::stream::Stream;
 
-/// A [`Client`] whose requests are sent whole, and whose answers come whole.
+/// A client's connection, whose TCP connection and TLS handshake are done. Its requests are
+/// sent whole, and answers come whole. It works within [`Exchanges::drive`] and nowhere else.
 pub struct Exchanges {
-    client: Client,
-    streams: usize,
-    /// Why nothing more can be sent.
-    ended: Option<Http2Error>,
-    slots: Slots<Exchange>,
+    connection: Connection,
+    link: Link,
+    /// Those that have no whole answer yet, by slot.
+    exchanges: Vec<Option<Exchange>>,
     finished: Vec<(StreamKey, Result<Answer, StreamError>)>,
+}
+
+/// An exchange that has no whole answer yet.
+struct Exchange {
+    key: StreamKey,
+    request: Payload,
+    keep: usize,
+    /// What is known of the answer's body.
+    answer: Answer,
 }
 
 impl Exchanges {
     /// A connection on which nothing was sent yet; [`drive`](Self::drive) begins.
     pub fn start(stream: Stream, settings: ClientSettings) -> Self {
         Self {
-            client: Client::start(stream, settings),
-            streams: settings.streams,
-            ended: None,
-            slots: Slots::new(),
+            connection: settings.connection(),
+            link: Link::new(stream, settings.read_budget),
+            exchanges: Vec::new(),
             finished: Vec::new(),
         }
     }
@@ -41,74 +50,75 @@ impl Exchanges {
     /// # Errors
     /// When the connection has ended. Every open stream is then among the
     /// [`finished`](Self::finished) ones.
-    pub fn drive(&mut self, mut readable: bool) -> Result<Progress, Http2Error> {
+    pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
+        self.link.receive(&mut self.connection, readable);
+        let mut turns = 0;
         loop {
-            let driven = self.client.drive(readable);
-            readable = false;
-            // What came before the end counts.
-            let finished = &mut self.finished;
-            self.slots.poll_woken(|key, exchange, context| {
-                let Poll::Ready(outcome) = exchange.poll(context) else {
-                    return false;
-                };
-                finished.push((key, outcome));
-                true
-            });
-            match driven {
-                Ok(progress) if !self.client.is_woken() => return Ok(progress),
-                // Exchanges may have left something to send.
-                Ok(_) => {}
-                Err(error) => {
-                    self.fail(&error);
-                    return Err(error);
-                }
+            let mut touched = false;
+            while let Some(key) = self.connection.touched() {
+                self.turn(key);
+                touched = true;
             }
+            if turns > 0 && !touched {
+                break;
+            }
+            self.link.send(&mut self.connection);
+            turns += 1;
+            if turns == TURNS {
+                // Whoever looks only at the socket comes back too.
+                self.link.nudge();
+                break;
+            }
+        }
+        self.connection.end_if_idle();
+        match self.connection.ended() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.link.progress(&self.connection)),
         }
     }
 
-    fn fail(&mut self, error: &Http2Error) {
-        let of_stream = match error {
-            Http2Error::Io(kind) => StreamError::Io(*kind),
-            Http2Error::GoAway(reason) => StreamError::GoAway(*reason),
-            Http2Error::Protocol(reason) => StreamError::Protocol(*reason),
-            Http2Error::Closed | Http2Error::Request(_) | Http2Error::Full => StreamError::Closed,
+    /// Something happened to a stream.
+    fn turn(&mut self, key: StreamKey) {
+        let Some(Some(exchange)) = self.exchanges.get_mut(key.slot()) else {
+            return;
         };
-        // Streams hear of the end of the connection first, the reason comes behind.
-        for (_, outcome) in &mut self.finished {
-            if *outcome == Err(StreamError::Closed) {
-                *outcome = Err(of_stream);
+        let connection = &mut self.connection;
+        // A server that takes no more of the request may still answer: the answer tells.
+        payload::send(&mut exchange.request, None, connection, key);
+        let (body, answer) = (connection.body(key), &mut exchange.answer);
+        let length = body.len();
+        answer.body_bytes = answer.body_bytes.saturating_add(length as u64);
+        let room = exchange.keep.saturating_sub(answer.body.len());
+        answer.body.extend_from_slice(&body[..room.min(length)]);
+        connection.use_body(key, length);
+        while connection.take_interim(key).is_some() {}
+        let outcome = match connection.reading(key) {
+            Reading::Open => return,
+            Reading::Failed(error) => Err(error),
+            Reading::Ended => {
+                let mut answer = std::mem::take(answer);
+                if let Some(head) = connection.head(key) {
+                    answer.status = head.status().unwrap_or_default();
+                    answer.headers = maps::map(head);
+                }
+                answer.trailers = connection.take_trailers(key).as_ref().map(maps::map);
+                Ok(answer)
             }
-        }
-        self.finished
-            .extend(self.slots.clear().map(|key| (key, Err(of_stream))));
-        self.ended = Some(error.clone());
+        };
+        self.connection.release(key);
+        self.exchanges[key.slot()] = None;
+        self.finished.push((key, outcome));
     }
 
     /// Whether [`send`](Self::send) finds a free stream.
     pub fn can_send(&mut self) -> bool {
-        !self.is_full() && self.ready().is_ok()
+        self.connection.ready().is_ok()
     }
 
     /// Whether no further request can ever be sent: the peer said that it goes away, or
     /// the numbers of streams are used up. Open exchanges may still end well.
     pub fn is_draining(&mut self) -> bool {
-        matches!(self.ready(), Err(error) if error != Http2Error::Full)
-    }
-
-    fn is_full(&self) -> bool {
-        self.slots.open() >= self.streams.min(self.client.most_streams())
-    }
-
-    fn ready(&mut self) -> Result<(), Http2Error> {
-        if let Some(error) = &self.ended {
-            return Err(error.clone());
-        }
-        let ready = self.client.ready();
-        self.ended = ready
-            .clone()
-            .err()
-            .filter(|error| *error != Http2Error::Full);
-        ready
+        matches!(self.connection.ready(), Err(error) if error != Http2Error::Full)
     }
 
     /// Opens a stream for a request, whose URI must be absolute. The bytes go out with
@@ -124,25 +134,36 @@ impl Exchanges {
         body: impl Into<Payload>,
         keep: usize,
     ) -> Result<StreamKey, Http2Error> {
-        if self.is_full() {
-            return Err(self.ended.clone().unwrap_or(Http2Error::Full));
-        }
-        let body = body.into();
-        let bodiless = body.is_empty();
-        let (response, stream) = self.client.request(request, bodiless)?;
-        let mut request = Sending::new(stream, body, None, bodiless);
+        self.connection.ready()?;
+        maps::check(&request)?;
+        let mut body = body.into();
+        let bodiless = request.method() == Method::HEAD;
+        let key = self.connection.open(body.is_empty(), bodiless, |block| {
+            maps::write_request(&request, block);
+        })?;
         // What the peer lets through goes out with the head.
-        if let Poll::Ready(sent) = request.advance(&mut self.client.driver().context()) {
-            sent.map_err(|error| Http2Error::Request(error.to_string()))?;
+        payload::send(&mut body, None, &mut self.connection, key);
+        if self.exchanges.len() <= key.slot() {
+            self.exchanges.resize_with(key.slot() + 1, || None);
         }
-        Ok(self.slots.insert(Exchange::new(request, response, keep)))
+        self.exchanges[key.slot()] = Some(Exchange {
+            key,
+            request: body,
+            keep,
+            answer: Answer::default(),
+        });
+        Ok(key)
     }
 
     /// Gives up an exchange; the peer is told with the next [`drive`](Self::drive). It
     /// will not be among the finished ones. Nothing happens if it has ended.
     pub fn cancel(&mut self, key: StreamKey) {
-        if let Some(exchange) = self.slots.remove(key) {
-            exchange.cancel();
+        let place = self.exchanges.get_mut(key.slot());
+        if let Some(place) = place
+            && place.as_ref().is_some_and(|exchange| exchange.key == key)
+        {
+            *place = None;
+            self.connection.release(key);
         }
         self.finished.retain(|(finished, _)| *finished != key);
     }
@@ -156,27 +177,27 @@ impl Exchanges {
 
     /// Exchanges that have not ended.
     pub fn open_streams(&self) -> usize {
-        self.slots.open()
+        self.exchanges.iter().flatten().count()
     }
 
-    /// As [`Client::watch`].
+    /// Begins to watch the socket, with this token.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Poller::add`].
     pub fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
-        self.client.watch(poller, token)
+        self.link.watch(poller, token)
     }
 
-    /// As [`Client::rewatch`].
+    /// Watches for what the last drive left to do. To be called after drives.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Poller::change`].
     pub fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
-        self.client.rewatch(poller)
+        self.link.rewatch(poller)
     }
 
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
-        self.client.wants_write()
+        self.link.wants_write()
     }
 }

@@ -1,13 +1,11 @@
 //! Bodies that are sent.
 
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
-use h2::{Reason, SendStream};
+use bytes::{Buf as _, Bytes};
 use http::HeaderMap;
 
-/// Bytes handed to the connection at once.
-const PART: usize = 64 * 1024;
+use super::codec::{Connection, StreamKey};
+use super::maps;
+
 /// A shorter pattern is repeated to this length first: peers take many small frames for an
 /// attack (CVE-2019-9518).
 const SHORTEST: usize = 16 * 1024;
@@ -18,6 +16,8 @@ const SHORTEST: usize = 16 * 1024;
 pub struct Payload {
     first: Bytes,
     pattern: Bytes,
+    /// Where in the pattern the next byte is.
+    at: usize,
     left: u64,
 }
 
@@ -32,6 +32,7 @@ impl Payload {
         Self {
             first,
             pattern,
+            at: 0,
             left,
         }
     }
@@ -46,16 +47,25 @@ impl Payload {
         self.first.len() as u64 + self.left
     }
 
-    /// Takes bytes from the front: at most `most`, and at least one if `most` and what is
-    /// left allow.
-    fn take(&mut self, most: usize) -> Bytes {
+    /// The bytes at the front that stand together: none only if it is empty.
+    fn front(&self) -> &[u8] {
         if !self.first.is_empty() {
-            return self.first.split_to(self.first.len().min(most));
+            return &self.first;
         }
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let length = self.pattern.len().min(most).min(left);
-        self.left -= length as u64;
-        self.pattern.slice(..length)
+        let pattern = self.pattern.get(self.at..).unwrap_or_default();
+        pattern.get(..left).unwrap_or(pattern)
+    }
+
+    /// So many bytes of the [`front`](Self::front) were taken.
+    fn take(&mut self, length: usize) {
+        match self.first.is_empty() {
+            true => {
+                self.left = self.left.saturating_sub(length as u64);
+                self.at = (self.at + length) % self.pattern.len().max(1);
+            }
+            false => self.first.advance(length.min(self.first.len())),
+        }
     }
 }
 
@@ -68,77 +78,34 @@ impl From<Bytes> for Payload {
     }
 }
 
-/// A body on its way.
-#[derive(Debug)]
-pub(super) struct Sending {
-    send: SendStream<Bytes>,
-    payload: Payload,
-    trailers: Option<HeaderMap>,
-    ended: bool,
-}
-
-impl Sending {
-    /// `ended`: the head went with the mark that nothing follows.
-    pub(super) fn new(
-        send: SendStream<Bytes>,
-        payload: Payload,
-        trailers: Option<HeaderMap>,
-        ended: bool,
-    ) -> Self {
-        Self {
-            send,
-            payload,
-            trailers,
-            ended,
+/// Sends what there is room for behind a head, with `trailers` behind it. Says whether that was
+/// all.
+pub(super) fn send(
+    payload: &mut Payload,
+    trailers: Option<&HeaderMap>,
+    connection: &mut Connection,
+    key: StreamKey,
+) -> bool {
+    if connection.is_sent(key) {
+        return true;
+    }
+    loop {
+        let front = payload.front();
+        let last = front.len() as u64 == payload.len();
+        let length = front.len();
+        let sent = connection.send(key, front, last && trailers.is_none());
+        payload.take(sent);
+        if sent < length {
+            return false;
+        }
+        if last {
+            break;
         }
     }
-
-    /// Gives the stream up.
-    pub(super) fn reset(&mut self, reason: Reason) {
-        self.send.send_reset(reason);
-        self.ended = true;
+    if let Some(trailers) = trailers {
+        connection.send_trailers(key, |block| maps::write(trailers, block));
     }
-
-    /// Hands to the connection what the peer lets through; ready when that was all.
-    ///
-    /// # Errors
-    /// The peer takes no more of it.
-    pub(super) fn advance(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        while !self.ended {
-            if self.payload.is_empty() {
-                self.ended = true;
-                match self.trailers.take() {
-                    Some(trailers) => self.send.send_trailers(trailers)?,
-                    None => self.send.send_data(Bytes::new(), true)?,
-                }
-                break;
-            }
-            let wanted = usize::try_from(self.payload.len())
-                .unwrap_or(PART)
-                .min(PART);
-            self.send.reserve_capacity(wanted);
-            if self.send.capacity() == 0 {
-                match self.send.poll_capacity(context) {
-                    Poll::Ready(Some(room)) => {
-                        room?;
-                        continue;
-                    }
-                    Poll::Ready(None) => return Poll::Ready(Err(Reason::CANCEL.into())),
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-            let part = self.payload.take(self.send.capacity());
-            let last = self.payload.is_empty() && self.trailers.is_none();
-            self.send.send_data(part, last)?;
-            self.ended = last;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Whether the peer gave the stream up.
-    pub(super) fn is_reset(&mut self, context: &mut Context<'_>) -> bool {
-        self.send.poll_reset(context).is_ready()
-    }
+    connection.is_sent(key)
 }
 
 #[cfg(test)]
@@ -161,14 +128,17 @@ mod tests {
                 if payload.is_empty() {
                     break;
                 }
-                let part = payload.take(*most);
-                prop_assert!(!part.is_empty() && part.len() <= *most);
-                taken.extend_from_slice(&part);
+                let front = payload.front();
+                prop_assert!(!front.is_empty());
+                let length = front.len().min(*most);
+                taken.extend_from_slice(&front[..length]);
+                payload.take(length);
             }
             let behind = taken.split_off(first.len());
             prop_assert_eq!(taken, first);
-            let expected = if pattern.is_empty() { 0 } else { length };
-            prop_assert_eq!(behind.len() as u64, expected);
+            let length = if pattern.is_empty() { 0 } else { length };
+            let expected: Vec<u8> = pattern.iter().copied().cycle().take(length as usize).collect();
+            prop_assert_eq!(behind, expected);
         }
 
         #[test]
@@ -176,9 +146,11 @@ mod tests {
             let mut payload = Payload::filled(Bytes::new(), pattern.clone().into(), length);
             let mut taken = Vec::new();
             while !payload.is_empty() {
-                let part = payload.take(PART);
-                prop_assert!(part.len() >= SHORTEST || payload.is_empty());
-                taken.extend_from_slice(&part);
+                let front = payload.front();
+                let length = front.len();
+                prop_assert!(length >= SHORTEST || length as u64 == payload.len());
+                taken.extend_from_slice(front);
+                payload.take(length);
             }
             let expected: Vec<u8> = pattern.iter().copied().cycle().take(length as usize).collect();
             prop_assert_eq!(taken, expected);

@@ -179,7 +179,7 @@ fn one_stream_fails_and_the_others_go_on() {
             Err(error) => {
                 assert_eq!(
                     (key, error),
-                    (reset, StreamError::Reset(h2::Reason::INTERNAL_ERROR))
+                    (reset, StreamError::Reset(Reason::INTERNAL_ERROR))
                 );
             }
         }
@@ -257,7 +257,7 @@ fn a_goaway_lets_open_exchanges_end() {
     assert!(
         matches!(
             end,
-            Err(Http2Error::Closed | Http2Error::GoAway(h2::Reason::NO_ERROR))
+            Err(Http2Error::Closed | Http2Error::GoAway(Reason::NO_ERROR))
         ),
         "{end:?}"
     );
@@ -274,7 +274,7 @@ fn a_hard_goaway_ends_open_exchanges() {
     }));
     ready(&mut connection);
     let key = connection.send(get("/good"), Bytes::new(), 0).unwrap();
-    let calm = h2::Reason::ENHANCE_YOUR_CALM;
+    let calm = Reason::ENHANCE_YOUR_CALM;
     assert_eq!(
         finish(&mut connection, 1),
         [(key, Err(StreamError::GoAway(calm)))]
@@ -464,4 +464,39 @@ fn a_goaway_that_leaves_a_stream_out_refuses_it() {
         finish(&mut connection, 1),
         [(key, Err(StreamError::Refused))]
     );
+}
+
+/// Of two answers the malformed one fails.
+#[test]
+fn a_malformed_answer_is_an_error_of_its_exchange() {
+    use std::io::Write as _;
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    let mut client = Exchanges::start(Stream::Plain(near.into()), ClientSettings::default());
+    client.drive(true).unwrap();
+    let mut ask = || client.send(get("/"), Bytes::new(), 0).unwrap();
+    let (bad, good) = (ask(), ask());
+    client.drive(true).unwrap();
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let frames = [
+        frame(4, 0, 0, b""),
+        frame(1, 5, 1, b"\x88\x40\x05X-Bad\x01a"),
+        frame(1, 5, 3, b"\x88\x40\x01x\x01a"),
+    ];
+    far.write_all(&frames.concat()).unwrap();
+    client.drive(true).unwrap();
+    let mut finished: Vec<_> = client.finished().collect();
+    finished.sort_by_key(|(key, _)| key.slot());
+    let answer = Answer {
+        status: 200,
+        headers: [("x".parse().unwrap(), "a".parse().unwrap())]
+            .into_iter()
+            .collect(),
+        ..Answer::default()
+    };
+    let reset = Err(StreamError::Protocol(Reason::PROTOCOL_ERROR));
+    assert_eq!(finished, [(bad, reset), (good, Ok(answer))]);
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use wire::deadlines::NEVER;
 use wire::http2::gateway::{HeadBudget, OpenStreams, ServerStream};
-use wire::http2::{Accepted, Http2Error, Progress, Server, ServerSettings};
+use wire::http2::{Accepted, Http2Error, Progress, Reason, Server, ServerSettings};
 use wire::poller::Interest;
 use wire::slab::Key;
 use wire::stream::Stream;
@@ -153,7 +153,7 @@ impl Fronts {
     /// A stream of a client becomes a connection, or is refused.
     fn welcome(
         &self,
-        (request, mut respond): Accepted,
+        request: Accepted,
         front: &Front,
         clients: &mut Clients,
         context: &mut Context,
@@ -161,11 +161,11 @@ impl Fronts {
         if !clients.have_room() {
             context.counters.full.increment();
             context.counters.refused_streams.increment();
-            respond.send_reset(wire::http2::Reason::REFUSED_STREAM);
+            request.refuse(Reason::REFUSED_STREAM);
             return;
         }
         let key = context.random.random();
-        match ServerStream::new((request, respond), &self.heads, &front.streams, key) {
+        match ServerStream::new(request, &self.heads, &front.streams, key) {
             Some(stream) => {
                 let stream = Stream::Carried(Box::new(stream));
                 clients.take_in(stream, front.client.clone(), context);

@@ -1,29 +1,27 @@
 //! A server's connection as one of HTTP/1.1, whose requests become streams.
 
-use std::future::Future as _;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use h2::client::{ResponseFuture, SendRequest};
 use rustix::io::Errno;
 
-use super::heads;
 use super::inward::{Failed, Inward};
 use super::outward::{Outward, Parts};
-use super::{LIMITS, ROOM};
+use super::{LIMITS, ROOM, heads};
 use crate::http1::{RequestBody, RequestHead, RequestScanner};
-use crate::http2::{Client, ClientSettings, Http2Error, Progress};
+use crate::http2::codec::{Connection, Reading, StreamKey};
+use crate::http2::link::Link;
+use crate::http2::shared::{Handle, Shared};
+use crate::http2::{ClientSettings, Http2Error, Progress};
 use crate::poller::{Interest, Poller};
 use crate::signal::Signal;
 use crate::stream::{Carried, Received, Stream, StreamError};
 
 /// The connection below a [`ClientStream`].
 pub struct Backend {
-    client: Client,
+    shared: Arc<Shared>,
+    link: Link,
     /// The connection or its stream has ended.
     ended: Arc<AtomicBool>,
     /// The stream's.
@@ -34,12 +32,9 @@ pub struct Backend {
 /// becomes a stream of HTTP/2. It ends where one of HTTP/1.1 would have to.
 pub struct ClientStream {
     signal: Signal,
-    waker: Waker,
-    requests: SendRequest<Bytes>,
+    shared: Arc<Shared>,
     /// The connection below or this stream has ended.
     ended: Arc<AtomicBool>,
-    /// The connection's.
-    backend: Signal,
     /// What was sent and is not used yet.
     inbox: Vec<u8>,
     scanner: RequestScanner,
@@ -55,6 +50,11 @@ pub struct ClientStream {
 
 /// One request and its answer.
 struct Exchange {
+    handle: Handle,
+    message: Message,
+}
+
+struct Message {
     /// `None`: the server wants no more of the request.
     request: Option<Outward>,
     /// All of the request was read.
@@ -65,7 +65,7 @@ struct Exchange {
 
 enum Answer {
     /// With the interim answers so far.
-    Awaited(ResponseFuture, Vec<u8>),
+    Awaited(Vec<u8>),
     Begun(Inward),
 }
 
@@ -81,19 +81,15 @@ impl Backend {
         poller: &Poller,
         token: u64,
     ) -> io::Result<(Self, ClientStream)> {
-        let mut client = Client::start(stream, settings);
-        client.watch(poller, token)?;
-        poller.add(client.signal(), token, Interest::Read)?;
-        let driven = client.drive(false);
-        let requests = client.requests().filter(|_| driven.is_ok());
-        let requests = requests.ok_or(Errno::CONNRESET)?;
+        let shared = Shared::new(settings.connection());
+        let mut link = Link::new(stream, settings.read_budget);
+        link.watch(poller, token)?;
+        poller.add(shared.signal(), token, Interest::Read)?;
         let (signal, ended) = (Signal::default(), Arc::new(AtomicBool::new(false)));
         let stream = ClientStream {
-            waker: signal.waker(),
             signal: signal.clone(),
-            requests,
+            shared: Arc::clone(&shared),
             ended: Arc::clone(&ended),
-            backend: client.signal().clone(),
             inbox: Vec::new(),
             scanner: RequestScanner::new(LIMITS),
             head: RequestHead::default(),
@@ -102,11 +98,14 @@ impl Backend {
             more: false,
             spent: false,
         };
-        let backend = Self {
-            client,
+        let mut backend = Self {
+            shared,
+            link,
             ended,
             signal,
         };
+        let driven = backend.drive(false, poller);
+        driven.map_err(|_| Errno::CONNRESET)?;
         Ok((backend, stream))
     }
 
@@ -117,15 +116,22 @@ impl Backend {
     /// When the connection has ended, as its stream hears too: [`Http2Error::Closed`] if
     /// nothing was wrong.
     pub fn drive(&mut self, readable: bool, poller: &Poller) -> Result<Progress, Http2Error> {
-        let driven = self.client.drive(readable);
+        self.shared.begin();
+        let inner = &mut *self.shared.lock();
+        self.link.receive(&mut inner.connection, readable);
+        self.link.send(&mut inner.connection);
+        inner.connection.end_if_idle();
+        inner.tell();
+        inner.tell_opener();
         if self.ended.load(Ordering::Relaxed) {
             return Err(Http2Error::Closed);
         }
-        let watched = self.client.rewatch(poller);
-        driven.and_then(|progress| match watched {
-            Ok(()) => Ok(progress),
-            Err(error) => Err(Http2Error::Io(error.kind())),
-        })
+        if let Some(error) = inner.connection.ended() {
+            return Err(error.clone());
+        }
+        let watched = self.link.rewatch(poller);
+        watched.map_err(|error| Http2Error::Io(error.kind()))?;
+        Ok(self.link.progress(&inner.connection))
     }
 }
 
@@ -139,7 +145,8 @@ impl Drop for Backend {
 impl Drop for ClientStream {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.backend.ring();
+        self.exchange = None;
+        self.shared.wake();
     }
 }
 
@@ -149,40 +156,11 @@ impl ClientStream {
         if self.exchange.is_none() && !self.begin()? {
             return Ok(());
         }
-        self.push();
-        let mut dropped = Parts::default();
-        if let Some(exchange) = &mut self.exchange
-            && !exchange.read
-        {
-            let parts = match &mut exchange.request {
-                Some(request) if request.is_full() => return Ok(()),
-                Some(request) => request.parts(),
-                None => &mut dropped,
-            };
-            let Ok(scan) = self.scanner.body(&self.inbox, parts) else {
-                return Err(StreamError::Socket(Errno::PIPE));
-            };
-            self.inbox.drain(..scan.consumed);
-            exchange.read = scan.ended;
-            self.push();
-        }
-        Ok(())
-    }
-
-    /// Sends on what came of the request.
-    fn push(&mut self) {
-        if let Some(exchange) = &mut self.exchange
-            && let Some(request) = &mut exchange.request
-        {
-            if exchange.read {
-                request.finish();
-            }
-            // A server that wants no more may still answer: the answer tells.
-            let advanced = request.advance(&mut Context::from_waker(&self.waker));
-            if advanced.is_err() {
-                exchange.request = None;
-            }
-        }
+        let Some(Exchange { handle, message }) = &mut self.exchange else {
+            return Ok(());
+        };
+        let (inbox, scanner) = (&mut self.inbox, &mut self.scanner);
+        handle.with(|connection, key| message.advance(inbox, scanner, connection, key))
     }
 
     /// Opens a stream for the next request, if its head is there and a stream is free.
@@ -201,26 +179,36 @@ impl ClientStream {
             self.inbox.drain(..length);
             self.parsed = true;
         }
-        let mut context = Context::from_waker(&self.waker);
-        match self.requests.poll_ready(&mut context) {
-            Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(_)) => return Err(unfit),
-            Poll::Pending => return Ok(false),
+        let inner = &mut *self.shared.lock();
+        match inner.connection.ready() {
+            Ok(()) => {}
+            Err(Http2Error::Full) => {
+                inner.await_opening(self.signal.clone());
+                return Ok(false);
+            }
+            Err(_) => return Err(unfit),
         }
         // Its target or host may have no form in HTTP/2.
-        let Ok(request) = heads::request(&self.head) else {
+        let Ok(target) = heads::target(&self.head) else {
             return Err(unfit);
         };
-        let ends = self.head.body() == RequestBody::None;
-        let Ok((answer, send)) = self.requests.send_request(request, ends) else {
-            return Err(unfit);
-        };
+        let head = &self.head;
+        let ends = head.body() == RequestBody::None;
+        let bodiless = head.method() == b"HEAD";
+        let opened = inner.connection.open(ends, bodiless, |block| {
+            heads::write_block(head, &target, block);
+        });
+        let key = opened.map_err(|_| unfit)?;
+        inner.watch(key, &self.signal);
         self.parsed = false;
         self.exchange = Some(Exchange {
-            request: Some(Outward::new(send, ends)),
-            read: ends,
-            bodiless: self.head.method() == b"HEAD",
-            answer: Answer::Awaited(answer, Vec::new()),
+            handle: Handle::new(&self.shared, key),
+            message: Message {
+                request: Some(Outward::new(Parts::default(), ends)),
+                read: ends,
+                bodiless,
+                answer: Answer::Awaited(Vec::new()),
+            },
         });
         Ok(true)
     }
@@ -228,58 +216,44 @@ impl ClientStream {
     /// Looks for the answer's head; whether there is something new to take. If not, the
     /// signal rings when there is.
     fn listen(&mut self) -> bool {
-        let Some(exchange) = &mut self.exchange else {
+        let Some(Exchange { handle, message }) = &mut self.exchange else {
             return false;
         };
-        let Answer::Awaited(answer, bytes) = &mut exchange.answer else {
-            return false;
-        };
-        let mut context = Context::from_waker(&self.waker);
-        let mut head = || {
-            while let Poll::Ready(Some(interim)) = answer.poll_informational(&mut context) {
-                let (head, ()) = interim?.into_parts();
-                heads::write_answer(&head, true, true, bytes);
-            }
-            Pin::new(&mut *answer).poll(&mut context)
-        };
-        match head() {
-            Poll::Ready(Ok(response)) => {
-                let (head, body) = response.into_parts();
-                let mut bytes = std::mem::take(bytes);
-                let ends = body.is_end_stream();
-                let framing = heads::write_answer(&head, exchange.bodiless, ends, &mut bytes);
-                exchange.answer = Answer::Begun(Inward::new(bytes, body, framing));
-            }
+        match handle.with(|connection, key| message.listen(connection, key)) {
+            Ok(new) => new,
             // As a server of HTTP/1.1 that fails: it closes the connection.
-            Poll::Ready(Err(_)) => (self.exchange, self.spent) = (None, true),
-            Poll::Pending => return !bytes.is_empty(),
+            Err(Failed) => {
+                (self.exchange, self.spent) = (None, true);
+                true
+            }
         }
-        true
     }
 
     /// Takes what there is of the answer.
     fn take(&mut self, into: &mut [u8]) -> Received {
-        let Some(exchange) = &mut self.exchange else {
+        let Some(Exchange { handle, message }) = &mut self.exchange else {
             return match self.spent || self.ended.load(Ordering::Relaxed) {
                 true => Received::End,
                 false => Received::Nothing,
             };
         };
-        let taken = match &mut exchange.answer {
-            Answer::Awaited(_, interim) => {
+        let taken = match &mut message.answer {
+            Answer::Awaited(interim) => {
                 let length = interim.len().min(into.len());
                 into[..length].copy_from_slice(&interim[..length]);
                 interim.drain(..length);
                 Ok(length)
             }
-            Answer::Begun(inward) => inward.take(into, &mut Context::from_waker(&self.waker)),
+            Answer::Begun(inward) => {
+                handle.with(|connection, key| inward.take(into, connection, key))
+            }
         };
-        if let Answer::Begun(inward) = &exchange.answer
+        if let Answer::Begun(inward) = &message.answer
             && inward.ended()
         {
-            let sent = exchange.request.as_ref().is_some_and(Outward::ended);
+            let sent = message.request.as_ref().is_some_and(Outward::ended);
             // The rest of the request is in the way of the next one.
-            self.spent = !exchange.read || !sent;
+            self.spent = !message.read || !sent;
             self.exchange = None;
         }
         match taken {
@@ -291,6 +265,70 @@ impl ClientStream {
                 Received::End
             }
         }
+    }
+}
+
+impl Message {
+    /// Uses what was sent of a request's body.
+    fn advance(
+        &mut self,
+        inbox: &mut Vec<u8>,
+        scanner: &mut RequestScanner,
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Result<(), StreamError> {
+        self.push(connection, key);
+        let mut dropped = Parts::default();
+        if !self.read {
+            let parts = match &mut self.request {
+                Some(request) if request.is_full() => return Ok(()),
+                Some(request) => request.parts(),
+                None => &mut dropped,
+            };
+            let Ok(scan) = scanner.body(inbox, parts) else {
+                return Err(StreamError::Socket(Errno::PIPE));
+            };
+            inbox.drain(..scan.consumed);
+            self.read = scan.ended;
+            self.push(connection, key);
+        }
+        Ok(())
+    }
+
+    /// Sends on what came of the request.
+    fn push(&mut self, connection: &mut Connection, key: StreamKey) {
+        if let Some(request) = &mut self.request {
+            if self.read {
+                request.finish();
+            }
+            // A server that wants no more may still answer: the answer tells.
+            if request.advance(connection, key).is_err() {
+                self.request = None;
+            }
+        }
+    }
+
+    /// Looks for the answer's head, as [`ClientStream::listen`].
+    fn listen(&mut self, connection: &mut Connection, key: StreamKey) -> Result<bool, Failed> {
+        let Answer::Awaited(bytes) = &mut self.answer else {
+            return Ok(false);
+        };
+        while let Some(interim) = connection.take_interim(key) {
+            heads::write_answer(&interim, true, true, bytes);
+        }
+        let reading = connection.reading(key);
+        let Some(head) = connection.head(key) else {
+            return match reading {
+                Reading::Failed(_) => Err(Failed),
+                _ => Ok(!bytes.is_empty()),
+            };
+        };
+        let mut bytes = std::mem::take(bytes);
+        let empty = connection.body(key).is_empty() && !connection.has_trailers(key);
+        let ends = reading == Reading::Ended && empty;
+        let framing = heads::write_answer(head, self.bodiless, ends, &mut bytes);
+        self.answer = Answer::Begun(Inward::new(bytes, framing, ends));
+        Ok(true)
     }
 }
 
@@ -316,7 +354,13 @@ impl Carried for ClientStream {
     }
 
     fn wants_write(&self) -> bool {
-        let waits = |exchange: &Exchange| exchange.request.as_ref().is_some_and(Outward::has_more);
+        let waits = |exchange: &Exchange| {
+            exchange
+                .message
+                .request
+                .as_ref()
+                .is_some_and(Outward::has_more)
+        };
         self.parsed || !self.inbox.is_empty() || self.exchange.as_ref().is_some_and(waits)
     }
 

@@ -1,55 +1,45 @@
 //! Heads of HTTP/2 as heads of HTTP/1.1, and back. Pure.
 
-use bytes::BytesMut;
-use h2::ext::Protocol;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Request, Response, StatusCode, Uri, Version, request, response};
+use http::{StatusCode, Uri};
 
 use super::inward::Framing;
 use crate::http1::{RequestHead, fields, write};
+use crate::http2::codec::{Block, Fields, Kind, is_name, is_of_connection, is_value};
 use crate::websocket::{self, Key};
+
+/// Bytes of the longest name that passes.
+const LONGEST_NAME: usize = 256;
 
 /// Why a message has no other form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Untranslatable;
 
 /// Whether a request opens a WebSocket (RFC 8441 section 5).
-pub(super) fn opens_websocket(head: &request::Parts) -> bool {
-    let protocol = head.extensions.get::<Protocol>();
-    head.method == Method::CONNECT && protocol.is_some_and(|it| it.as_str() == "websocket")
+pub(super) fn opens_websocket(head: &Fields) -> bool {
+    head.method() == b"CONNECT" && head.protocol() == Some(b"websocket")
 }
 
 /// Writes a request as HTTP/1.1. `ends`: it has no body; `key`: of a WebSocket that it opens.
 pub(super) fn write_request(
-    head: &request::Parts,
+    head: &Fields,
     ends: bool,
     key: Option<&Key>,
     out: &mut Vec<u8>,
 ) -> Result<Framing, Untranslatable> {
     let method = match key {
-        Some(_) => "GET",
+        Some(_) => &b"GET"[..],
         // Another tunnel has no path, and no answer that is framed (RFC 9113 section 8.5).
-        None if head.method == Method::CONNECT => return Err(Untranslatable),
-        None => head.method.as_str(),
+        None if head.method() == b"CONNECT" => return Err(Untranslatable),
+        None => head.method(),
     };
-    let Some(target) = head.uri.path_and_query() else {
-        return Err(Untranslatable);
-    };
-    out.extend_from_slice(method.as_bytes());
+    let target = head.path().ok_or(Untranslatable)?;
+    out.extend_from_slice(method);
     out.push(b' ');
-    out.extend_from_slice(target.as_str().as_bytes());
+    out.extend_from_slice(target);
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let host = match head.uri.authority() {
-        Some(authority) => authority.as_str().as_bytes(),
-        None => head
-            .headers
-            .get(header::HOST)
-            .map_or(&b""[..], HeaderValue::as_bytes),
-    };
-    write::field(b"Host", host, out);
-    let length = head.headers.get(header::CONTENT_LENGTH);
-    let framing = match (ends, length) {
+    let host = head.authority().or_else(|| head.get(b"host"));
+    write::field(b"Host", host.unwrap_or_default(), out);
+    let framing = match (ends, head.content_length()) {
         // What follows is the other protocol's.
         _ if key.is_some() => Framing::Exactly,
         (true, _) => Framing::None,
@@ -61,27 +51,24 @@ pub(super) fn write_request(
         write::field(b"Upgrade", b"websocket", out);
         write::field(b"Sec-WebSocket-Key", key.as_str().as_bytes(), out);
     }
-    // What a message's end and its handshake say in HTTP/1.1, and nothing here.
-    let meaningless = |name: &HeaderName| {
-        key.is_some() && [header::CONTENT_LENGTH, header::SEC_WEBSOCKET_KEY].contains(name)
-    };
-    for (name, value) in &head.headers {
-        if *name != header::HOST
-            && *name != header::COOKIE
-            && !is_of_connection(name)
-            && !meaningless(name)
-        {
-            write::field(name.as_str().as_bytes(), value.as_bytes(), out);
+    let mut cookies = false;
+    for field in head.iter() {
+        match field.kind {
+            Kind::Host => {}
+            Kind::Cookie => cookies = true,
+            // What a message's end and its handshake say in HTTP/1.1, and nothing here.
+            Kind::Length if key.is_some() => {}
+            _ if key.is_some() && field.name == b"sec-websocket-key" => {}
+            _ => out.extend_from_slice(field.line),
         }
     }
-    // RFC 9113 section 8.2.3: a cookie may come in pieces.
-    let mut cookies = head.headers.get_all(header::COOKIE).iter();
-    if let Some(first) = cookies.next() {
-        out.extend_from_slice(b"cookie: ");
-        out.extend_from_slice(first.as_bytes());
-        for cookie in cookies {
-            out.extend_from_slice(b"; ");
-            out.extend_from_slice(cookie.as_bytes());
+    if cookies {
+        // RFC 9113 section 8.2.3: a cookie may come in pieces.
+        let mut before = &b"cookie: "[..];
+        for field in head.iter().filter(|field| field.kind == Kind::Cookie) {
+            out.extend_from_slice(before);
+            out.extend_from_slice(field.value);
+            before = b"; ";
         }
         out.extend_from_slice(b"\r\n");
     }
@@ -92,80 +79,73 @@ pub(super) fn write_request(
     Ok(framing)
 }
 
-/// A request of HTTP/1.1 as one of HTTP/2.
-pub(super) fn request(head: &RequestHead) -> Result<Request<()>, Untranslatable> {
-    let method = Method::from_bytes(head.method()).map_err(|_| Untranslatable)?;
-    if method == Method::CONNECT {
+/// Where a request of HTTP/1.1 goes.
+pub(super) struct Target {
+    authority: Vec<u8>,
+    path: Vec<u8>,
+}
+
+/// Where a request of HTTP/1.1 goes, if it can go there with HTTP/2.
+pub(super) fn target(head: &RequestHead) -> Result<Target, Untranslatable> {
+    if head.method() == b"CONNECT" || !Kind::Method.may_be(head.method()) {
         return Err(Untranslatable);
     }
     let target = head.target();
-    let (authority, target) = match target.first() {
+    let (authority, path) = match target.first() {
         Some(b'/' | b'*') => {
             let host = head.field("host").ok_or(Untranslatable)?;
-            let target = PathAndQuery::try_from(target).map_err(|_| Untranslatable)?;
-            (
-                Authority::try_from(host).map_err(|_| Untranslatable)?,
-                target,
-            )
+            (host.to_vec(), target.to_vec())
         }
         _ => {
             let uri = Uri::try_from(target).map_err(|_| Untranslatable)?;
-            let parts = uri.into_parts();
-            let root = PathAndQuery::from_static("/");
-            (
-                parts.authority.ok_or(Untranslatable)?,
-                parts.path_and_query.unwrap_or(root),
-            )
+            let authority = uri.authority().ok_or(Untranslatable)?.as_str();
+            let path = uri.path_and_query().map_or("/", |it| it.as_str());
+            (authority.as_bytes().to_vec(), path.as_bytes().to_vec())
         }
     };
-    let uri = Uri::builder()
-        .scheme(Scheme::HTTPS)
-        .authority(authority)
-        .path_and_query(target)
-        .build()
-        .map_err(|_| Untranslatable)?;
-    let mut request = Request::new(());
-    (*request.method_mut(), *request.uri_mut()) = (method, uri);
-    *request.version_mut() = Version::HTTP_2;
-    add(head.fields(), request.headers_mut());
-    request.headers_mut().remove(header::HOST);
-    Ok(request)
+    match Kind::Authority.may_be(&authority) && Kind::Path.may_be(&path) {
+        true => Ok(Target { authority, path }),
+        false => Err(Untranslatable),
+    }
+}
+
+/// A request of HTTP/1.1 as one of HTTP/2.
+pub(super) fn write_block(head: &RequestHead, target: &Target, block: &mut Block<'_>) {
+    block.method(head.method());
+    block.scheme(b"https");
+    block.authority(&target.authority);
+    block.path(&target.path);
+    add(head.fields(), block, |name| {
+        !name.eq_ignore_ascii_case(b"host")
+    });
 }
 
 /// Writes an answer as HTTP/1.1. `bodiless`: it was asked for with `HEAD`. `ends`: it has
 /// no body.
 pub(super) fn write_answer(
-    head: &response::Parts,
+    head: &Fields,
     bodiless: bool,
     ends: bool,
     out: &mut Vec<u8>,
 ) -> Framing {
+    let status = head.status().unwrap_or_default();
     out.extend_from_slice(b"HTTP/1.1 ");
-    write::decimal(u64::from(head.status.as_u16()), out);
+    write::decimal(u64::from(status), out);
     out.push(b' ');
-    let reason = head.status.canonical_reason().unwrap_or_default();
-    out.extend_from_slice(reason.as_bytes());
+    let reason = StatusCode::from_u16(status).ok();
+    let reason = reason.and_then(|status| status.canonical_reason());
+    out.extend_from_slice(reason.unwrap_or_default().as_bytes());
     out.extend_from_slice(b"\r\n");
-    for (name, value) in &head.headers {
-        if !is_of_connection(name) {
-            write::field(name.as_str().as_bytes(), value.as_bytes(), out);
-        }
-    }
-    let has_length = head.headers.contains_key(header::CONTENT_LENGTH);
-    let none = bodiless
-        || head.status.is_informational()
-        || matches!(
-            head.status,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-        );
-    let framing = match (none, ends, has_length) {
+    out.extend_from_slice(head.lines());
+    let none = bodiless || matches!(status, 100..=199 | 204 | 304);
+    let framing = match (none, ends, head.content_length()) {
         (true, ..) => Framing::None,
-        (false, true, false) => {
+        (false, true, None) => {
             out.extend_from_slice(b"content-length: 0\r\n");
             Framing::None
         }
-        (false, _, true) => Framing::Exactly,
-        (false, false, false) => {
+        (false, _, Some(_)) => Framing::Exactly,
+        (false, false, None) => {
             out.extend_from_slice(b"transfer-encoding: chunked\r\n");
             Framing::Chunked
         }
@@ -174,80 +154,56 @@ pub(super) fn write_answer(
     framing
 }
 
-/// An answer of HTTP/1.1 as one of HTTP/2.
-pub(super) fn answer(status: u16, lines: &[u8]) -> Result<Response<()>, Untranslatable> {
-    let mut response = Response::new(());
-    *response.status_mut() = StatusCode::from_u16(status).map_err(|_| Untranslatable)?;
-    *response.version_mut() = Version::HTTP_2;
-    add(fields(lines), response.headers_mut());
-    Ok(response)
-}
-
-/// The answer to a handshake in HTTP/1.1 as that to an extended CONNECT (RFC 8441 section 5).
-/// What is neither a good handshake nor an error is no answer that a client could understand.
-pub(super) fn websocket_answer(
-    status: u16,
-    lines: &[u8],
-    key: &Key,
-) -> Result<Response<()>, Untranslatable> {
-    match status {
-        101 => {
-            websocket::accept_extended(key, status, lines).map_err(|_| Untranslatable)?;
-            let mut response = answer(200, lines)?;
-            let accept = header::SEC_WEBSOCKET_ACCEPT;
-            response.headers_mut().remove(accept);
-            Ok(response)
-        }
+/// The status that answers a request, of an answer in HTTP/1.1 with these lines. Of one to a
+/// handshake with a key it is that to an extended CONNECT (RFC 8441 section 5): what is neither
+/// a good handshake nor an error is no answer that a client could understand.
+pub(super) fn status(status: u16, lines: &[u8], key: Option<&Key>) -> Result<u16, Untranslatable> {
+    match (key, status) {
+        (Some(key), 101) => match websocket::accept_extended(key, status, lines) {
+            Ok(_) => Ok(200),
+            Err(_) => Err(Untranslatable),
+        },
         // It would say that the tunnel is open.
-        200..300 => Err(Untranslatable),
-        status => answer(status, lines),
+        (Some(_), 200..300) => Err(Untranslatable),
+        (_, 100..=999) => Ok(status),
+        _ => Err(Untranslatable),
     }
 }
 
-/// Trailers of HTTP/1.1 as those of HTTP/2, which may not frame anything either.
-pub(super) fn trailers(lines: &[u8]) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    add(fields(lines), &mut map);
-    map.remove(header::CONTENT_LENGTH);
-    map.remove(header::HOST);
-    map
+/// Writes an answer of HTTP/1.1. `tunnels`: a WebSocket is open behind it.
+pub(super) fn write_lines(status: u16, lines: &[u8], tunnels: bool, block: &mut Block<'_>) {
+    block.status(status);
+    add(fields(lines), block, |name| {
+        !(tunnels && name.eq_ignore_ascii_case(b"sec-websocket-accept"))
+    });
 }
 
-/// Writes trailers as lines.
-pub(super) fn write_trailers(map: &HeaderMap, out: &mut Vec<u8>) {
-    for (name, value) in map {
-        if !is_of_connection(name) {
-            write::field(name.as_str().as_bytes(), value.as_bytes(), out);
-        }
-    }
+/// Writes trailers of HTTP/1.1, which may not frame anything in HTTP/2 either.
+pub(super) fn write_trailers(lines: &[u8], block: &mut Block<'_>) {
+    add(fields(lines), block, |name| {
+        !name.eq_ignore_ascii_case(b"content-length") && !name.eq_ignore_ascii_case(b"host")
+    });
 }
 
-/// Adds the fields that are not the connection's own.
-fn add<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone, map: &mut HeaderMap) {
-    // All values are parts of one allocation.
-    let lengths = fields.clone().map(|(_, value)| value.len());
-    let (count, bytes) = lengths.fold((0, 0), |(count, sum), length| (count + 1, sum + length));
-    map.reserve(count);
-    let mut values = BytesMut::with_capacity(bytes);
+/// Adds the fields that are wanted and not the connection's own.
+fn add<'a>(
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    block: &mut Block<'_>,
+    wanted: impl Fn(&[u8]) -> bool,
+) {
+    let mut lower = [0; LONGEST_NAME];
     for (name, value) in fields {
-        values.extend_from_slice(value);
-        let value = HeaderValue::from_maybe_shared(values.split().freeze());
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) else {
+        // Longer ones are nobody's, and would be copied twice.
+        let Some(place) = lower.get_mut(..name.len()) else {
             continue;
         };
+        place.copy_from_slice(name);
+        place.make_ascii_lowercase();
+        let name = &*place;
         // RFC 9113 section 8.2.2: of `TE` only this value.
-        let te = name == header::TE && !value.as_bytes().eq_ignore_ascii_case(b"trailers");
-        if !te && !is_of_connection(&name) {
-            map.append(name, value);
+        let te = name == b"te" && !value.eq_ignore_ascii_case(b"trailers");
+        if !te && !is_of_connection(name) && is_name(name) && is_value(value) && wanted(name) {
+            block.lower_field(name, value);
         }
     }
-}
-
-/// Whether a field is of one connection only (RFC 9113 section 8.2.2).
-fn is_of_connection(name: &HeaderName) -> bool {
-    *name == header::CONNECTION
-        || *name == header::TRANSFER_ENCODING
-        || *name == header::UPGRADE
-        || name.as_str() == "keep-alive"
-        || name.as_str() == "proxy-connection"
 }

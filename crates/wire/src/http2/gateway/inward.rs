@@ -1,12 +1,8 @@
 //! A body of HTTP/2 on its way to HTTP/1.1.
 
-use std::task::{Context, Poll};
-
-use h2::RecvStream;
-
 use super::ROOM;
-use super::heads::write_trailers;
 use crate::http1::write;
+use crate::http2::codec::{Connection, Reading, StreamKey};
 
 /// How the body is framed in HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,42 +22,42 @@ pub(super) struct Failed;
 /// One message on its way: bytes that wait to be taken, and the body that follows.
 #[derive(Debug)]
 pub(super) struct Inward {
-    body: Option<RecvStream>,
     framing: Framing,
+    /// The head, or chunks, of which the first bytes were taken.
     out: Vec<u8>,
     taken: usize,
-    /// Bytes of the body in `out`, which its sender may not replace yet.
-    owed: usize,
+    /// All of the body was taken over.
+    whole: bool,
     failed: bool,
 }
 
 impl Inward {
-    /// A message whose head, in HTTP/1.1, is `head`.
-    pub(super) fn new(head: Vec<u8>, body: RecvStream, framing: Framing) -> Self {
+    /// A message whose head, in HTTP/1.1, is `head`. `whole`: it has no body.
+    pub(super) fn new(head: Vec<u8>, framing: Framing, whole: bool) -> Self {
         Self {
-            body: (!body.is_end_stream()).then_some(body),
             framing,
             out: head,
             taken: 0,
-            owed: 0,
+            whole,
             failed: false,
         }
     }
 
     /// Whether all of it was taken.
     pub(super) fn ended(&self) -> bool {
-        self.body.is_none() && self.out.is_empty()
+        self.whole && self.out.is_empty()
     }
 
     /// Takes as many bytes as there are, and says how many. If they do not fill `into`, the
-    /// context is woken when there are more.
+    /// stream is touched when there are more.
     ///
     /// # Errors
     /// When the stream has failed; what came before was taken.
     pub(super) fn take(
         &mut self,
         into: &mut [u8],
-        context: &mut Context<'_>,
+        connection: &mut Connection,
+        key: StreamKey,
     ) -> Result<usize, Failed> {
         let mut filled = 0;
         loop {
@@ -69,68 +65,65 @@ impl Inward {
             let length = from.len().min(to.len());
             to[..length].copy_from_slice(&from[..length]);
             (self.taken, filled) = (self.taken + length, filled + length);
-            if filled == into.len() {
+            if self.taken == self.out.len() {
+                self.out.clear();
+                self.taken = 0;
+                // Bodies rest: their memory need not.
+                self.out.shrink_to(ROOM);
+            }
+            if filled == into.len() || self.whole {
                 return Ok(filled);
             }
-            self.empty();
-            if !self.failed {
-                match self.collect(context) {
-                    Ok(true) => continue,
-                    Ok(false) => return Ok(filled),
-                    Err(_) => self.failed = true,
-                }
+            let direct = self.collect(&mut into[filled..], connection, key);
+            match direct {
+                Some(direct) => filled += direct,
+                None if self.failed && filled == 0 => return Err(Failed),
+                None => return Ok(filled),
             }
-            return if filled > 0 { Ok(filled) } else { Err(Failed) };
         }
     }
 
-    /// All of `out` was taken.
-    fn empty(&mut self) {
-        self.out.clear();
-        self.taken = 0;
-        // Bodies rest: their memory need not.
-        self.out.shrink_to(ROOM);
-        if let Some(body) = &mut self.body {
-            // Refused only when the stream has failed, which the next look tells.
-            let _ = body
-                .flow_control()
-                .release_capacity(std::mem::take(&mut self.owed));
+    /// Takes in a part of the body, of which so many bytes are in `into`; `None`: there is
+    /// nothing to take.
+    fn collect(
+        &mut self,
+        into: &mut [u8],
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Option<usize> {
+        let body = connection.body(key);
+        if body.is_empty() {
+            match connection.reading(key) {
+                Reading::Open => return None,
+                Reading::Failed(_) => {
+                    self.failed = true;
+                    return None;
+                }
+                Reading::Ended => {}
+            }
+            self.whole = true;
+            if self.framing == Framing::Chunked {
+                let trailers = connection.take_trailers(key);
+                let lines = trailers.as_ref().map(|it| it.lines());
+                write::last_chunk(lines.unwrap_or_default(), &mut self.out);
+            }
+            return Some(0);
         }
-    }
-
-    /// Takes in a part of the body; whether there was any.
-    fn collect(&mut self, context: &mut Context<'_>) -> Result<bool, h2::Error> {
-        let Some(body) = &mut self.body else {
-            return Ok(false);
+        let (used, direct) = match self.framing {
+            Framing::Exactly => {
+                let length = body.len().min(into.len());
+                into[..length].copy_from_slice(&body[..length]);
+                (length, length)
+            }
+            Framing::Chunked => {
+                let part = body.get(..ROOM).unwrap_or(body);
+                write::chunk(part, &mut self.out);
+                (part.len(), 0)
+            }
+            // An answer to `HEAD` with a body: nobody can take it.
+            Framing::None => (body.len(), 0),
         };
-        match body.poll_data(context) {
-            Poll::Ready(Some(part)) => {
-                let part = part?;
-                self.owed += part.len();
-                match self.framing {
-                    _ if part.is_empty() => {}
-                    Framing::Exactly => self.out.extend_from_slice(&part),
-                    Framing::Chunked => write::chunk(&part, &mut self.out),
-                    // An answer to `HEAD` with a body: nobody can take it.
-                    Framing::None => {}
-                }
-            }
-            Poll::Ready(None) => {
-                let Poll::Ready(trailers) = body.poll_trailers(context) else {
-                    return Ok(false);
-                };
-                let trailers = trailers?;
-                if self.framing == Framing::Chunked {
-                    let mut lines = Vec::new();
-                    if let Some(trailers) = trailers {
-                        write_trailers(&trailers, &mut lines);
-                    }
-                    write::last_chunk(&lines, &mut self.out);
-                }
-                self.body = None;
-            }
-            Poll::Pending => return Ok(false),
-        }
-        Ok(true)
+        connection.use_body(key, used);
+        Some(direct)
     }
 }

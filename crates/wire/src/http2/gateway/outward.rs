@@ -1,19 +1,13 @@
 //! A body of HTTP/1.1 on its way to HTTP/2.
 
-use std::task::{Context, Poll};
-
-use bytes::{Bytes, BytesMut};
-use h2::{Reason, SendStream};
-use http::HeaderMap;
-
-use super::ROOM;
-use super::heads;
+use super::inward::Failed;
+use super::{ROOM, heads};
 use crate::http1::Sink;
+use crate::http2::codec::{Connection, StreamKey};
 
 /// One body on its way: the parts that wait for the peer's leave to be sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outward {
-    send: SendStream<Bytes>,
     parts: Parts,
     /// The last part is among them.
     whole: bool,
@@ -23,14 +17,21 @@ pub(super) struct Outward {
 /// What a scanner found behind a head.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    data: BytesMut,
-    trailers: Option<HeaderMap>,
+    data: Vec<u8>,
+    /// Bytes of these that were sent.
+    sent: usize,
+    /// Fields behind them, as lines.
+    trailers: Option<Vec<u8>>,
 }
 
 impl Parts {
     /// Whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
-        self.data.is_empty() && self.trailers.is_none()
+        self.waiting() == 0 && self.trailers.is_none()
+    }
+
+    fn waiting(&self) -> usize {
+        self.data.len() - self.sent
     }
 }
 
@@ -40,16 +41,15 @@ impl Sink for Parts {
     }
 
     fn trailers(&mut self, fields: &[u8]) {
-        self.trailers = Some(heads::trailers(fields));
+        self.trailers = Some(fields.to_vec());
     }
 }
 
 impl Outward {
     /// A body behind a head that was sent; `ended`: with the mark that there is none.
-    pub(super) fn new(send: SendStream<Bytes>, ended: bool) -> Self {
+    pub(super) fn new(parts: Parts, ended: bool) -> Self {
         Self {
-            send,
-            parts: Parts::default(),
+            parts,
             whole: ended,
             ended,
         }
@@ -67,7 +67,7 @@ impl Outward {
 
     /// Whether no more should be read for now.
     pub(super) fn is_full(&self) -> bool {
-        self.parts.data.len() >= ROOM
+        self.parts.waiting() >= ROOM
     }
 
     /// Whether all parts are there.
@@ -80,53 +80,48 @@ impl Outward {
         !self.ended && (self.whole || !self.parts.is_empty())
     }
 
-    /// Ready when the peer has given the stream up.
-    pub(super) fn poll_reset(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.send.poll_reset(context).map(drop)
-    }
-
     /// Whether everything was sent.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Gives up.
-    pub(super) fn reset(&mut self, reason: Reason) {
-        self.send.send_reset(reason);
-    }
-
-    /// Sends what the peer lets through; an error when it has reset the stream.
-    pub(super) fn advance(&mut self, context: &mut Context<'_>) -> Result<(), h2::Error> {
+    /// Sends what the peer lets through.
+    ///
+    /// # Errors
+    /// When the stream has failed.
+    pub(super) fn advance(
+        &mut self,
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Result<(), Failed> {
         if self.ended {
             return Ok(());
         }
-        if let Poll::Ready(reset) = self.send.poll_reset(context) {
-            return Err(reset?.into());
+        if connection.failure(key).is_some() {
+            return Err(Failed);
         }
-        while !self.parts.data.is_empty() {
-            let waiting = self.parts.data.len();
-            self.send.reserve_capacity(waiting);
-            while self.send.capacity() == 0 {
-                match self.send.poll_capacity(context) {
-                    Poll::Ready(Some(room)) => {
-                        room?;
-                    }
-                    Poll::Ready(None) => return Err(Reason::CANCEL.into()),
-                    Poll::Pending => return Ok(()),
+        let parts = &mut self.parts;
+        if parts.waiting() > 0 || (self.whole && parts.trailers.is_none()) {
+            let rest = parts.data.get(parts.sent..).unwrap_or_default();
+            let last = self.whole && parts.trailers.is_none();
+            parts.sent += connection.send(key, rest, last);
+            if parts.waiting() > 0 {
+                if parts.sent > ROOM {
+                    parts.data.drain(..parts.sent);
+                    parts.sent = 0;
                 }
+                return Ok(());
             }
-            let room = self.send.capacity().min(waiting);
-            let part = self.parts.data.split_to(room).freeze();
-            let last = self.whole && self.parts.is_empty();
-            self.send.send_data(part, last)?;
-            self.ended |= last;
+            parts.data.clear();
+            parts.data.shrink_to(ROOM);
+            parts.sent = 0;
+            self.ended = last;
         }
-        if self.whole && !self.ended {
+        if self.whole
+            && let Some(trailers) = parts.trailers.take()
+        {
             self.ended = true;
-            match self.parts.trailers.take() {
-                Some(trailers) => self.send.send_trailers(trailers)?,
-                None => self.send.send_data(Bytes::new(), true)?,
-            }
+            connection.send_trailers(key, |block| heads::write_trailers(&trailers, block));
         }
         Ok(())
     }

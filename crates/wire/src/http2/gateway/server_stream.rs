@@ -3,21 +3,18 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-use h2::Reason;
-use h2::server::SendResponse;
-use http::{Method, Response, StatusCode};
 use rustix::io::Errno;
 
 use super::head_budget::{HeadBudget, HeadShare};
-use super::heads::{self, Untranslatable};
+use super::heads;
 use super::inward::Inward;
 use super::outward::{Outward, Parts};
 use super::{LIMITS, ROOM};
 use crate::http1::{Complete, Expect, ResponseScanner, Sink};
-use crate::http2::{Accepted, Server};
+use crate::http2::codec::{Connection, Reading, StreamKey};
+use crate::http2::shared::Handle;
+use crate::http2::{Accepted, Reason, Server};
 use crate::signal::Signal;
 use crate::stream::{Carried, Received, StreamError};
 use crate::websocket::Key;
@@ -60,12 +57,20 @@ impl OpenStreams {
 /// is the request, what it is sent is the answer. Dropped before that is whole, it tells the
 /// client that it failed (`INTERNAL_ERROR`).
 pub struct ServerStream {
+    handle: Handle,
     signal: Signal,
-    waker: Waker,
+    message: Message,
+    open: OpenStreams,
+    _share: HeadShare,
+}
+
+/// The request and its answer.
+struct Message {
     request: Inward,
     /// The request may have more than what was received.
     more: bool,
-    answer: Answer,
+    /// `None`: its head did not come.
+    answer: Option<Outward>,
     /// Bytes of the answer that are half a line.
     unread: Vec<u8>,
     scanner: ResponseScanner,
@@ -74,14 +79,6 @@ pub struct ServerStream {
     /// The handshake was good: bytes go both ways as they are.
     tunnels: bool,
     end: Option<End>,
-    open: OpenStreams,
-    _share: HeadShare,
-}
-
-/// The answer's way.
-enum Answer {
-    Awaited(SendResponse<Bytes>),
-    Begun(Outward),
 }
 
 /// How a stream has ended.
@@ -98,65 +95,86 @@ impl ServerStream {
     /// there is no memory for its head in `heads`. The client is told so. Of a WebSocket,
     /// `random` becomes the key of its handshake.
     pub fn new(
-        (request, mut respond): Accepted,
+        Accepted(handle): Accepted,
         heads: &HeadBudget,
         open: &OpenStreams,
         random: [u8; 16],
     ) -> Option<Self> {
-        let (head, body) = request.into_parts();
-        let mut bytes = Vec::with_capacity(USUAL_HEAD);
-        let key = heads::opens_websocket(&head).then(|| Key::new(random));
-        let ends = body.is_end_stream();
-        let Ok(framing) = heads::write_request(&head, ends, key.as_ref(), &mut bytes) else {
-            let mut answer = Response::new(());
-            *answer.status_mut() = StatusCode::NOT_IMPLEMENTED;
-            // Fails only when the client has reset the stream.
-            let _ = respond.send_response(answer, true);
-            return None;
-        };
-        let Some(share) = heads.take(bytes.len()) else {
-            respond.send_reset(Reason::ENHANCE_YOUR_CALM);
-            return None;
-        };
-        let mut scanner = ResponseScanner::new(LIMITS);
-        if head.method == Method::HEAD {
-            scanner.expect(Expect::NoBody);
-        }
+        let taken = handle.with(|connection, key| take_on(connection, key, heads, random));
+        let (message, share) = taken?;
         open.0.open.fetch_add(1, Ordering::Relaxed);
         let signal = Signal::default();
+        handle.watch(&signal);
         Some(Self {
-            waker: signal.waker(),
+            handle,
             signal,
-            request: Inward::new(bytes, body, framing),
-            more: true,
-            answer: Answer::Awaited(respond),
-            unread: Vec::new(),
-            scanner,
-            websocket: key,
-            tunnels: false,
-            end: None,
+            message,
             open: open.clone(),
             _share: share,
         })
     }
+}
 
-    /// Sends on what the client takes; the end may be one of it.
-    fn advance(&mut self) -> Result<(), StreamError> {
-        let Answer::Begun(outward) = &mut self.answer else {
-            return Ok(());
+/// The request of a stream in HTTP/1.1, and the share of its head.
+fn take_on(
+    connection: &mut Connection,
+    key: StreamKey,
+    heads: &HeadBudget,
+    random: [u8; 16],
+) -> Option<(Message, HeadShare)> {
+    let head = connection.head(key)?;
+    let mut bytes = Vec::with_capacity(USUAL_HEAD);
+    let websocket = heads::opens_websocket(head).then(|| Key::new(random));
+    let whole = connection.reading(key) == Reading::Ended && connection.body(key).is_empty();
+    let whole = whole && !connection.has_trailers(key);
+    let Ok(framing) = heads::write_request(head, whole, websocket.as_ref(), &mut bytes) else {
+        connection.answer(key, true, |block| block.status(501));
+        return None;
+    };
+    let mut scanner = ResponseScanner::new(LIMITS);
+    if head.method() == b"HEAD" {
+        scanner.expect(Expect::NoBody);
+    }
+    let Some(share) = heads.take(bytes.len()) else {
+        connection.reset(key, Reason::ENHANCE_YOUR_CALM);
+        return None;
+    };
+    connection.forget_head(key);
+    let message = Message {
+        request: Inward::new(bytes, framing, whole),
+        more: true,
+        answer: None,
+        unread: Vec::new(),
+        scanner,
+        websocket,
+        tunnels: false,
+        end: None,
+    };
+    Some((message, share))
+}
+
+impl Message {
+    /// Sends on what the client takes; the end may be one of it. Says whether it is.
+    fn advance(
+        &mut self,
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Result<bool, StreamError> {
+        let Some(outward) = &mut self.answer else {
+            return Ok(false);
         };
         if self.end.is_some() {
-            return Ok(());
+            return Ok(false);
         }
-        match outward.advance(&mut Context::from_waker(&self.waker)) {
+        match outward.advance(connection, key) {
             // If the request goes on, the client is told that the rest is not needed
-            // (NO_ERROR, RFC 9113 section 8.1): the codec does that, behind the answer.
+            // (NO_ERROR, RFC 9113 section 8.1): the connection does that when the stream is
+            // given up.
             Ok(()) if outward.ended() => {
                 self.end = Some(End::Whole);
-                self.signal.ring();
-                Ok(())
+                Ok(true)
             }
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(false),
             Err(_) => Err(self.broke()),
         }
     }
@@ -168,19 +186,21 @@ impl ServerStream {
     }
 
     /// The answer breaks off, or is none: the client must notice.
-    fn fail(&mut self) -> StreamError {
-        match &mut self.answer {
-            Answer::Awaited(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
-            Answer::Begun(outward) => outward.reset(Reason::INTERNAL_ERROR),
-        }
+    fn fail(&mut self, connection: &mut Connection, key: StreamKey) -> StreamError {
+        connection.reset(key, Reason::INTERNAL_ERROR);
         self.end = Some(End::Broken);
         StreamError::Socket(Errno::PIPE)
     }
 
     /// Takes the next bytes of the answer.
-    fn scan(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+    fn scan(
+        &mut self,
+        bytes: &[u8],
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Result<(), StreamError> {
         if self.tunnels
-            && let Answer::Begun(outward) = &mut self.answer
+            && let Some(outward) = &mut self.answer
         {
             outward.parts().body(bytes);
             return Ok(());
@@ -196,102 +216,76 @@ impl ServerStream {
         let mut parts = Parts::default();
         let mut sink = AnswerSink {
             head: None,
-            websocket: self.websocket.as_ref(),
-            interim: Vec::new(),
+            begun: self.answer.is_some(),
+            connection,
+            key,
             parts: match &mut self.answer {
-                Answer::Awaited(_) => &mut parts,
-                Answer::Begun(outward) => outward.parts(),
+                None => &mut parts,
+                Some(outward) => outward.parts(),
             },
         };
         let Ok(scan) = self.scanner.scan(bytes, &mut sink) else {
-            return Err(self.fail());
+            return Err(self.fail(connection, key));
         };
-        let AnswerSink { head, interim, .. } = sink;
+        let head = sink.head;
         self.unread = bytes.get(scan.consumed..).unwrap_or_default().to_vec();
         let upgraded = matches!(scan.complete, Some(Complete { upgraded: true, .. }));
-        if let Answer::Awaited(respond) = &mut self.answer {
-            for answer in interim {
-                // Fails only when the client has reset the stream.
-                let _ = respond.send_informational(answer);
+        if let Some((status, lines)) = head
+            && self.answer.is_none()
+        {
+            let tunnels = upgraded && self.websocket.is_some();
+            let ends = scan.complete.is_some() && parts.is_empty() && !tunnels;
+            let status = match heads::status(status, &lines, self.websocket.as_ref()) {
+                Ok(status) if !upgraded || tunnels => status,
+                _ => return Err(self.fail(connection, key)),
+            };
+            connection.answer(key, ends, |block| {
+                heads::write_lines(status, &lines, tunnels, block);
+            });
+            let mut outward = Outward::new(parts, ends);
+            if tunnels {
+                self.tunnels = true;
+                outward.parts().body(&mem::take(&mut self.unread));
             }
-            if let Some(head) = head {
-                let tunnels = upgraded && self.websocket.is_some();
-                let ends = scan.complete.is_some() && parts.is_empty() && !tunnels;
-                let sent = match head {
-                    Ok(head) if !upgraded || tunnels => respond.send_response(head, ends).ok(),
-                    _ => None,
-                };
-                let Some(send) = sent else {
-                    return Err(self.fail());
-                };
-                let mut outward = Outward::new(send, ends);
-                *outward.parts() = parts;
-                if tunnels {
-                    self.tunnels = true;
-                    outward.parts().body(&mem::take(&mut self.unread));
-                }
-                self.answer = Answer::Begun(outward);
-            }
+            self.answer = Some(outward);
         }
         if scan.complete.is_some()
             && !self.tunnels
-            && let Answer::Begun(outward) = &mut self.answer
+            && let Some(outward) = &mut self.answer
         {
             outward.finish();
         }
         Ok(())
     }
 
-    /// Nothing more is sent: that may be where the answer ends.
-    fn finish(&mut self) -> Result<(), StreamError> {
+    /// Nothing more is sent: that may be where the answer ends. Says whether it is.
+    fn finish(&mut self, connection: &mut Connection, key: StreamKey) -> Result<bool, StreamError> {
         if self.end.is_some() {
-            return Ok(());
+            return Ok(false);
         }
-        if let Answer::Begun(outward) = &mut self.answer
+        if let Some(outward) = &mut self.answer
             && (self.tunnels || outward.whole() || self.scanner.end(&mut ()).is_ok())
         {
             outward.finish();
-            return self.advance();
+            return self.advance(connection, key);
         }
-        Err(self.fail())
-    }
-}
-
-impl Carried for ServerStream {
-    fn send(&mut self, bytes: &[u8]) -> Result<usize, StreamError> {
-        self.advance()?;
-        match (self.end, &self.answer) {
-            (Some(End::Broken), _) => return Err(StreamError::Socket(Errno::PIPE)),
-            (None, Answer::Begun(outward)) if outward.is_full() => return Ok(0),
-            _ => {}
-        }
-        // Of more at once only so much is kept.
-        let bytes = bytes.get(..ROOM).unwrap_or(bytes);
-        self.scan(bytes)?;
-        self.advance()?;
-        Ok(bytes.len())
+        Err(self.fail(connection, key))
     }
 
-    fn flush(&mut self) -> Result<(), StreamError> {
-        self.advance()
-    }
-
-    fn wants_write(&self) -> bool {
-        match &self.answer {
-            Answer::Begun(outward) => self.end.is_none() && outward.has_more(),
-            Answer::Awaited(_) => false,
-        }
-    }
-
-    fn receive(&mut self, into: &mut [u8]) -> Result<Received, StreamError> {
+    /// Takes what came of the request.
+    fn receive(
+        &mut self,
+        into: &mut [u8],
+        connection: &mut Connection,
+        key: StreamKey,
+    ) -> Result<Received, StreamError> {
         self.more = false;
         match self.end {
             Some(End::Whole) => return Ok(Received::End),
             Some(End::Broken) => return Err(StreamError::Socket(Errno::CONNRESET)),
             None => {}
         }
-        let mut context = Context::from_waker(&self.waker);
-        let Ok(received) = self.request.take(into, &mut context) else {
+        let Ok(received) = self.request.take(into, connection, key) else {
             return Err(self.broke());
         };
         // Of a tunnel the client's end is an end, which is told behind the last bytes.
@@ -300,24 +294,73 @@ impl Carried for ServerStream {
         if ended && received == 0 {
             return Ok(Received::End);
         }
-        let reset = match &mut self.answer {
-            Answer::Awaited(respond) => respond.poll_reset(&mut context).map(drop),
-            Answer::Begun(outward) => outward.poll_reset(&mut context),
-        };
-        match reset {
-            Poll::Ready(_) if received == 0 => Err(self.broke()),
-            Poll::Pending if received == 0 => Ok(Received::Nothing),
+        match connection.failure(key) {
+            Some(_) if received == 0 => Err(self.broke()),
+            None if received == 0 => Ok(Received::Nothing),
             _ => Ok(Received::Bytes(received)),
         }
     }
+}
+
+impl Carried for ServerStream {
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, StreamError> {
+        let Self {
+            handle, message, ..
+        } = self;
+        // Of more at once only so much is kept.
+        let bytes = bytes.get(..ROOM).unwrap_or(bytes);
+        let (sent, ended) = handle.with(|connection, key| {
+            let ended = message.advance(connection, key)?;
+            match (message.end, &message.answer) {
+                (Some(End::Broken), _) => return Err(StreamError::Socket(Errno::PIPE)),
+                (None, Some(outward)) if outward.is_full() => return Ok((0, ended)),
+                _ => {}
+            }
+            message.scan(bytes, connection, key)?;
+            Ok((bytes.len(), message.advance(connection, key)? || ended))
+        })?;
+        if ended {
+            self.signal.ring();
+        }
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> Result<(), StreamError> {
+        let Self {
+            handle, message, ..
+        } = self;
+        if handle.with(|connection, key| message.advance(connection, key))? {
+            self.signal.ring();
+        }
+        Ok(())
+    }
+
+    fn wants_write(&self) -> bool {
+        match &self.message.answer {
+            Some(outward) => self.message.end.is_none() && outward.has_more(),
+            None => false,
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Received, StreamError> {
+        let Self {
+            handle, message, ..
+        } = self;
+        handle.with(|connection, key| message.receive(into, connection, key))
+    }
 
     fn holds_bytes(&self) -> bool {
-        self.more
+        self.message.more
     }
 
     fn close_write(&mut self) -> Result<bool, StreamError> {
-        self.finish()?;
-        Ok(self.end.is_some())
+        let Self {
+            handle, message, ..
+        } = self;
+        if handle.with(|connection, key| message.finish(connection, key))? {
+            self.signal.ring();
+        }
+        Ok(self.message.end.is_some())
     }
 
     fn signal(&self) -> &Signal {
@@ -328,7 +371,7 @@ impl Carried for ServerStream {
 impl Drop for ServerStream {
     fn drop(&mut self) {
         // What is wrong was told to the client, who is the only one to hear of it.
-        let _ = self.finish();
+        let _ = self.close_write();
         self.open.0.open.fetch_sub(1, Ordering::Relaxed);
         self.open.0.signal.ring();
     }
@@ -336,22 +379,25 @@ impl Drop for ServerStream {
 
 /// What is found in an answer.
 struct AnswerSink<'a> {
-    websocket: Option<&'a Key>,
-    head: Option<Result<Response<()>, Untranslatable>>,
-    interim: Vec<Response<()>>,
+    head: Option<(u16, Vec<u8>)>,
+    /// The answer's head was sent.
+    begun: bool,
+    connection: &'a mut Connection,
+    key: StreamKey,
     parts: &'a mut Parts,
 }
 
 impl Sink for AnswerSink<'_> {
     fn interim(&mut self, status: u16, fields: &[u8]) {
-        self.interim.extend(heads::answer(status, fields));
+        if !self.begun && heads::status(status, fields, None).is_ok() {
+            self.connection.answer_interim(self.key, |block| {
+                heads::write_lines(status, fields, false, block);
+            });
+        }
     }
 
     fn head(&mut self, status: u16, fields: &[u8]) {
-        self.head = Some(match self.websocket {
-            Some(key) => heads::websocket_answer(status, fields, key),
-            None => heads::answer(status, fields),
-        });
+        self.head = Some((status, fields.to_vec()));
     }
 
     fn body(&mut self, part: &[u8]) {

@@ -489,7 +489,10 @@ fn streams_that_are_opened_and_reset_end_the_connection() {
     }
     socket.write_all(&frames).unwrap();
     let error = ended.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert_eq!(error, Http2Error::Protocol(h2::Reason::ENHANCE_YOUR_CALM));
+    assert_eq!(
+        error,
+        Http2Error::Protocol(crate::http2::Reason::ENHANCE_YOUR_CALM)
+    );
 }
 
 #[test]

@@ -1,19 +1,15 @@
 //! A server's connection that takes whole requests and gives whole answers.
 
 use std::io;
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 
-use super::driver::Progress;
-use super::payload::{Payload, Sending};
-use super::server::{Accepted, Server, ServerSettings};
-use super::slots::{Slots, StreamKey};
-use super::{Http2Error, StreamError};
+use super::codec::{Connection, Reading, StreamKey};
+use super::link::{Link, Progress, TURNS};
+use super::payload::{self, Payload};
+use super::server::ServerSettings;
+use super::{Http2Error, Reason, StreamError, maps};
 use crate::poller::Poller;
 use crate::stream::Stream;
 
@@ -21,11 +17,12 @@ use crate::stream::Stream;
 /// Bodies of requests are read to their end, and their first bytes kept; one that is too
 /// long is answered with 413 here.
 pub struct Serving {
-    server: Server,
+    connection: Connection,
+    link: Link,
     keep: usize,
     most: u64,
-    slots: Slots<Lane>,
-    accepted: Vec<Accepted>,
+    /// Streams that are open, by slot.
+    lanes: Vec<Option<Lane>>,
     events: Vec<(StreamKey, Served)>,
 }
 
@@ -54,14 +51,14 @@ pub struct Asked {
 
 /// One stream.
 struct Lane {
-    respond: SendResponse<Bytes>,
+    key: StreamKey,
     stage: Stage,
 }
 
 enum Stage {
-    Asking(RecvStream, Box<Asked>),
+    Asking(Box<Asked>),
     Asked,
-    Answering(Sending),
+    Answering(Payload, Option<HeaderMap>),
 }
 
 impl Serving {
@@ -69,11 +66,11 @@ impl Serving {
     /// are kept, and `most` are taken.
     pub fn start(stream: Stream, settings: ServerSettings, keep: usize, most: u64) -> Self {
         Self {
-            server: Server::start(stream, settings),
+            connection: settings.connection(),
+            link: Link::new(stream, settings.read_budget),
             keep,
             most,
-            slots: Slots::new(),
-            accepted: Vec::new(),
+            lanes: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -86,39 +83,101 @@ impl Serving {
     /// # Errors
     /// When the connection has ended: [`Http2Error::Closed`] if nothing was wrong. Every
     /// open stream is then gone, as [`served`](Self::served) tells.
-    pub fn drive(&mut self, mut readable: bool) -> Result<Progress, Http2Error> {
+    pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
+        self.link.receive(&mut self.connection, readable);
+        while let Some(key) = self.connection.opened() {
+            self.open(key);
+        }
+        let mut turns = 0;
         loop {
-            let driven = self.server.drive(readable, &mut self.accepted);
-            readable = false;
-            // What came before the end counts.
-            for (request, respond) in self.accepted.drain(..) {
-                let (head, body) = request.into_parts();
-                let asked = Box::new(Asked {
-                    head,
-                    body: Vec::new(),
-                    body_bytes: 0,
-                });
-                let stage = Stage::Asking(body, asked);
-                self.slots.insert(Lane { respond, stage });
+            let mut touched = false;
+            while let Some(key) = self.connection.touched() {
+                self.turn(key);
+                touched = true;
             }
-            let (keep, most, events) = (self.keep, self.most, &mut self.events);
-            self.slots.poll_woken(|key, lane, context| {
-                let event = lane.poll(keep, most, context);
-                let ends = lane.is_over(&event);
-                if let Poll::Ready(Some(event)) = event {
-                    events.push((key, event));
+            if turns > 0 && !touched {
+                break;
+            }
+            self.link.send(&mut self.connection);
+            turns += 1;
+            if turns == TURNS {
+                // Whoever looks only at the socket comes back too.
+                self.link.nudge();
+                break;
+            }
+        }
+        self.connection.end_if_idle();
+        match self.connection.ended() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self.link.progress(&self.connection)),
+        }
+    }
+
+    /// A client has opened a stream.
+    fn open(&mut self, key: StreamKey) {
+        let Some(head) = self.connection.head(key).and_then(maps::request) else {
+            self.connection.reset(key, Reason::PROTOCOL_ERROR);
+            self.connection.release(key);
+            return;
+        };
+        let asked = Box::new(Asked {
+            head,
+            body: Vec::new(),
+            body_bytes: 0,
+        });
+        if self.lanes.len() <= key.slot() {
+            self.lanes.resize_with(key.slot() + 1, || None);
+        }
+        let stage = Stage::Asking(asked);
+        self.lanes[key.slot()] = Some(Lane { key, stage });
+        self.turn(key);
+    }
+
+    /// Something happened to a stream.
+    fn turn(&mut self, key: StreamKey) {
+        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
+            return;
+        };
+        let connection = &mut self.connection;
+        let event = match &mut lane.stage {
+            _ if connection.failure(key).is_some() => match lane.stage {
+                // Nobody has heard of it.
+                Stage::Asking(_) => None,
+                _ => Some(Served::Gone),
+            },
+            Stage::Asking(asked) => match read(asked, self.keep, self.most, connection, key) {
+                Read::More => return,
+                Read::Whole => {
+                    let stage = std::mem::replace(&mut lane.stage, Stage::Asked);
+                    if let Stage::Asking(asked) = stage {
+                        self.events.push((key, Served::Asked(asked)));
+                    }
+                    return;
                 }
-                ends
-            });
-            match driven {
-                Ok(progress) if !self.server.is_woken() => return Ok(progress),
-                Ok(_) => {}
-                Err(error) => {
-                    let gone = self.slots.clear().map(|key| (key, Served::Gone));
-                    self.events.extend(gone);
-                    return Err(error);
+                Read::TooLong => {
+                    connection.answer(key, true, |block| block.status(413));
+                    None
+                }
+            },
+            Stage::Asked => return,
+            Stage::Answering(body, trailers) => {
+                match payload::send(body, trailers.as_ref(), connection, key) {
+                    true => Some(Served::Answered),
+                    false => return,
                 }
             }
+        };
+        self.events.extend(event.map(|event| (key, event)));
+        self.remove(key);
+    }
+
+    fn remove(&mut self, key: StreamKey) {
+        let place = self.lanes.get_mut(key.slot());
+        if let Some(place) = place
+            && place.as_ref().is_some_and(|lane| lane.key == key)
+        {
+            *place = None;
+            self.connection.release(key);
         }
     }
 
@@ -139,154 +198,107 @@ impl Serving {
         body: Payload,
         trailers: Option<HeaderMap>,
     ) -> Result<(), StreamError> {
-        let Some((lane, mut context)) = self.slots.touch(key) else {
+        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
             return Ok(());
         };
+        if lane.key != key {
+            return Ok(());
+        }
+        let all = [Some(head.headers()), trailers.as_ref()];
+        if all
+            .into_iter()
+            .flatten()
+            .any(|it| maps::of_connection(it).is_some())
+        {
+            let reason = Reason::INTERNAL_ERROR;
+            self.connection.reset(key, reason);
+            self.remove(key);
+            self.events.push((key, Served::Gone));
+            return Err(StreamError::Reset(reason));
+        }
         let ends = body.is_empty() && trailers.is_none();
-        let send = lane.respond.send_response(head, ends).map_err(|error| {
-            lane.respond.send_reset(Reason::INTERNAL_ERROR);
-            StreamError::from(&error)
-        })?;
-        let mut sending = Sending::new(send, body, trailers, ends);
-        // What the client lets through goes out with the head. How that went is told when
-        // the stream is polled.
-        let _ = sending.advance(&mut context);
-        lane.stage = Stage::Answering(sending);
+        self.connection.answer(key, ends, |block| {
+            block.status(head.status().as_u16());
+            maps::write(head.headers(), block);
+        });
+        lane.stage = Stage::Answering(body, trailers);
+        // What the client lets through goes out with the head.
+        self.turn(key);
         Ok(())
     }
 
     /// Gives a request up: the client is told with the next [`drive`](Self::drive).
     /// Nothing more is told of it here.
     pub fn reset(&mut self, key: StreamKey, reason: Reason) {
-        if let Some(mut lane) = self.slots.remove(key) {
-            match &mut lane.stage {
-                Stage::Answering(sending) => sending.reset(reason),
-                _ => lane.respond.send_reset(reason),
-            }
+        let lane = self.lanes.get(key.slot()).and_then(Option::as_ref);
+        if lane.is_some_and(|lane| lane.key == key) {
+            self.connection.reset(key, reason);
+            self.remove(key);
         }
         self.events.retain(|(told, _)| *told != key);
     }
 
     /// Tells the client to open no more streams. The connection ends with the last one.
     pub fn shut_down(&mut self) {
-        self.server.shut_down();
+        self.connection.shut_down();
     }
 
     /// Streams that are open.
     pub fn open_streams(&self) -> usize {
-        self.slots.open()
+        self.lanes.iter().flatten().count()
     }
 
-    /// As [`Server::watch`].
+    /// Begins to watch the socket, with this token.
     ///
     /// # Errors
     /// As there.
     pub fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
-        self.server.watch(poller, token)
+        self.link.watch(poller, token)
     }
 
-    /// As [`Server::rewatch`].
+    /// Watches for what the last drive left to do. To be called after drives.
     ///
     /// # Errors
     /// As there.
     pub fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
-        self.server.rewatch(poller)
+        self.link.rewatch(poller)
     }
 
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
-        self.server.wants_write()
+        self.link.wants_write()
     }
 }
 
-impl Lane {
-    /// Goes on as far as it can; ready without an event: it is over, and nobody asked.
-    fn poll(&mut self, keep: usize, most: u64, context: &mut Context<'_>) -> Poll<Option<Served>> {
-        match &mut self.stage {
-            Stage::Asking(body, asked) => {
-                let Some(ended) = read(body, asked, keep, most, context) else {
-                    return Poll::Pending;
-                };
-                match ended {
-                    Ended::Whole => {
-                        let stage = std::mem::replace(&mut self.stage, Stage::Asked);
-                        let Stage::Asking(_, asked) = stage else {
-                            return Poll::Pending;
-                        };
-                        // From now on the end of the stream is what wakes it.
-                        if self.respond.poll_reset(context).is_ready() {
-                            context.waker().wake_by_ref();
-                        }
-                        Poll::Ready(Some(Served::Asked(asked)))
-                    }
-                    Ended::TooLong => {
-                        let mut answer = Response::new(());
-                        *answer.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-                        // Fails only when the client has reset the stream.
-                        let _ = self.respond.send_response(answer, true);
-                        Poll::Ready(None)
-                    }
-                    Ended::Broken => Poll::Ready(None),
-                }
-            }
-            Stage::Asked => self.respond.poll_reset(context).map(|_| Some(Served::Gone)),
-            Stage::Answering(sending) => {
-                if sending.is_reset(context) {
-                    return Poll::Ready(Some(Served::Gone));
-                }
-                sending.advance(context).map(|sent| {
-                    Some(match sent {
-                        Ok(()) => Served::Answered,
-                        Err(_) => Served::Gone,
-                    })
-                })
-            }
-        }
-    }
-
-    /// Whether nothing more happens to it.
-    fn is_over(&self, event: &Poll<Option<Served>>) -> bool {
-        !matches!(event, Poll::Pending | Poll::Ready(Some(Served::Asked(_))))
-    }
-}
-
-/// How a body ended.
-enum Ended {
+/// How far a body is.
+enum Read {
+    More,
     Whole,
     TooLong,
-    Broken,
 }
 
 /// Takes in what came of a body.
 fn read(
-    body: &mut RecvStream,
     asked: &mut Asked,
     keep: usize,
     most: u64,
-    context: &mut Context<'_>,
-) -> Option<Ended> {
-    loop {
-        match body.poll_data(context) {
-            Poll::Ready(Some(Ok(part))) => {
-                asked.body_bytes = asked.body_bytes.saturating_add(part.len() as u64);
-                if asked.body_bytes > most {
-                    return Some(Ended::TooLong);
-                }
-                let room = keep.saturating_sub(asked.body.len());
-                asked
-                    .body
-                    .extend_from_slice(part.get(..room).unwrap_or(&part));
-                // Refused only when the stream has failed, which the next look tells.
-                let _ = body.flow_control().release_capacity(part.len());
-            }
-            Poll::Ready(None) => match body.poll_trailers(context) {
-                Poll::Ready(Ok(_)) => return Some(Ended::Whole),
-                Poll::Ready(Err(_)) => return Some(Ended::Broken),
-                Poll::Pending => return None,
-            },
-            Poll::Ready(Some(Err(_))) => return Some(Ended::Broken),
-            Poll::Pending => return None,
-        }
+    connection: &mut Connection,
+    key: StreamKey,
+) -> Read {
+    let body = connection.body(key);
+    let length = body.len();
+    asked.body_bytes = asked.body_bytes.saturating_add(length as u64);
+    if asked.body_bytes > most {
+        return Read::TooLong;
+    }
+    let room = keep.saturating_sub(asked.body.len());
+    asked
+        .body
+        .extend_from_slice(body.get(..room).unwrap_or(body));
+    connection.use_body(key, length);
+    match connection.reading(key) {
+        Reading::Ended => Read::Whole,
+        _ => Read::More,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 
+use bytes::Bytes;
 use http::Request;
 
 use super::*;
@@ -247,4 +248,51 @@ fn a_server_that_shuts_down_ends_with_its_last_stream() {
     assert_eq!(both.one_finished().unwrap().body, b"first:012");
     both.until(|both| both.ended.is_some());
     assert_eq!(both.ended, Some(Http2Error::Closed));
+}
+
+/// Whoever drives only when the poller tells, and looks at nothing else, misses nothing.
+#[test]
+fn long_bodies_pass_with_the_poller_s_events_alone() {
+    let Both {
+        mut client,
+        mut server,
+        ..
+    } = Both::new();
+    let mut poller = Poller::new().unwrap();
+    client.watch(&poller, 1).unwrap();
+    server.watch(&poller, 2).unwrap();
+    let request = Request::post("http://test/").body(()).unwrap();
+    client.send(request, pattern(MOST - 6), 0).unwrap();
+    client.drive(false).unwrap();
+    client.rewatch(&poller).unwrap();
+    let long = 20 * MOST;
+    let mut finished = None;
+    while finished.is_none() {
+        poller
+            .wait(Some(std::time::Duration::from_secs(30)))
+            .unwrap();
+        let tokens: Vec<u64> = std::iter::from_fn(|| poller.next_event())
+            .map(|event| event.token)
+            .collect();
+        assert!(!tokens.is_empty(), "nothing happens any more");
+        if tokens.contains(&1) {
+            client.drive(true).unwrap();
+            finished = client.finished().next();
+            client.rewatch(&poller).unwrap();
+        }
+        if tokens.contains(&2) {
+            server.drive(true).unwrap();
+            let served: Vec<_> = server.served().collect();
+            for (key, served) in served {
+                if let Served::Asked(asked) = served {
+                    assert_eq!(asked.body_bytes, MOST);
+                    server.answer(key, ok(), pattern(long), None).unwrap();
+                    server.drive(false).unwrap();
+                }
+            }
+            server.rewatch(&poller).unwrap();
+        }
+    }
+    let (_, answer) = finished.unwrap();
+    assert_eq!(answer.unwrap().body_bytes, long + 6);
 }

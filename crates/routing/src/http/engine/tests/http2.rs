@@ -393,7 +393,12 @@ fn text(of: &str) -> Vec<u8> {
 #[test]
 fn heads_that_unfold_to_megabytes_find_a_bound() {
     let authority = Authority::new();
-    let backend = Backend::answering(|_| ok(b"x"));
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let backend = Backend::answering(move |_| {
+        let _ = held.lock().unwrap().recv();
+        ok(b"x")
+    });
     let bench = bench(&authority, &[backend.address]);
     // GET, https, /, and the authority.
     let request = [&[0x82, 0x87, 0x84, 0x01][..], &text("app.test")].concat();
@@ -410,6 +415,7 @@ fn heads_that_unfold_to_megabytes_find_a_bound() {
         let mut socket = connect_tls(&bench, &authority).await;
         socket.write_all(&bytes).await.unwrap();
         bench.until("some are refused", |totals| totals.refused_streams > 0);
+        drop(release);
         let mut send = connect(&bench, &authority).await;
         let (answer, _) = send.send_request(get("/").body(()).unwrap(), true).unwrap();
         assert_eq!(answer.await.unwrap().status(), 200);

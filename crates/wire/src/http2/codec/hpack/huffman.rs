@@ -33,7 +33,10 @@ const LONGEST: usize = 30;
 /// The end, which no text may contain (RFC 7541 section 5.2).
 const END: u16 = 256;
 
-const CODES: Codes = Codes::new();
+/// Bits by which a code is looked up at once; most bytes of heads have no longer one.
+const QUICK: usize = 8;
+
+static CODES: Codes = Codes::new();
 
 struct Codes {
     /// In the order of their codes.
@@ -43,6 +46,9 @@ struct Codes {
     ends: [u64; LONGEST + 1],
     /// By length: what to subtract from a code to find it among the symbols.
     shifts: [u32; LONGEST + 1],
+    /// By the next eight bits: the byte whose code they begin with, and its length; 0: it is
+    /// longer.
+    quick: [(u8, u8); 1 << QUICK],
 }
 
 impl Codes {
@@ -51,6 +57,7 @@ impl Codes {
             symbols: [0; LENGTHS.len()],
             ends: [0; LONGEST + 1],
             shifts: [0; LONGEST + 1],
+            quick: [(0, 0); 1 << QUICK],
         };
         let (mut code, mut at, mut length) = (0_u32, 0_usize, 1_usize);
         while length <= LONGEST {
@@ -60,6 +67,12 @@ impl Codes {
             while symbol < LENGTHS.len() {
                 if LENGTHS[symbol] as usize == length {
                     codes.symbols[at] = symbol as u16;
+                    let mut behind = 0;
+                    while length <= QUICK && behind < 1 << (QUICK - length) {
+                        let bits = (code as usize) << (QUICK - length) | behind;
+                        codes.quick[bits] = (symbol as u8, length as u8);
+                        behind += 1;
+                    }
                     at += 1;
                     code += 1;
                 }
@@ -95,6 +108,12 @@ pub(super) fn decode(bytes: &[u8], text: &mut Vec<u8>) -> Result<(), Unreadable>
             Some(later) => bits >> later & 0xffff_ffff,
             None => (bits << (32 - count) | ((1 << (32 - count)) - 1)) & 0xffff_ffff,
         };
+        let (symbol, length) = CODES.quick[(window >> (32 - QUICK)) as usize];
+        if length > 0 && usize::from(length) <= count {
+            text.push(symbol);
+            count -= usize::from(length);
+            continue;
+        }
         let mut length = SHORTEST;
         while length < LONGEST && window >= CODES.ends[length] {
             length += 1;

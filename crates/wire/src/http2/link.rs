@@ -1,0 +1,152 @@
+//! A connection's socket, and what the loop that drives it knows of it.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Read as _, Write};
+
+use super::Http2Error;
+use super::codec::Connection;
+use crate::poller::{Interest, Poller, Registration};
+use crate::stream::Stream;
+
+/// Bytes that are read at once.
+const PIECE: usize = 32 * 1024;
+
+/// Times that a connection is written to in one drive while its streams have more to send.
+pub(super) const TURNS: usize = 32;
+
+thread_local! {
+    /// Where bytes are read to; they are taken out of it before anything else is done.
+    static PIECES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What is left to do after a connection was driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing, until the socket is ready again or something is sent.
+    Waiting,
+    /// More can be done at once: drive again, after others had their turn.
+    More,
+}
+
+/// The socket of a connection.
+pub(super) struct Link {
+    stream: Stream,
+    registration: Registration,
+    /// Bytes that may be read in one drive.
+    read_budget: usize,
+    /// A read that gives fewer bytes than asked for has emptied the socket, so that nobody
+    /// asks again before the next readiness. Not true of TLS, which reads record by record.
+    short_read_drains: bool,
+    /// Reading may give something.
+    readable: bool,
+    /// The last write found the socket full.
+    write_blocked: bool,
+    /// Nothing is read before something was written.
+    paused: bool,
+}
+
+impl Link {
+    pub(super) fn new(stream: Stream, read_budget: usize) -> Self {
+        Self {
+            short_read_drains: matches!(stream, Stream::Plain(_)),
+            stream,
+            registration: Registration::default(),
+            read_budget: read_budget.max(1),
+            readable: false,
+            write_blocked: false,
+            paused: false,
+        }
+    }
+
+    /// Hands to the connection what there is to read, as much as one drive may take.
+    pub(super) fn receive(&mut self, connection: &mut Connection, readable: bool) {
+        self.readable |= readable;
+        if connection.has_input() {
+            connection.receive(&[]);
+        }
+        let mut bytes = PIECES.take();
+        bytes.resize(PIECE, 0);
+        let mut budget = self.read_budget;
+        while self.readable && budget > 0 && !connection.is_paused() && connection.ended().is_none()
+        {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => connection.close(Http2Error::Closed),
+                Ok(read) => {
+                    self.readable = read == bytes.len() || !self.short_read_drains;
+                    budget = budget.saturating_sub(read);
+                    connection.receive(bytes.get(..read).unwrap_or_default());
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => connection.close(Http2Error::of_io(error.kind())),
+            }
+        }
+        PIECES.set(bytes);
+    }
+
+    /// What is left once streams had their turn and all was sent that could be.
+    pub(super) fn progress(&self, connection: &Connection) -> Progress {
+        match (
+            self.readable || connection.has_input(),
+            connection.is_paused(),
+        ) {
+            // Reading goes on when something was sent.
+            (true, true) if self.write_blocked => Progress::Waiting,
+            (true, _) => Progress::More,
+            (false, _) => Progress::Waiting,
+        }
+    }
+
+    /// Sends what the connection has to send, as far as the socket takes it.
+    pub(super) fn send(&mut self, connection: &mut Connection) {
+        self.write_blocked = false;
+        while !connection.out().is_empty() {
+            match self.stream.write(connection.out()) {
+                Ok(0) => return connection.close(Http2Error::Closed),
+                Ok(sent) => connection.sent(sent),
+                Err(error) => {
+                    if self.has_failed(&error) {
+                        connection.close(Http2Error::of_io(error.kind()));
+                        return;
+                    }
+                    if self.write_blocked {
+                        return;
+                    }
+                }
+            }
+        }
+        if let Err(error) = Write::flush(&mut self.stream)
+            && self.has_failed(&error)
+        {
+            connection.close(Http2Error::of_io(error.kind()));
+        }
+    }
+
+    /// Has the poller tell at once that there is something to do, as if the socket had been full.
+    pub(super) fn nudge(&mut self) {
+        self.write_blocked = true;
+    }
+
+    /// Whether this is no matter of waiting.
+    fn has_failed(&mut self, error: &io::Error) -> bool {
+        self.write_blocked = error.kind() == ErrorKind::WouldBlock;
+        !self.write_blocked && error.kind() != ErrorKind::Interrupted
+    }
+
+    /// Begins to watch the socket.
+    pub(super) fn watch(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        self.registration = Registration::new(token);
+        self.rewatch(poller)
+    }
+
+    /// Watches for what the last drive left.
+    pub(super) fn rewatch(&mut self, poller: &Poller) -> io::Result<()> {
+        let wanted = Interest::of(!self.paused, self.write_blocked);
+        self.registration.set(&self.stream, Some(wanted), poller)
+    }
+
+    /// Whether the last write found the socket full.
+    pub(super) fn wants_write(&self) -> bool {
+        self.write_blocked
+    }
+}
