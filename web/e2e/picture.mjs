@@ -16,7 +16,7 @@ const life = page.locator('section.life').first();
 await life.scrollIntoViewIfNeeded();
 await page.evaluate(() => scrollTo(0, 0));
 await page.waitForTimeout(400);
-const top = await life.locator('.legend').boundingBox();
+const top = await life.locator('.legend[aria-label="Phases"]').boundingBox();
 const last = await life.locator('tbody tr').last().boundingBox();
 const y = top.y - 10;
 await page.screenshot({ path: file, fullPage: true, clip: { x: 0, y, width: WIDTH, height: last.y + last.height + 2 - y } });

@@ -274,16 +274,11 @@ fn task_facts(record: &Task, cells: &Cells) -> Option<rules::Task> {
     })
 }
 
-/// All records that are there, and all that should be, in order.
-pub(crate) fn all_keys(state: &State) -> Vec<Key> {
+/// All records that are there, and all that should be, in any order and some more than once.
+pub(crate) fn all_keys(state: &State) -> impl Iterator<Item = Key> {
     let tasks = state.tasks.keys().map(|guid| Key::Task(Arc::clone(guid)));
-    let mut keys: Vec<Key> = tasks.collect();
-    for guid in state.processes.keys() {
-        keys.extend(keys_of(state, guid));
-    }
-    keys.sort_unstable();
-    keys.dedup();
-    keys
+    let processes = state.processes.keys();
+    tasks.chain(processes.flat_map(|guid| keys_of(state, guid)))
 }
 
 /// The indices of a process that are there, and those that should be.

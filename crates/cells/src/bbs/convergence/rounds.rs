@@ -151,7 +151,7 @@ impl Convergence {
         // They are not present.
         self.touches.take_lost();
         let touched = self.touches.take();
-        let (keys, stale_domain) = {
+        let (candidates, stale_domain) = {
             let state = self.state.read();
             let now = now_ns();
             let stale = state.domains.values().any(|expires| *expires <= now);
@@ -160,6 +160,7 @@ impl Convergence {
         if stale_domain {
             self.run(Command::PruneDomains).await;
         }
+        let keys = candidates.in_order();
         self.act(tracker, &keys, &cells, start).await;
     }
 

@@ -81,6 +81,20 @@ pub(crate) fn keys_on<'a>(state: &'a State, cell: &str) -> impl Iterator<Item = 
     })
 }
 
+/// Records to be judged in a pass, some of them named twice.
+#[derive(Debug)]
+pub(crate) struct Candidates(Vec<Key>);
+
+impl Candidates {
+    /// Each once, in order.
+    pub(crate) fn in_order(self) -> Vec<Key> {
+        let Self(mut keys) = self;
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
@@ -92,15 +106,16 @@ pub(crate) struct Tracker {
 }
 
 impl Tracker {
-    /// The records to be judged in a pass, in order.
+    /// The records to be judged in a pass. Of all of them this is so many keys and no more work,
+    /// for changes wait for whoever reads the state, and others wait for the changes.
     pub(crate) fn candidates(
         &mut self,
         state: &State,
         touched: Touched,
         cells: &Cells,
         now: i64,
-    ) -> Vec<Key> {
-        let mut keys = touched.keys;
+    ) -> Candidates {
+        let mut keys = Vec::from_iter(touched.keys);
         for guid in &touched.processes {
             keys.extend(keys_of(state, guid));
         }
@@ -113,13 +128,11 @@ impl Tracker {
             keys.extend(self.watched.keys().cloned());
             keys.extend(all_keys(state));
         }
-        let mut keys: Vec<Key> = keys.into_iter().collect();
-        keys.sort_unstable();
-        keys
+        Candidates(keys)
     }
 
     /// Records on cells that came or went.
-    fn of_cells(&mut self, state: &State, cells: &Cells, keys: &mut HashSet<Key>) {
+    fn of_cells(&mut self, state: &State, cells: &Cells, keys: &mut Vec<Key>) {
         let status = |cell: &Arc<str>| (Arc::clone(cell), cells.status(cell));
         let now: HashMap<_, _> = state.cells().map(status).collect();
         for (cell, _) in now
@@ -132,7 +145,7 @@ impl Tracker {
     }
 
     /// Records that waited for a domain to become fresh.
-    fn of_domains(&mut self, state: &State, now: i64, keys: &mut HashSet<Key>) {
+    fn of_domains(&mut self, state: &State, now: i64, keys: &mut Vec<Key>) {
         let fresh = state.domains.iter().filter(|(_, expires)| **expires > now);
         let fresh: HashSet<_> = fresh.map(|(domain, _)| Arc::clone(domain)).collect();
         for domain in fresh.difference(&self.fresh) {

@@ -229,6 +229,7 @@ impl Core {
     ) -> Vec<(Key, Vec<Action>)> {
         let touched = std::mem::take(&mut self.touched);
         let keys = self.tracker.candidates(&self.state, touched, cells, begin);
+        let keys = keys.in_order();
         let by = Circumstances {
             cells,
             ages: &AGES,
@@ -277,7 +278,8 @@ impl Core {
     /// The records that a pass would look at now, if none had been touched.
     pub(crate) fn candidates(&mut self, cells: &Cells, now: i64) -> Vec<Key> {
         let untouched = Touched::default();
-        self.tracker.candidates(&self.state, untouched, cells, now)
+        let keys = self.tracker.candidates(&self.state, untouched, cells, now);
+        keys.in_order()
     }
 
     /// Plants a fault: what was touched is not looked at.
@@ -290,7 +292,7 @@ impl Core {
 pub(crate) fn full(state: &State, by: Circumstances<'_>) -> Vec<(Key, Vec<Action>)> {
     let mut judge = Judge::default();
     let mut found = Vec::new();
-    for key in all_keys(state) {
+    for key in BTreeSet::from_iter(all_keys(state)) {
         let (verdict, _) = judge.judge(state, &key, by);
         if !verdict.actions.is_empty() {
             found.push((key, verdict.actions));
