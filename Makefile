@@ -38,7 +38,7 @@ test-tools: ## Install what tests need and the machine lacks (a browser, a NATS 
 .PHONY: lint
 lint: $(PAGE) ## Formatting and clippy, warnings denied
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --features fuzz/targets --locked -- -D warnings
 
 .PHONY: test-web
 test-web: $(PAGE) ## Types and unit tests of the pages
@@ -102,7 +102,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZ_SECONDS (60); needs cargo-fuzz and a nightly compiler
 	for target in $$($(CARGO) +nightly fuzz list); do \
-	  $(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
+	  $(CARGO) +nightly fuzz run --features fuzzer "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
 	    -dict=fuzz/words.dict -verbosity=0 -print_final_stats=1; \
 	done
 

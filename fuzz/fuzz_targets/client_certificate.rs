@@ -11,5 +11,9 @@ fuzz_target!(|certificate: &[u8]| {
     let text = caller.envoy();
     assert!(text.bytes().all(|byte| (b' '..0x7f).contains(&byte)));
     assert_eq!(text.matches('"').count(), 2);
-    assert!(caller.identity.is_none_or(|identity| !identity.app.is_empty()));
+    assert!(
+        caller
+            .identity
+            .is_none_or(|identity| !identity.app.is_empty())
+    );
 });

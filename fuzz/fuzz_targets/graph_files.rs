@@ -9,7 +9,10 @@ use graph::topology::{Topology, read};
 use libfuzzer_sys::fuzz_target;
 
 fn source(text: &str) -> Source {
-    Source { name: "graph".to_owned(), text: text.to_owned() }
+    Source {
+        name: "graph".to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 fn reads_back(graph: &Topology) {

@@ -32,13 +32,15 @@ impl Sink for Seen {
 }
 
 /// All answers in the input, given `step` bytes at a time.
-fn read(
-    input: &[u8],
-    expect: Expect,
-    step: usize,
-) -> (Vec<Complete>, Seen, Option<ResponseError>) {
+fn read(input: &[u8], expect: Expect, step: usize) -> (Vec<Complete>, Seen, Option<ResponseError>) {
     // Small, so that limits are reached too.
-    let limits = Limits { head_bytes: 256, fields: 8, chunk_line_bytes: 32, interim: 4 };
+    let limits = Limits {
+        head_bytes: 256,
+        fields: 8,
+        chunk_line_bytes: 32,
+        interim: 4,
+        length_lists: true,
+    };
     let mut scanner = ResponseScanner::new(limits);
     let (mut completes, mut seen, mut start, mut end) = (Vec::new(), Seen::default(), 0, 0);
     scanner.expect(expect);
@@ -77,7 +79,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let expect = [Expect::Body, Expect::NoBody, Expect::Tunnel][usize::from(*kind) % 3];
-    let input = if step % 2 == 1 { [CHUNKED, input].concat() } else { input.to_vec() };
+    let input = if step % 2 == 1 {
+        [CHUNKED, input].concat()
+    } else {
+        input.to_vec()
+    };
     let whole = read(&input, expect, input.len().max(1));
     let split = read(&input, expect, usize::from(*step / 2).max(1));
     assert_eq!(whole.0, split.0);

@@ -18,7 +18,10 @@ use wire::http1::{Complete, Expect, Limits, RequestHead, RequestScanner, Respons
 
 const START: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\n";
 
-const NOW: Times = Times { mono: 1_000_000_000, wall: 1_795_249_040_286_360_016 };
+const NOW: Times = Times {
+    mono: 1_000_000_000,
+    wall: 1_795_249_040_286_360_016,
+};
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let table = Table::new(TableSettings::default());
@@ -49,7 +52,11 @@ fuzz_target!(|data: &[u8]| {
     let [kind, input @ ..] = data else {
         return;
     };
-    let input = if kind % 2 == 1 { [START, input].concat() } else { input.to_vec() };
+    let input = if kind % 2 == 1 {
+        [START, input].concat()
+    } else {
+        input.to_vec()
+    };
     let mut head = RequestHead::default();
     let read = RequestScanner::new(Limits::default()).head(&input, &mut head);
     let Ok(Some(_)) = read else {

@@ -31,7 +31,13 @@ impl Sink for Seen {
 /// All requests in the input, given `step` bytes at a time.
 fn read(input: &[u8], step: usize) -> (Seen, Option<RequestError>) {
     // Small, so that limits are reached too.
-    let limits = Limits { head_bytes: 256, fields: 8, chunk_line_bytes: 32, interim: 0 };
+    let limits = Limits {
+        head_bytes: 256,
+        fields: 8,
+        chunk_line_bytes: 32,
+        interim: 0,
+        length_lists: true,
+    };
     let mut scanner = RequestScanner::new(limits);
     let (mut seen, mut head) = (Seen::default(), RequestHead::default());
     let (mut start, mut end, mut in_body) = (0, 0, false);
@@ -71,7 +77,11 @@ fuzz_target!(|data: &[u8]| {
     let [step, input @ ..] = data else {
         return;
     };
-    let input = if step % 2 == 1 { [CHUNKED, input].concat() } else { input.to_vec() };
+    let input = if step % 2 == 1 {
+        [CHUNKED, input].concat()
+    } else {
+        input.to_vec()
+    };
     let whole = read(&input, input.len().max(1));
     let split = read(&input, usize::from(*step / 2).max(1));
     // A head that breaks the rules may be refused before its end is there, or at it.
@@ -81,5 +91,9 @@ fuzz_target!(|data: &[u8]| {
     } else {
         assert_eq!(whole.0.heads, split.0.heads);
     }
-    assert!(whole.1.is_none_or(|error| !error.answer().is_empty() && error.status() >= 400));
+    assert!(
+        whole
+            .1
+            .is_none_or(|error| !error.answer().is_empty() && error.status() >= 400)
+    );
 });

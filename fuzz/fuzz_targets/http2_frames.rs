@@ -82,14 +82,22 @@ fn outcome(bytes: &[u8], size: usize, role: Role) -> (Vec<u8>, Option<Http2Error
         connection.release(key);
     }
     assert!(connection.open_streams() == 0 && connection.out().len() < 200_000);
-    (connection.out().to_vec(), connection.ended().cloned(), found)
+    (
+        connection.out().to_vec(),
+        connection.ended().cloned(),
+        found,
+    )
 }
 
 fuzz_target!(|input: &[u8]| {
     let Some((&first, rest)) = input.split_first() else {
         return;
     };
-    let role = if first & 1 == 0 { Role::Server } else { Role::Client };
+    let role = if first & 1 == 0 {
+        Role::Server
+    } else {
+        Role::Client
+    };
     let bytes = frames(rest, role);
     let whole = outcome(&bytes, bytes.len(), role);
     let parts = outcome(&bytes, usize::from(first / 2) + 1, role);

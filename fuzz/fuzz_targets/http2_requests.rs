@@ -58,22 +58,39 @@ impl Sink for Nothing {}
 fn check(bytes: &[u8]) {
     let mut scanner = RequestScanner::new(Limits::default());
     let mut head = RequestHead::default();
-    let Some(length) = scanner.head(bytes, &mut head).expect("a head that can be read") else {
+    let Some(length) = scanner
+        .head(bytes, &mut head)
+        .expect("a head that can be read")
+    else {
         return;
     };
-    let scan = scanner.body(&bytes[length..], &mut Nothing).expect("a body that can be read");
-    assert_eq!(length + scan.consumed, bytes.len(), "{}", bytes.escape_ascii());
+    let scan = scanner
+        .body(&bytes[length..], &mut Nothing)
+        .expect("a body that can be read");
+    assert_eq!(
+        length + scan.consumed,
+        bytes.len(),
+        "{}",
+        bytes.escape_ascii()
+    );
 }
 
 fuzz_target!(|input: &[u8]| {
     let (mut client, server) = UnixStream::pair().expect("a pair of sockets");
-    client.set_nonblocking(true).expect("a socket that does not block");
-    server.set_nonblocking(true).expect("a socket that does not block");
+    client
+        .set_nonblocking(true)
+        .expect("a socket that does not block");
+    server
+        .set_nonblocking(true)
+        .expect("a socket that does not block");
     let bytes = frames(input);
     // What the kernel does not take is not part of the test.
     let _ = client.write(&bytes);
     let stream = Stream::Plain(OwnedFd::from(server));
-    let settings = ServerSettings { head_bytes: 4096, ..ServerSettings::default() };
+    let settings = ServerSettings {
+        head_bytes: 4096,
+        ..ServerSettings::default()
+    };
     let mut server = Server::start(stream, settings);
     let (heads, open) = (HeadBudget::default(), OpenStreams::of(&server));
     let mut streams: Vec<(ServerStream, Vec<u8>)> = Vec::new();

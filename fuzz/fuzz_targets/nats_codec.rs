@@ -7,7 +7,10 @@ use libfuzzer_sys::fuzz_target;
 use nats::codec::{Limits, ProtocolError, Scanner};
 
 /// Small, so that they are reached.
-const LIMITS: Limits = Limits { line_bytes: 128, payload_bytes: 64 };
+const LIMITS: Limits = Limits {
+    line_bytes: 128,
+    payload_bytes: 64,
+};
 
 fn read(input: &[u8], step: usize) -> (Vec<String>, Option<ProtocolError>) {
     let mut scanner = Scanner::new(LIMITS);

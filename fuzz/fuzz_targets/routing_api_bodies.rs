@@ -18,7 +18,10 @@ fuzz_target!(|body: &[u8]| {
     for mut mapping in read_list::<TcpMapping>(body).unwrap_or_default() {
         if mapping.check_upsert(LONGEST).is_ok() {
             let written = serde_json::to_vec(&[&mapping]).expect("a mapping is written");
-            assert_eq!(read_list::<TcpMapping>(&written).expect("and read"), [mapping]);
+            assert_eq!(
+                read_list::<TcpMapping>(&written).expect("and read"),
+                [mapping]
+            );
         }
     }
     if let Ok(group) = read_object::<RouterGroup>(body) {

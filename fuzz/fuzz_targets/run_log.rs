@@ -8,7 +8,12 @@ use compliance::reports::runlog::{Limits, RunLog, write_report};
 use libfuzzer_sys::fuzz_target;
 
 /// Small, so that they are reached.
-const LIMITS: Limits = Limits { text_bytes: 4096, reports: 8, field_bytes: 256, message_bytes: 64 };
+const LIMITS: Limits = Limits {
+    text_bytes: 4096,
+    reports: 8,
+    field_bytes: 256,
+    message_bytes: 64,
+};
 
 fn info() -> RunInfo {
     let (info, _) = RunInfo::from_file_name("root_2018-08-24T15:55:01Z.log").expect("a name");
@@ -27,12 +32,15 @@ fuzz_target!(|data: &[u8]| {
         let mut line = String::new();
         if write_report(&mut line, report).is_ok() {
             let again = RunLog::parse(info(), &line, &Limits::default()).expect("what was written");
-            assert_eq!(again.reports, [report.clone()]);
+            assert_eq!(again.reports, std::slice::from_ref(report));
         }
     }
     if !text.contains('\r') {
         let windows = text.replace('\n', "\r\n");
-        let limits = Limits { text_bytes: usize::MAX, ..LIMITS };
+        let limits = Limits {
+            text_bytes: usize::MAX,
+            ..LIMITS
+        };
         let other = RunLog::parse(info(), &windows, &limits);
         assert_eq!(other.map(|log| log.reports), Ok(log.reports));
     }

@@ -2,13 +2,16 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use document::{Node, Problem, Problems, Source, parse_toml, parse_yaml};
+use libfuzzer_sys::fuzz_target;
 
 type Read = fn(&Source) -> Result<Node, Vec<Problem>>;
 
 fuzz_target!(|text: &str| {
-    let source = Source { name: "router".to_owned(), text: text.to_owned() };
+    let source = Source {
+        name: "router".to_owned(),
+        text: text.to_owned(),
+    };
     for read in [parse_toml as Read, parse_yaml] {
         if let Err(problems) = read(&source) {
             assert!(!Problems::of(&source, problems).to_string().is_empty());

@@ -8,8 +8,7 @@ use compliance::reports::signature::{NodeCertificate, verify};
 use compliance::reports::upload::unpack;
 use libfuzzer_sys::fuzz_target;
 
-const CERTIFICATE: &[u8] =
-    include_bytes!("../../crates/compliance/tests/data/openssl/p256.cert");
+const CERTIFICATE: &[u8] = include_bytes!("../../crates/compliance/tests/data/openssl/p256.cert");
 
 /// The only text that this certificate's key has signed.
 const SIGNED: &[u8] = b"hello\r\nworld\r\n";

@@ -33,8 +33,15 @@ fuzz_target!(|data: &[u8]| {
     let json = jaeger::write(&spans, &origin);
     let again = jaeger::read(&json, &origin, names);
     assert_eq!(again.map(|spans| spans.len()).ok(), Some(spans.len()));
-    let store = Store::new(StoreLimits { spans: 8, ..StoreLimits::default() });
+    let store = Store::new(StoreLimits {
+        spans: 8,
+        ..StoreLimits::default()
+    });
     store.extend(spans);
     assert!(store.counts().spans <= 8);
-    let _ = (store.slowest(3, 0), store.since(0, 3), store.whole(&Wanted::ended(u64::MAX)));
+    let _ = (
+        store.slowest(3, 0),
+        store.since(0, 3),
+        store.whole(&Wanted::ended(u64::MAX)),
+    );
 });

@@ -32,7 +32,10 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(bytes, stream.len());
 
     let (mut expected, mut start) = (Vec::new(), 0);
-    while let Some(at) = stream[start..].windows(length).position(|window| window == delimiter) {
+    while let Some(at) = stream[start..]
+        .windows(length)
+        .position(|window| window == delimiter)
+    {
         let end = start + at + length;
         expected.push((end, (end - start) as u64));
         start = end;

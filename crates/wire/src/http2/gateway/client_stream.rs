@@ -13,10 +13,13 @@ use crate::http1::{RequestBody, RequestHead, RequestScanner};
 use crate::http2::codec::{Connection, Reading, StreamKey};
 use crate::http2::link::Link;
 use crate::http2::shared::{Handle, Shared};
-use crate::http2::{ClientSettings, Http2Error, Progress};
+use crate::http2::{self, ClientSettings, Http2Error, Progress};
 use crate::poller::{Interest, Poller};
 use crate::signal::Signal;
 use crate::stream::{Carried, Received, Stream, StreamError};
+
+/// Most times that a request is sent again after the server refused its stream.
+const MOST_AGAIN: u32 = 2;
 
 /// The connection below a [`ClientStream`].
 pub struct Backend {
@@ -41,6 +44,8 @@ pub struct ClientStream {
     head: RequestHead,
     /// A head that waits for a free stream.
     parsed: bool,
+    /// Times that this head was sent again.
+    again: u32,
     exchange: Option<Exchange>,
     /// The answer may have more than what was received.
     more: bool,
@@ -94,6 +99,7 @@ impl Backend {
             scanner: RequestScanner::new(LIMITS),
             head: RequestHead::default(),
             parsed: false,
+            again: 0,
             exchange: None,
             more: false,
             spent: false,
@@ -177,7 +183,7 @@ impl ClientStream {
                 return Ok(false);
             };
             self.inbox.drain(..length);
-            self.parsed = true;
+            (self.parsed, self.again) = (true, 0);
         }
         let inner = &mut *self.shared.lock();
         match inner.connection.ready() {
@@ -221,12 +227,29 @@ impl ClientStream {
         };
         match handle.with(|connection, key| message.listen(connection, key)) {
             Ok(new) => new,
+            Err(Failed) if self.send_again() => false,
             // As a server of HTTP/1.1 that fails: it closes the connection.
             Err(Failed) => {
                 (self.exchange, self.spent) = (None, true);
                 true
             }
         }
+    }
+
+    /// Opens another stream for a request that was refused, if its head is all of it: nothing was
+    /// done with it, whatever its method (RFC 9113 section 8.7).
+    fn send_again(&mut self) -> bool {
+        let Some(Exchange { handle, .. }) = &self.exchange else {
+            return false;
+        };
+        let failure = handle.with(|connection, key| connection.failure(key));
+        let refused = failure == Some(http2::StreamError::Refused);
+        if !refused || self.head.body() != RequestBody::None || self.again >= MOST_AGAIN {
+            return false;
+        }
+        self.again += 1;
+        (self.exchange, self.parsed) = (None, true);
+        self.advance().is_ok()
     }
 
     /// Takes what there is of the answer.

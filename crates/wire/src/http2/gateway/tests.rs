@@ -195,8 +195,15 @@ fn backend() -> SocketAddr {
                 runtime.block_on(async move {
                     let socket = tokio::net::TcpStream::from_std(socket).unwrap();
                     let mut connection = h2::server::handshake(socket).await.unwrap();
-                    while let Some(Ok((request, respond))) = connection.accept().await {
-                        tokio::spawn(answer(request, respond));
+                    let mut refused = 0;
+                    while let Some(Ok((request, mut respond))) = connection.accept().await {
+                        let most = request.uri().path().strip_prefix("/refused/");
+                        if most.is_some_and(|most| refused < most.parse().unwrap()) {
+                            refused += 1;
+                            respond.send_reset(h2::Reason::REFUSED_STREAM);
+                        } else {
+                            tokio::spawn(answer(request, respond));
+                        }
                     }
                 });
             });
@@ -454,6 +461,36 @@ fn a_side_that_gives_up_is_told_to_the_other() {
     let (bytes, ended) = told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(ended && bytes.ends_with(b"4\r\nhalf\r\n"), "{bytes:?}");
     assert!(bytes.starts_with(b"POST /x HTTP/1.1\r\nHost: test.example:8443\r\n"));
+}
+
+#[test]
+fn a_request_that_is_refused_is_sent_again_on_its_connection() {
+    let ask = async |method: &str, path: &str, whole: bool| {
+        let mut send = connect(gateway()).await;
+        let request = get(path).method(method).body(()).unwrap();
+        let (answer, mut body) = send.send_request(request, whole).unwrap();
+        if !whole {
+            let _ = body.send_data("more".into(), true);
+        }
+        Some(
+            answer.await.ok()?.headers()["saw"]
+                .to_str()
+                .unwrap()
+                .to_owned(),
+        )
+    };
+    run(async {
+        for method in ["GET", "POST"] {
+            let seen = ask(method, "/refused/2", true).await;
+            assert_eq!(
+                seen,
+                Some(format!("{method} https://test.example:8443/refused/2"))
+            );
+        }
+        // Not for ever, and not what was not kept.
+        assert_eq!(ask("GET", "/refused/3", true).await, None);
+        assert_eq!(ask("POST", "/refused/1", false).await, None);
+    });
 }
 
 #[test]
