@@ -41,7 +41,7 @@ pub(super) struct Link {
     readable: bool,
     /// The last write found the socket full.
     write_blocked: bool,
-    /// Nothing is read before something was written.
+    /// Nothing is read before something was written: the poller would tell of it again and again.
     paused: bool,
 }
 
@@ -86,19 +86,21 @@ impl Link {
 
     /// What is left once streams had their turn and all was sent that could be.
     pub(super) fn progress(&self, connection: &Connection) -> Progress {
-        match (
-            self.readable || connection.has_input(),
-            connection.is_paused(),
-        ) {
-            // Reading goes on when something was sent.
-            (true, true) if self.write_blocked => Progress::Waiting,
-            (true, _) => Progress::More,
-            (false, _) => Progress::Waiting,
+        let more = self.readable || connection.has_input();
+        // Reading goes on when something was sent.
+        match more && !self.paused {
+            true => Progress::More,
+            false => Progress::Waiting,
         }
     }
 
     /// Sends what the connection has to send, as far as the socket takes it.
     pub(super) fn send(&mut self, connection: &mut Connection) {
+        self.write(connection);
+        self.paused = self.write_blocked && connection.is_paused();
+    }
+
+    fn write(&mut self, connection: &mut Connection) {
         self.write_blocked = false;
         while !connection.out().is_empty() {
             match self.stream.write(connection.out()) {

@@ -1,5 +1,6 @@
 //! Against this crate's client, in one thread.
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use bytes::Bytes;
@@ -295,4 +296,60 @@ fn long_bodies_pass_with_the_poller_s_events_alone() {
     }
     let (_, answer) = finished.unwrap();
     assert_eq!(answer.unwrap().body_bytes, long + 6);
+}
+
+/// A client that asks and asks and does not listen: nothing is done for it before it does.
+#[test]
+fn a_flood_of_pings_that_nobody_hears_the_answers_of_costs_nothing() {
+    const PING: &[u8; 17] = b"\0\0\x08\x06\0\0\0\0\0pingpong";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    for stream in [&client, &far] {
+        stream.set_nonblocking(true).unwrap();
+    }
+    let mut poller = Poller::new().unwrap();
+    let settings = ServerSettings::default();
+    let mut server = Serving::start(Stream::Plain(far.into()), settings, 8, MOST);
+    server.watch(&poller, 1).unwrap();
+    let mut events = |server: &mut Serving, wait: u64| {
+        poller
+            .wait(Some(std::time::Duration::from_millis(wait)))
+            .unwrap();
+        let told = std::iter::from_fn(|| poller.next_event()).count();
+        while told > 0 && server.drive(true).unwrap() == Progress::More {}
+        server.rewatch(&poller).unwrap();
+        told
+    };
+    client
+        .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .unwrap();
+    let pings = PING.repeat(10_000);
+    let (mut sent, mut silent) = (0_usize, 0);
+    for _ in 0..10_000 {
+        while let Ok(length) = client.write(&pings[sent % PING.len()..]) {
+            sent += length;
+        }
+        silent = match events(&mut server, 50) {
+            0 => silent + 1,
+            _ => 0,
+        };
+        if silent == 3 {
+            break;
+        }
+    }
+    assert_eq!(silent, 3, "it is told of bytes that it does not take");
+    // Once it listens, every whole one is answered.
+    let (mut answered, mut heard, mut piece) = (0, Vec::new(), vec![0; 1 << 16]);
+    while answered < sent / PING.len() {
+        while let Ok(length) = client.read(&mut piece) {
+            heard.extend_from_slice(&piece[..length]);
+        }
+        answered += heard
+            .windows(8)
+            .filter(|bytes| bytes == b"pingpong")
+            .count();
+        heard.drain(..heard.len().saturating_sub(7));
+        events(&mut server, 1000);
+    }
 }
