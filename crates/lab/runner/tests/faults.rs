@@ -363,8 +363,11 @@ hold = "500ms"
     passed(&finished);
     let began = of(&finished, EventKind::FaultBegan);
     let ended = of(&finished, EventKind::FaultEnded);
-    // Twelve at most, for each takes a quarter of a second; a busy machine makes fewer.
-    assert!((4..=12).contains(&began.len()), "{began:?}");
+    // Each takes a quarter of a second or more; on a busy machine the step takes longer, too.
+    let at = |kind: EventKind| of(&finished, kind)[0].0;
+    let took = at(EventKind::StepEnded) - at(EventKind::StepStarted);
+    let most = (took / 0.25) as usize + 1;
+    assert!((4..=most).contains(&began.len()), "{began:?} in {took} s");
     assert_eq!(began.len(), ended.len());
     assert!(began.iter().all(|(_, step, _)| step == "again and again"));
     let hit: std::collections::BTreeSet<&str> = began.iter().map(|(.., text)| &**text).collect();
@@ -493,16 +496,21 @@ name = "near again"
 load = { traffic = "on" }
 hold = "1s"
 [[expect]]
-that = "'as usual': traffic p50 < 200ms and 'near again': traffic p50 < 200ms"
-[[expect]]
 # One way alone would be 250 ms.
-that = "'far away': traffic p50 >= 400ms and 'far away': traffic p50 < 900ms"
+that = "'far away': traffic p50 >= 400ms and 'far away': traffic errors == 0%"
 [[expect]]
-that = "'far away': traffic errors == 0%"
+that = "'as usual': traffic p50 >= 0ms and 'near again': traffic p50 >= 0ms"
 "#,
     );
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    // Whatever else the machine does takes a part of each.
+    let [far, near] = [0, 1].map(|at| &verdict.expectations[at].values);
+    let far = far["'far away': traffic p50"];
+    assert!(
+        near.len() == 2 && near.values().all(|p50| *p50 < far),
+        "{verdict:?}"
+    );
     let made = &faults(&finished)[0];
     assert_eq!(made.targets, ["traffic -> web"]);
     assert!(made.text.contains("connections, "), "{}", made.text);
