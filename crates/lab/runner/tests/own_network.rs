@@ -80,7 +80,7 @@ load = { traffic = "on" }
 hold = "3s"
 [[expect]]
 # Handshakes that nobody answers fail after a second; whoever waits for a connection is late.
-that = "'cut off': lost(traffic) >= 10 and 'cut off': depth(traffic) >= 95%"
+that = "'cut off': lost(traffic) >= 10 and 'cut off': depth(traffic) >= 75%"
 [[expect]]
 that = "'cut off': recovery(traffic) > 50ms and 'cut off': recovery(traffic) < 60s"
 [[expect]]
