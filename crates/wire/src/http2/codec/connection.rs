@@ -112,7 +112,6 @@ pub struct Connection {
     /// What the peer said of itself.
     pub(super) their_window: u32,
     pub(super) their_streams: u32,
-    pub(super) their_connect: bool,
 
     pub(super) out: Vec<u8>,
     /// Bytes of these that were sent.
@@ -185,7 +184,6 @@ impl Connection {
                 Role::Client => settings.early_streams,
                 Role::Server => 0,
             },
-            their_connect: false,
             out,
             sent: 0,
             farewell: Farewell::Unsaid,
@@ -232,16 +230,6 @@ impl Connection {
     /// be sent.
     pub fn ended(&self) -> Option<&Http2Error> {
         self.ended.as_ref()
-    }
-
-    /// Whether the peer has sent its settings.
-    pub fn is_greeted(&self) -> bool {
-        self.greeted
-    }
-
-    /// Whether the peer lets other protocols be opened on streams.
-    pub fn takes_extended_connect(&self) -> bool {
-        self.their_connect
     }
 
     /// Most streams that this client may have open at once, as far as the peer has said.

@@ -106,10 +106,7 @@ impl Connection {
             frames::MAX_FRAME_SIZE if !(16_384..1 << 24).contains(&value) => {
                 return Err(Reason::PROTOCOL_ERROR);
             }
-            frames::ENABLE_CONNECT_PROTOCOL => match value {
-                0 | 1 => self.their_connect = value == 1,
-                _ => return Err(Reason::PROTOCOL_ERROR),
-            },
+            frames::ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(Reason::PROTOCOL_ERROR),
             _ => {}
         }
         Ok(())

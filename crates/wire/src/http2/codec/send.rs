@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::connection::{Connection, Role};
+use super::connection::Connection;
 use super::fields::Fields;
 use super::flow::{Allowance, Window};
 use super::frames::{self, MOST, MOST_PAYLOAD};
@@ -326,11 +326,6 @@ impl Connection {
     /// Takes the fields behind the body.
     pub fn take_trailers(&mut self, key: StreamKey) -> Option<Fields> {
         self.streams.get_mut(key)?.trailers.take()
-    }
-
-    /// Which side this is.
-    pub fn role(&self) -> Role {
-        self.role
     }
 }
 
