@@ -265,21 +265,22 @@ fn answers_after_the_end_are_in_no_rate() {
 fn a_latency_that_grows_is_said_to_and_one_that_does_not_is_not() {
     let lab = Lab::new();
     let grows = |since: Duration| Some((since / 50, OK));
+    let frozen = Duration::from_millis(1500);
+    let thaws = move |since: Duration| Some((frozen.saturating_sub(since) + since / 50, OK));
     let flat = |_| Some((Duration::from_millis(40), OK));
     let more = ["--rate", "40/s", "-z", "12s", "--json"];
-    let [growing, flat] = std::thread::scope(|scope| {
-        [planted(grows), planted(flat)]
+    let [growing, thawed, flat] = std::thread::scope(|scope| {
+        [planted(grows), planted(thaws), planted(flat)]
             .map(|address| {
                 let (lab, more) = (&lab, &more);
                 scope.spawn(move || finished(lab, address, more).expect_code(0).json())
             })
             .map(|run| run.join().expect("a load"))
     });
-    assert_eq!(
-        growing["steady"]["state"], "growing",
-        "{}",
-        growing["steady"]
-    );
+    for growing in [&growing, &thawed] {
+        let steady = &growing["steady"];
+        assert_eq!(steady["state"], "growing", "{steady}");
+    }
     let growth = &growing["steady"]["growth"];
     let number = |name: &str| growth[name].as_f64().expect("a number");
     assert!(

@@ -28,6 +28,9 @@ const SURELY: f64 = 5.0;
 const CONFIDENCE: f64 = 0.95;
 /// A latency that surely grows by this share of its mean while the load lasts, matters.
 const GROWS: f64 = 0.2;
+/// A span further than this from the line through most of them, in deviations of what the
+/// others lie from it, counts as that far: a stall says nothing of growth.
+const WILD: f64 = 4.0;
 
 /// Finds the steady part. States are those of [`Steady::state`]: `steady` with the
 /// warm-up left out, `short` below ten spans, `not-steady`, `growing`, `ramp`; in the
@@ -73,7 +76,7 @@ fn breaks(spans: &[&Span]) -> bool {
 
 /// How the median grows, if it surely grows all the time, and by enough to matter.
 fn growth(spans: &[&Span]) -> Option<Growth> {
-    let medians = latencies(spans);
+    let medians = tamed(latencies(spans))?;
     let length = spans.first()?.length.as_secs_f64();
     let trend = stats::trend(&medians, CONFIDENCE)?;
     let steps = medians.len() as f64;
@@ -91,6 +94,24 @@ fn growth(spans: &[&Span]) -> Option<Growth> {
         high: trend.high / length,
         confidence: CONFIDENCE,
     })
+}
+
+/// A series whose wild values are as far from its line as [`WILD`] allows. Without them it is
+/// as it was.
+fn tamed(mut series: Vec<f64>) -> Option<Vec<f64>> {
+    let numbered = || (0..).map(f64::from);
+    let points: Vec<(f64, f64)> = numbered().zip(series.iter().copied()).collect();
+    let slope = stats::robust_slope(&points)?;
+    let flat: Vec<f64> = points
+        .iter()
+        .map(|(at, value)| value - slope * at)
+        .collect();
+    let (level, spread) = stats::level_and_spread(&flat)?;
+    for (at, value) in numbered().zip(&mut series) {
+        let line = level + slope * at;
+        *value = value.clamp(line - WILD * spread, line + WILD * spread);
+    }
+    Some(series)
 }
 
 /// The load as it is judged: with the latencies of answers within a warm-up that was asked

@@ -199,6 +199,23 @@ fn a_latency_that_grows_is_said_to_with_its_slope() {
     assert!(growth.low < growth.per_s && growth.per_s < growth.high);
 }
 
+/// It once was "steady" from the stall's end on.
+#[test]
+fn a_latency_that_grows_is_said_to_whatever_stall_it_has() {
+    for stalled in [0..1, 0..3, 10..12, 27..30] {
+        let mut growing: Vec<f64> = (1..=30).map(f64::from).collect();
+        growing[stalled.clone()].fill(80.0);
+        let steady = find(&load(Shape::Constant(200.0), &growing));
+        assert_eq!(steady.state, "growing", "stalled at {stalled:?}");
+        let growth = steady.growth.unwrap();
+        assert!((growth.per_s / 0.0105 - 1.0).abs() < 0.2, "{growth:?}");
+        let mut flat = [1.0; 30];
+        flat[stalled.clone()].fill(80.0);
+        let steady = find(&load(Shape::Constant(200.0), &flat));
+        assert_ne!(steady.state, "growing", "stalled at {stalled:?}");
+    }
+}
+
 #[test]
 fn a_step_up_is_no_growth() {
     for at in [8, 14, 20, 25] {
