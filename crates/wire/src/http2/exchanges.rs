@@ -7,7 +7,7 @@ use http::Method;
 use super::answer::Answer;
 use super::client::ClientSettings;
 use super::codec::{Connection, Reading, StreamKey};
-use super::link::{Link, Progress, TURNS};
+use super::link::{Link, Progress, Side};
 use super::payload::{self, Payload};
 use super::{Http2Error, StreamError, maps};
 use crate::poller::Poller;
@@ -52,62 +52,7 @@ impl Exchanges {
     /// [`finished`](Self::finished) ones.
     pub fn drive(&mut self, readable: bool) -> Result<Progress, Http2Error> {
         self.link.receive(&mut self.connection, readable);
-        let mut turns = 0;
-        loop {
-            let mut touched = false;
-            while let Some(key) = self.connection.touched() {
-                self.turn(key);
-                touched = true;
-            }
-            if turns > 0 && !touched {
-                break;
-            }
-            self.link.send(&mut self.connection);
-            turns += 1;
-            if turns == TURNS {
-                // Whoever looks only at the socket comes back too.
-                self.link.nudge();
-                break;
-            }
-        }
-        self.connection.end_if_idle();
-        match self.connection.ended() {
-            Some(error) => Err(error.clone()),
-            None => Ok(self.link.progress(&self.connection)),
-        }
-    }
-
-    /// Something happened to a stream.
-    fn turn(&mut self, key: StreamKey) {
-        let Some(Some(exchange)) = self.exchanges.get_mut(key.slot()) else {
-            return;
-        };
-        let connection = &mut self.connection;
-        // A server that takes no more of the request may still answer: the answer tells.
-        payload::send(&mut exchange.request, None, connection, key);
-        let (body, answer) = (connection.body(key), &mut exchange.answer);
-        let length = body.len();
-        answer.body_bytes = answer.body_bytes.saturating_add(length as u64);
-        let room = exchange.keep.saturating_sub(answer.body.len());
-        answer.body.extend_from_slice(&body[..room.min(length)]);
-        connection.use_body(key, length);
-        while connection.take_interim(key).is_some() {}
-        let outcome = match connection.reading(key) {
-            Reading::Open => return,
-            Reading::Failed(error) => Err(error),
-            Reading::Ended => {
-                let mut answer = std::mem::take(answer);
-                if let Some(head) = connection.head(key) {
-                    answer.status = head.status().unwrap_or_default();
-                    answer.headers = maps::map(head);
-                }
-                answer.trailers = connection.take_trailers(key).as_ref().map(maps::map);
-                Ok(answer)
-            }
-        };
-        self.connection.release(key);
-        self.exchanges[key.slot()] = None;
-        self.finished.push((key, outcome));
+        self.give_turns()
     }
 
     /// Whether [`send`](Self::send) finds a free stream.
@@ -199,5 +144,43 @@ impl Exchanges {
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
         self.link.wants_write()
+    }
+}
+
+impl Side for Exchanges {
+    fn parts(&mut self) -> (&mut Link, &mut Connection) {
+        (&mut self.link, &mut self.connection)
+    }
+
+    fn turn(&mut self, key: StreamKey) {
+        let Some(Some(exchange)) = self.exchanges.get_mut(key.slot()) else {
+            return;
+        };
+        let connection = &mut self.connection;
+        // A server that takes no more of the request may still answer: the answer tells.
+        payload::send(&mut exchange.request, None, connection, key);
+        let (body, answer) = (connection.body(key), &mut exchange.answer);
+        let length = body.len();
+        answer.body_bytes = answer.body_bytes.saturating_add(length as u64);
+        let room = exchange.keep.saturating_sub(answer.body.len());
+        answer.body.extend_from_slice(&body[..room.min(length)]);
+        connection.use_body(key, length);
+        while connection.take_interim(key).is_some() {}
+        let outcome = match connection.reading(key) {
+            Reading::Open => return,
+            Reading::Failed(error) => Err(error),
+            Reading::Ended => {
+                let mut answer = std::mem::take(answer);
+                if let Some(head) = connection.head(key) {
+                    answer.status = head.status().unwrap_or_default();
+                    answer.headers = maps::map(head);
+                }
+                answer.trailers = connection.take_trailers(key).as_ref().map(maps::map);
+                Ok(answer)
+            }
+        };
+        self.connection.release(key);
+        self.exchanges[key.slot()] = None;
+        self.finished.push((key, outcome));
     }
 }

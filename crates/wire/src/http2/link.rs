@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read as _, Write};
 
 use super::Http2Error;
-use super::codec::Connection;
+use super::codec::{Connection, StreamKey};
 use crate::poller::{Interest, Poller, Registration};
 use crate::stream::Stream;
 
@@ -12,7 +12,7 @@ use crate::stream::Stream;
 const PIECE: usize = 32 * 1024;
 
 /// Times that a connection is written to in one drive while its streams have more to send.
-pub(super) const TURNS: usize = 32;
+const TURNS: usize = 32;
 
 thread_local! {
     /// Where bytes are read to; they are taken out of it before anything else is done.
@@ -43,6 +43,44 @@ pub(super) struct Link {
     write_blocked: bool,
     /// Nothing is read before something was written: the poller would tell of it again and again.
     paused: bool,
+}
+
+/// What a client and a server do alike within a drive.
+pub(super) trait Side {
+    fn parts(&mut self) -> (&mut Link, &mut Connection);
+
+    /// Something happened to a stream.
+    fn turn(&mut self, key: StreamKey);
+
+    /// Gives streams their turns and sends what they have to send, until nothing is left.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    fn give_turns(&mut self) -> Result<Progress, Http2Error> {
+        for turns in 1.. {
+            let mut touched = false;
+            while let Some(key) = self.parts().1.touched() {
+                self.turn(key);
+                touched = true;
+            }
+            if turns > 1 && !touched {
+                break;
+            }
+            let (link, connection) = self.parts();
+            link.send(connection);
+            if turns == TURNS {
+                // Whoever looks only at the socket comes back too.
+                link.write_blocked = true;
+                break;
+            }
+        }
+        let (link, connection) = self.parts();
+        connection.end_if_idle();
+        match connection.ended() {
+            Some(error) => Err(error.clone()),
+            None => Ok(link.progress(connection)),
+        }
+    }
 }
 
 impl Link {
@@ -122,11 +160,6 @@ impl Link {
         {
             connection.close(Http2Error::of_io(error.kind()));
         }
-    }
-
-    /// Has the poller tell at once that there is something to do, as if the socket had been full.
-    pub(super) fn nudge(&mut self) {
-        self.write_blocked = true;
     }
 
     /// Whether this is no matter of waiting.

@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderMap, Response};
 
 use super::codec::{Connection, Reading, StreamKey};
-use super::link::{Link, Progress, TURNS};
+use super::link::{Link, Progress, Side};
 use super::payload::{self, Payload};
 use super::server::ServerSettings;
 use super::{Http2Error, Reason, StreamError, maps};
@@ -88,29 +88,7 @@ impl Serving {
         while let Some(key) = self.connection.opened() {
             self.open(key);
         }
-        let mut turns = 0;
-        loop {
-            let mut touched = false;
-            while let Some(key) = self.connection.touched() {
-                self.turn(key);
-                touched = true;
-            }
-            if turns > 0 && !touched {
-                break;
-            }
-            self.link.send(&mut self.connection);
-            turns += 1;
-            if turns == TURNS {
-                // Whoever looks only at the socket comes back too.
-                self.link.nudge();
-                break;
-            }
-        }
-        self.connection.end_if_idle();
-        match self.connection.ended() {
-            Some(error) => Err(error.clone()),
-            None => Ok(self.link.progress(&self.connection)),
-        }
+        self.give_turns()
     }
 
     /// A client has opened a stream.
@@ -131,44 +109,6 @@ impl Serving {
         let stage = Stage::Asking(asked);
         self.lanes[key.slot()] = Some(Lane { key, stage });
         self.turn(key);
-    }
-
-    /// Something happened to a stream.
-    fn turn(&mut self, key: StreamKey) {
-        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
-            return;
-        };
-        let connection = &mut self.connection;
-        let event = match &mut lane.stage {
-            _ if connection.failure(key).is_some() => match lane.stage {
-                // Nobody has heard of it.
-                Stage::Asking(_) => None,
-                _ => Some(Served::Gone),
-            },
-            Stage::Asking(asked) => match read(asked, self.keep, self.most, connection, key) {
-                Read::More => return,
-                Read::Whole => {
-                    let stage = std::mem::replace(&mut lane.stage, Stage::Asked);
-                    if let Stage::Asking(asked) = stage {
-                        self.events.push((key, Served::Asked(asked)));
-                    }
-                    return;
-                }
-                Read::TooLong => {
-                    connection.answer(key, true, |block| block.status(413));
-                    None
-                }
-            },
-            Stage::Asked => return,
-            Stage::Answering(body, trailers) => {
-                match payload::send(body, trailers.as_ref(), connection, key) {
-                    true => Some(Served::Answered),
-                    false => return,
-                }
-            }
-        };
-        self.events.extend(event.map(|event| (key, event)));
-        self.remove(key);
     }
 
     fn remove(&mut self, key: StreamKey) {
@@ -267,6 +207,49 @@ impl Serving {
     /// Whether the socket was full: drive again when it can be written to.
     pub fn wants_write(&self) -> bool {
         self.link.wants_write()
+    }
+}
+
+impl Side for Serving {
+    fn parts(&mut self) -> (&mut Link, &mut Connection) {
+        (&mut self.link, &mut self.connection)
+    }
+
+    fn turn(&mut self, key: StreamKey) {
+        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
+            return;
+        };
+        let connection = &mut self.connection;
+        let event = match &mut lane.stage {
+            _ if connection.failure(key).is_some() => match lane.stage {
+                // Nobody has heard of it.
+                Stage::Asking(_) => None,
+                _ => Some(Served::Gone),
+            },
+            Stage::Asking(asked) => match read(asked, self.keep, self.most, connection, key) {
+                Read::More => return,
+                Read::Whole => {
+                    let stage = std::mem::replace(&mut lane.stage, Stage::Asked);
+                    if let Stage::Asking(asked) = stage {
+                        self.events.push((key, Served::Asked(asked)));
+                    }
+                    return;
+                }
+                Read::TooLong => {
+                    connection.answer(key, true, |block| block.status(413));
+                    None
+                }
+            },
+            Stage::Asked => return,
+            Stage::Answering(body, trailers) => {
+                match payload::send(body, trailers.as_ref(), connection, key) {
+                    true => Some(Served::Answered),
+                    false => return,
+                }
+            }
+        };
+        self.events.extend(event.map(|event| (key, event)));
+        self.remove(key);
     }
 }
 
