@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::lab::{Lab, experiment, wait_until};
+use crate::lab::{Finished, Lab, experiment, wait_until};
 
 /// One certificate for everybody, signed by one authority, for 127.0.0.1.
 struct Certificate {
@@ -143,4 +143,29 @@ fn a_missing_certificate_is_said_before_anything_is_made() {
     )
     .expect_code(4)
     .expect_stderr("nowhere.crt");
+}
+
+#[test]
+fn a_client_whose_certificate_is_not_taken_is_told() {
+    let lab = Lab::new();
+    let (own, foreign) = (Certificate::new(&lab), Lab::new());
+    let theirs = Certificate::new(&foreign);
+    let bbs = free_address();
+    let data = lab.path("data").display().to_string();
+    let _bbs = start(&lab, &own, "bbs", &["--listen", &bbs, "--data", &data]);
+    wait_until("the BBS to listen", || {
+        std::net::TcpStream::connect(&bbs).is_ok()
+    });
+    let cells = |shown: &Certificate| {
+        let mut command = lab.command();
+        command.args(["cells", "cells", "--bbsURL", &format!("https://{bbs}")]);
+        command.arg("--caCertFile").arg(&own.authority);
+        command.arg("--clientCertFile").arg(&shown.certificate);
+        command.arg("--clientKeyFile").arg(&shown.key);
+        Finished::of(command.output().expect("headroom runs"))
+    };
+    cells(&own).expect_code(0);
+    cells(&theirs)
+        .expect_code(5)
+        .expect_stderr("it does not take your certificate");
 }

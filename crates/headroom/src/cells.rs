@@ -202,8 +202,8 @@ fn auctioneer_config(args: &AuctioneerArgs) -> Result<auctioneer::Config> {
         ("bin-pack-first-fit-weight", args.bin_pack_first_fit_weight),
     ] {
         ensure!(
-            weight.is_finite(),
-            "--{name} must be a number, found {weight}"
+            weight.is_finite() && weight >= 0.0,
+            "--{name} must be a number of at least 0, found {weight}"
         );
     }
     let mut config = auctioneer::Config::new(args.listen, &*args.bbs);

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::error::Error as _;
+use std::iter::successors;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_rustls::TlsConnector;
 
 use crate::body::{BodyError, read_body};
@@ -114,6 +116,12 @@ struct Host {
 
 type Connection = SendRequest<Full<Bytes>>;
 
+/// Tells how a connection failed, if it did.
+type Outcome = oneshot::Receiver<hyper::Error>;
+
+/// How long a connection that takes no request may take to say why.
+const OUTCOME_WITHIN: Duration = Duration::from_secs(1);
+
 impl Client {
     /// A client with these bounds.
     pub fn new(options: ClientOptions) -> Self {
@@ -212,11 +220,11 @@ impl Client {
     {
         let (host, secure) = self.host(request.uri())?;
         to_origin_form(&mut request);
-        let mut connection = self.connect(&host, secure).await?;
-        connection
-            .send_request(request)
-            .await
-            .map_err(|error| broken(&host, &error))
+        let (mut connection, outcome) = self.connect(&host, secure).await?;
+        match connection.send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(ended(&host, error, Some(outcome)).await),
+        }
     }
 
     /// Can requests be sent to this base address? Nothing is sent.
@@ -289,9 +297,12 @@ impl Client {
         let (response, connection) = loop {
             let kept = host.take();
             let fresh = kept.is_none();
-            let mut connection = match kept {
-                Some(connection) => connection,
-                None => self.connect(host, secure).await?,
+            let (mut connection, outcome) = match kept {
+                Some(connection) => (connection, None),
+                None => {
+                    let (connection, outcome) = self.connect(host, secure).await?;
+                    (connection, Some(outcome))
+                }
             };
             if connection.ready().await.is_err() && !fresh {
                 continue;
@@ -300,7 +311,7 @@ impl Client {
                 Ok(response) => break (response, connection),
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if !fresh => request = unsent,
-                    _ => return Err(broken(host, &error.into_error())),
+                    _ => return Err(ended(host, error.into_error(), outcome).await),
                 },
             }
         };
@@ -317,7 +328,11 @@ impl Client {
         })
     }
 
-    async fn connect<B>(&self, host: &Host, secure: bool) -> Result<SendRequest<B>, ClientError>
+    async fn connect<B>(
+        &self,
+        host: &Host,
+        secure: bool,
+    ) -> Result<(SendRequest<B>, Outcome), ClientError>
     where
         B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
     {
@@ -350,15 +365,35 @@ impl Client {
     }
 }
 
-async fn handshake<S, B>(io: TokioIo<S>) -> Result<SendRequest<B>, hyper::Error>
+async fn handshake<S, B>(io: TokioIo<S>) -> Result<(SendRequest<B>, Outcome), hyper::Error>
 where
     TokioIo<S>: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
     let (sender, connection) = http1::handshake(io).await?;
-    // The task ends with the connection; its error also reaches the sender.
-    tokio::spawn(connection);
-    Ok(sender)
+    let (tell, outcome) = oneshot::channel();
+    // The task ends with the connection.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            // Nobody asks once there was an answer.
+            let _ = tell.send(error);
+        }
+    });
+    Ok((sender, outcome))
+}
+
+/// Why a request got no answer. What the peer said of the connection as a whole, such as that it
+/// does not take our certificate, the request alone does not tell.
+async fn ended(host: &Host, error: hyper::Error, outcome: Option<Outcome>) -> ClientError {
+    let of_all = match outcome.filter(|_| error.is_canceled()) {
+        Some(outcome) => tokio::time::timeout(OUTCOME_WITHIN, outcome).await.ok(),
+        None => None,
+    };
+    let error = of_all.and_then(Result::ok).unwrap_or(error);
+    let causes = successors(error.source(), |&cause| cause.source());
+    let texts = [error.to_string()].into_iter();
+    let texts: Vec<String> = texts.chain(causes.map(ToString::to_string)).collect();
+    broken(host, &texts.join(": "))
 }
 
 /// Requests to a server carry the path alone, and the host as a header.

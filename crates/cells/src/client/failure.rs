@@ -98,6 +98,9 @@ pub(super) fn no_connection(what: &str, cause: &ClientError) -> String {
         ClientError::Connect { .. } => {
             "; does it run there, and do its certificate and yours come from authorities that both know?"
         }
+        ClientError::Broken { cause, .. } if cause.contains("fatal alert") => {
+            "; it does not take your certificate: is that valid, and of an authority that it knows?"
+        }
         ClientError::Broken { .. } => {
             "; it may have ended, or expect a certificate where none was shown"
         }

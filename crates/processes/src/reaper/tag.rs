@@ -1,5 +1,6 @@
 //! A tag in the environment by which every process of a run is found again.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -38,53 +39,40 @@ impl RunTag {
     /// The variable for the environment of children, and its value. A run inside a run
     /// keeps the tag of the outer one, so that the outer one still finds everything.
     pub fn variable(&self) -> (String, String) {
-        let value = match std::env::var(VARIABLE) {
-            Ok(outer) if !outer.is_empty() => format!("{outer},{}", self.0),
-            _ => self.0.clone(),
-        };
-        (VARIABLE.to_owned(), value)
+        Self::variable_of(&[self])
     }
 
-    /// Does an environment block (`NAME=value`, each ended by a zero byte) carry it?
-    pub(super) fn is_in(&self, environ: &[u8]) -> bool {
-        environ
-            .split(|byte| *byte == 0)
-            .filter_map(|variable| {
-                variable
-                    .strip_prefix(VARIABLE.as_bytes())?
-                    .strip_prefix(b"=")
-            })
-            .flat_map(|value| value.split(|byte| *byte == b','))
-            .any(|tag| tag == self.0.as_bytes())
+    /// The same for a child that several tags are to find.
+    pub fn variable_of(tags: &[&Self]) -> (String, String) {
+        let outer = std::env::var(VARIABLE).ok();
+        let outer = outer.as_deref().filter(|outer| !outer.is_empty());
+        let own = tags.iter().map(|tag| tag.0.as_str());
+        let all: Vec<&str> = outer.into_iter().chain(own).collect();
+        (VARIABLE.to_owned(), all.join(","))
     }
 
     /// Processes that carry it now, without our own. Those that have ended but were
     /// not collected yet have no environment any more and are not listed.
     #[cfg(test)]
     pub(super) fn carriers(&self) -> Vec<u32> {
-        self.look().carriers
-    }
-
-    fn look(&self) -> Look {
-        let mut look = Look::default();
-        for pid in measure::pids().filter(|pid| *pid != std::process::id()) {
-            match measure::environment(pid) {
-                Environment::Known(environ) if self.is_in(&environ) => look.carriers.push(pid),
-                Environment::Known(_) | Environment::Nobody => {}
-                Environment::NotYet => look.undecided = true,
-            }
-        }
-        look
+        Look::at(&HashSet::from([self.0.as_bytes()])).carriers
     }
 
     /// Kills every carrier, those that appear meanwhile as well. Returns the ones
     /// that are still there after a bounded number of rounds (about two seconds).
     pub fn sweep(&self) -> Vec<u32> {
+        Self::sweep_all([self])
+    }
+
+    /// [`sweep`](Self::sweep) for several tags at the cost of one: a look at every process of
+    /// the machine.
+    pub fn sweep_all<'a>(tags: impl IntoIterator<Item = &'a Self>) -> Vec<u32> {
+        let tags: HashSet<&[u8]> = tags.into_iter().map(|tag| tag.0.as_bytes()).collect();
         for _ in 0..ROUNDS {
             let Look {
                 carriers,
                 undecided,
-            } = self.look();
+            } = Look::at(&tags);
             if carriers.is_empty() && !undecided {
                 return carriers;
             }
@@ -93,8 +81,20 @@ impl RunTag {
             }
             std::thread::sleep(PAUSE);
         }
-        self.look().carriers
+        Look::at(&tags).carriers
     }
+}
+
+/// The tags in an environment block (`NAME=value`, each ended by a zero byte).
+pub(super) fn carried(environ: &[u8]) -> impl Iterator<Item = &[u8]> {
+    environ
+        .split(|byte| *byte == 0)
+        .filter_map(|variable| {
+            variable
+                .strip_prefix(VARIABLE.as_bytes())?
+                .strip_prefix(b"=")
+        })
+        .flat_map(|value| value.split(|byte| *byte == b','))
 }
 
 /// What a look at all processes has found.
@@ -103,6 +103,25 @@ struct Look {
     carriers: Vec<u32>,
     /// One was between two programs, when nobody can see what it carries.
     undecided: bool,
+}
+
+impl Look {
+    /// For processes that carry one of these tags, without our own.
+    fn at(tags: &HashSet<&[u8]>) -> Self {
+        let mut look = Self::default();
+        for pid in measure::pids().filter(|pid| *pid != std::process::id()) {
+            match measure::environment(pid) {
+                Environment::Known(environ) => {
+                    if carried(&environ).any(|tag| tags.contains(tag)) {
+                        look.carriers.push(pid);
+                    }
+                }
+                Environment::Nobody => {}
+                Environment::NotYet => look.undecided = true,
+            }
+        }
+        look
+    }
 }
 
 impl fmt::Display for RunTag {

@@ -34,7 +34,8 @@ impl Announcement {
         let wire = Wire {
             id: &self.id,
             hosts: [self.address.to_string()],
-            minimum_register_interval_in_seconds: self.minimum_interval.as_secs(),
+            // A gorouter would say 0, at which Diego's route-emitter panics.
+            minimum_register_interval_in_seconds: self.minimum_interval.as_secs().max(1),
             prune_threshold_in_seconds: self.threshold.as_secs(),
         };
         // Texts and numbers are always JSON.

@@ -264,6 +264,11 @@ pub fn task(task: &Task, ages: &Ages, now: i64) -> Verdict {
         }
         TaskState::Resolving => {
             verdict.after(task.updated_at, ages.again, now, Action::Unresolve);
+            // Diego demotes first and then deletes in the same pass; otherwise one that is sent
+            // in vain would be claimed again before every look, and stay for ever.
+            if !verdict.actions.is_empty() {
+                verdict.after(task.completed_at, ages.completed, now, Action::Forget);
+            }
         }
         TaskState::Completed => {
             verdict.after(task.completed_at, ages.completed, now, Action::Forget);

@@ -210,6 +210,12 @@ fn tasks_go_on_or_fail_or_are_forgotten_at_their_ages() {
         (TaskState::Running, 9000, &[]),
         (TaskState::Resolving, 29, &[]),
         (TaskState::Resolving, 30, &[Action::Unresolve]),
+        (TaskState::Resolving, 119, &[Action::Unresolve]),
+        (
+            TaskState::Resolving,
+            120,
+            &[Action::Unresolve, Action::Forget],
+        ),
         (TaskState::Completed, 29, &[]),
         (TaskState::Completed, 30, &[Action::CallBack]),
         (TaskState::Completed, 120, &[Action::Forget]),
@@ -222,6 +228,15 @@ fn tasks_go_on_or_fail_or_are_forgotten_at_their_ages() {
         ..of(TaskState::Running, 0)
     };
     assert_eq!(task(&lost, &AGES, NOW).actions, [Action::FailLost]);
+    let claimed = Task {
+        updated_at: NOW - 10,
+        ..of(TaskState::Resolving, 9000)
+    };
+    let verdict = task(&claimed, &AGES, NOW);
+    assert_eq!(
+        (verdict.actions.as_slice(), verdict.due),
+        (&[][..], Some(NOW + 20))
+    );
     let quiet = Task {
         called_back: false,
         ..of(TaskState::Completed, 119)

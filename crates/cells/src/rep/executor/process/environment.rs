@@ -31,7 +31,11 @@ pub(super) fn of(
         set("CF_INSTANCE_INDEX", index.to_string());
     }
     for variable in job.env().iter().chain(own) {
-        set(&variable.name, variable.value.clone());
+        // What a program is given is one text, whose name ends at its first `=`.
+        let text = format!("{}={}", variable.name, variable.value);
+        if let Some((name, value)) = text.split_once('=') {
+            set(name, value.to_owned());
+        }
     }
     // What the network is nobody can say otherwise.
     set("CF_INSTANCE_IP", job.address.clone());
@@ -57,11 +61,18 @@ pub(super) fn of(
     if let Some(port) = behind {
         env.insert("PORT".into(), port.host_port.to_string());
     }
-    // The kernel has no way to pass such names and values on.
-    env.retain(|name, value| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
-    });
     env
+}
+
+/// The first name of a variable that no process can be given.
+pub(super) fn unfit<'a>(job: &'a Job, own: &'a [EnvironmentVariable]) -> Option<&'a str> {
+    let mut all = job.env().iter().chain(own);
+    let unfit = all.find(|one| {
+        let texts = [&one.name, &one.value];
+        matches!(one.name.chars().next(), None | Some('='))
+            || texts.iter().any(|it| it.contains('\0'))
+    });
+    unfit.map(|one| one.name.as_str())
 }
 
 /// Arguments of a check, with the host ports behind the container's: without port translation

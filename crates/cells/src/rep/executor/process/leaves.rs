@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
 use net::Shutdown;
-use processes::{AsyncProcess, Ended, Lines, Program, Signal, StartError};
+use processes::{AsyncProcess, Ended, Lines, Program, RunTag, Signal, StartError};
 use telemetry::{Fields, Level};
 use tokio::net::unix::pipe;
 use tokio::time::{sleep_until, timeout};
@@ -62,29 +62,25 @@ impl<'a> Container<'a> {
         Fields::new().and("container-guid", &self.job.guid)
     }
 
-    fn logs(&self) -> bool {
-        self.executor.logger.enabled(Level::Debug)
-    }
-
-    /// Logs a line of the container, while it may log.
+    /// Logs a line of the container, while it may log. That it may not is said at any level.
     fn log(&self, source: &str, line: &str) {
-        if line.is_empty() || !self.logs() {
+        if line.is_empty() {
             return;
         }
         let mut limit = self
             .log_limit
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let line = match limit.take(Instant::now(), line.len()) {
-            Taken::Logged => line,
-            Taken::Dropped => return,
-            Taken::Exceeded(ref said) => {
+        let logger = &self.executor.logger;
+        let fields = |line: &str| self.fields().and("source", source).and("line", line);
+        match limit.take(Instant::now(), line.len()) {
+            Taken::Logged if logger.enabled(Level::Debug) => logger.debug("line", fields(line)),
+            Taken::Logged | Taken::Dropped => {}
+            Taken::Exceeded(said) => {
                 count(&self.executor.metrics.muted, 1);
-                &said.clone()
+                logger.info("line", fields(&said));
             }
-        };
-        let fields = self.fields().and("source", source).and("line", line);
-        self.executor.logger.debug("line", fields);
+        }
     }
 
     fn program(&self, run: &RunAction, voice: &Voice) -> Program {
@@ -104,10 +100,12 @@ impl<'a> Container<'a> {
         let limits = self.executor.limits.as_ref();
         let folders = limits.map(|limits| limits.folders(&self.job.guid));
         program.groups = folders.unwrap_or_default();
-        let tag = self.executor.reaper.as_ref().map(|(_, tag)| tag.variable());
+        let own = self.executor.tag_of(self.job);
+        let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
+        let tags: Vec<&RunTag> = rep.into_iter().chain([&own]).collect();
         program.env = environment::of(self.job, self.folder, &run.env)
             .into_iter()
-            .chain(tag)
+            .chain([RunTag::variable_of(&tags)])
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
         program
@@ -126,6 +124,12 @@ impl<'a> Container<'a> {
                 folder.display()
             ))
         };
+        if let Some(name) = environment::unfit(self.job, &run.env) {
+            let (source, path) = (&voice.source, &run.path);
+            return Err(Failure::plain(format!(
+                "{source}: failed to run {path}: the environment variable {name:?} cannot be passed to a process"
+            )));
+        }
         let spawned = self.executor.spawner.spawn(self.program(run, voice)).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
@@ -168,30 +172,30 @@ impl Leaves for Container<'_> {
                 tail.push(bytes);
                 match &voice.heard {
                     Some(heard) => heard.push(bytes),
-                    None if silent || !self.logs() => {}
+                    None if silent => {}
                     None => lines.push(bytes, log),
                 }
             }));
             let (mut read_all, mut asked, mut killed) = (false, false, false);
             let mut over = None;
+            let now = tokio::time::Instant::now;
             let status = loop {
-                let now = tokio::time::Instant::now();
                 tokio::select! {
                     status = process.ended() => break Some(status),
                     () = &mut output, if !read_all => read_all = true,
                     () = stop.asked(), if !asked => {
                         asked = true;
                         process.leader().signal(Signal::SIGTERM);
-                        over = Some(now + self.executor.settings.grace);
+                        over = Some(now() + self.executor.settings.grace);
                     }
-                    () = sleep_until(over.unwrap_or(now)), if over.is_some() => {
+                    () = sleep_until(over.unwrap_or_else(now)), if over.is_some() => {
                         if killed {
                             break None;
                         }
                         killed = true;
                         count(&self.executor.metrics.killed, 1);
                         process.leader().signal(Signal::SIGKILL);
-                        over = Some(now + KILLED_WITHIN);
+                        over = Some(now() + KILLED_WITHIN);
                     }
                 }
             };

@@ -15,6 +15,7 @@
 
 mod environment;
 mod leaves;
+mod leftovers;
 mod limits;
 mod log_limit;
 mod networks;
@@ -26,9 +27,7 @@ mod spawn;
 mod tests;
 mod transfer;
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,10 +45,10 @@ use super::super::container::Completion;
 use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
 use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
-use super::super::work::uuid;
 use super::{Definition, End, Executor, Job, Network};
 use crate::pool::Pool;
 use leaves::Container;
+use leftovers::{Folder, Left, Leftovers, make_folder};
 use limits::Limits;
 use networks::Networks;
 use spawn::Spawner;
@@ -68,25 +67,13 @@ pub(in crate::rep) struct Process {
     monitoring: Monitoring,
     networks: Option<Networks>,
     limits: Option<Arc<Limits>>,
+    leftovers: Leftovers,
     metrics: Arc<Metrics>,
     logger: Logger,
+    /// When it was made, in ns since 1970: part of its containers' tags.
+    made_unix_ns: i64,
     /// Ends, when this process is gone, what carries the tag.
     reaper: Option<(Reaper, RunTag)>,
-}
-
-/// The folder of all containers; removed in the end when it is ours.
-struct Folder {
-    path: PathBuf,
-    ours: bool,
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.ours {
-            // What cannot be removed stays in the system's temporary folder.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }
 
 impl Process {
@@ -100,22 +87,19 @@ impl Process {
         metrics: Arc<Metrics>,
         logger: &Logger,
     ) -> Result<Self, Error> {
-        let folder = match settings.root.clone() {
-            Some(path) => Folder { path, ours: false },
-            None => Folder {
-                path: std::env::temp_dir().join(format!("cells-{}", uuid(&mut rand::rng()))),
-                ours: true,
-            },
-        };
-        make_folder(&folder.path)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_nanos();
+        let made_unix_ns = i64::try_from(now).unwrap_or(i64::MAX);
+        let root = settings.root.clone();
+        let root = root.unwrap_or_else(|| std::env::temp_dir().join("headroom-containers"));
+        let folder = Folder::make(&root, made_unix_ns)?;
         let reaper = match settings.reaper.as_slice() {
             [] => None,
             command => {
                 let reaper = Reaper::start(command)?;
-                let now = SystemTime::now().duration_since(UNIX_EPOCH);
-                let now = now.unwrap_or_default().as_nanos();
-                let tag = RunTag::new("rep", i64::try_from(now).unwrap_or(i64::MAX));
+                let tag = RunTag::new("rep", made_unix_ns);
                 reaper.tag(&tag)?;
+                reaper.folder(&folder.path)?;
                 Some((reaper, tag))
             }
         };
@@ -132,8 +116,8 @@ impl Process {
             false => None,
             true => Some(Arc::new(Limits::open()?)),
         };
-        // A guid cannot name this one: see `folder_of`.
-        let cache = folder.path.join(".cache");
+        // What was fetched once serves the next rep as well.
+        let cache = root.join(".cache");
         let monitoring = Monitoring {
             healthy: settings.healthy_interval,
             unhealthy: settings.unhealthy_interval,
@@ -141,6 +125,7 @@ impl Process {
         };
         let transfers = Transfers::new(cache, settings.transfers.clone())?;
         let spawner = Spawner::start(settings.spawns)?;
+        let leftovers = Leftovers::start(limits.clone())?;
         let mut pools = vec![monitoring.pool.clone(), spawner.pool().clone()];
         pools.extend(transfers.pools().cloned());
         metrics.know(pools);
@@ -150,12 +135,19 @@ impl Process {
             monitoring,
             networks,
             limits,
+            leftovers,
             spawner,
             metrics,
+            made_unix_ns,
             logger: logger.session("executor.run-container.run.output"),
             folder,
             settings,
         })
+    }
+
+    /// By which the processes of a container are found, wherever they have gone.
+    fn tag_of(&self, job: &Job) -> RunTag {
+        RunTag::new(&job.guid, self.made_unix_ns)
     }
 
     fn folder_of(&self, job: &Job) -> Result<PathBuf, String> {
@@ -168,11 +160,6 @@ impl Process {
             _ => Err(format!("the guid {:?} cannot name a folder", job.guid)),
         }
     }
-}
-
-fn make_folder(path: &Path) -> io::Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
 }
 
 impl Process {
@@ -283,19 +270,15 @@ impl Executor for Process {
     }
 
     fn forget(&self, job: &Job) {
+        // At once: another container may be waiting for it.
         if let Some(networks) = &self.networks {
             networks.give_back(&job.guid);
         }
-        let (limits, guid) = (self.limits.clone(), job.guid.clone());
-        if let Ok(folder) = self.folder_of(job) {
-            tokio::task::spawn_blocking(move || {
-                // A folder that cannot be removed, or was never made, is not an error here.
-                let _ = std::fs::remove_dir_all(folder);
-                if let Some(limits) = limits {
-                    limits.remove(&guid);
-                }
-            });
-        }
+        self.leftovers.remove(Left {
+            tag: self.tag_of(job),
+            folder: self.folder_of(job).ok(),
+            guid: job.guid.clone(),
+        });
     }
 }
 
@@ -315,7 +298,16 @@ fn ended(outcome: Result<(), Failure>, exit_status: Option<i32>) -> End {
 
 /// Reads a result file; a relative name lies in the container's folder.
 async fn read_result(path: &Path) -> io::Result<String> {
-    let file = tokio::fs::File::open(path).await?;
+    // Whoever opens a pipe would wait for its writer.
+    let mut how = tokio::fs::OpenOptions::new();
+    let file = how
+        .read(true)
+        .custom_flags(nix::libc::O_NONBLOCK)
+        .open(path)
+        .await?;
+    if !file.metadata().await?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
     let mut text = String::new();
     let read = file
         .take(RESULT_BYTES + 1)

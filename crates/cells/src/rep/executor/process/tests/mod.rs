@@ -168,7 +168,7 @@ async fn processes_see_the_platforms_environment() {
     action.run_action.as_mut().unwrap().env = vec![
         variable("OWN", "1"),
         variable("PORT", "8080"),
-        variable("BAD=NAME", "x"),
+        variable("NAME=ODD", "x"),
     ];
     let mut job = lrp(action);
     if let Definition::Lrp(desired, _) = &mut job.definition {
@@ -179,6 +179,7 @@ async fn processes_see_the_platforms_environment() {
     let vars = std::fs::read_to_string(bench.executor.folder.path.join("g-1/vars")).unwrap();
     for expected in [
         "INSTANCE_GUID=g-1",
+        "NAME=ODD=x",
         "INSTANCE_INDEX=3",
         "CF_INSTANCE_INDEX=3",
         "CF_INSTANCE_IP=10.0.0.1",
@@ -216,8 +217,20 @@ async fn the_reaper_is_charged_with_what_every_process_carries() {
     drop(bench);
     let told = std::fs::read_to_string(told).unwrap();
     let carried = std::fs::read_to_string(carried).unwrap();
-    let tag = told.strip_prefix("tag ").unwrap();
-    assert!(carried.ends_with(tag), "{carried:?} is not {tag:?}");
+    let lines: Vec<&str> = told.lines().collect();
+    let [tag, containers] = lines.as_slice() else {
+        panic!("{told}")
+    };
+    let tag = tag.strip_prefix("tag ").unwrap();
+    assert!(
+        carried.split(',').any(|one| one == tag),
+        "{carried:?} has no {tag:?}"
+    );
+    let containers = containers.strip_prefix("folder ").unwrap();
+    assert!(
+        containers.contains("/headroom-containers/rep-"),
+        "{containers}"
+    );
 }
 
 #[test]
@@ -342,6 +355,11 @@ async fn an_instance_that_ends_by_itself_has_nothing_to_say() {
 
 /// Starts an instance, stops it once it runs, and returns how it ended.
 async fn stopped(bench: &Bench, script: &str) -> End {
+    stopped_after(bench, script, Duration::ZERO).await
+}
+
+/// The same, so long after it runs.
+async fn stopped_after(bench: &Bench, script: &str, after: Duration) -> End {
     let (ask, stop) = net::shutdown();
     let job = Arc::new(lrp(sh(script)));
     let ready = bench.executor.folder.path.join("g-1/ready");
@@ -352,6 +370,7 @@ async fn stopped(bench: &Bench, script: &str) -> End {
         while !ready.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
+        tokio::time::sleep(after).await;
         ask.send(true).unwrap();
     };
     let (end, ()) = tokio::join!(bench.executor.run(job, started, stop), stopper(ask));
@@ -363,6 +382,19 @@ async fn stopped(bench: &Bench, script: &str) -> End {
 async fn a_stop_asks_first() {
     let script = "trap 'exit 3' TERM; touch ready; while :; do sleep 0.01; done";
     assert_eq!(stopped(&Bench::new(), script).await.exit_status, Some(3));
+}
+
+/// The grace once was counted from the start of the process.
+#[tokio::test]
+async fn what_has_run_for_longer_than_the_grace_has_all_of_it() {
+    let grace = Duration::from_secs(3);
+    let bench = Bench::with(ProcessSettings {
+        grace,
+        ..ProcessSettings::default()
+    });
+    let script = "trap 'sleep 0.2; exit 3' TERM; touch ready; while :; do sleep 0.01; done";
+    let end = stopped_after(&bench, script, grace + Duration::from_millis(100)).await;
+    assert_eq!(end.exit_status, Some(3));
 }
 
 fn tried(action: Action) -> Action {
@@ -426,6 +458,76 @@ async fn what_a_process_leaves_behind_is_killed() {
     }
 }
 
+/// Neither the process group nor a control group's limits hold one that leads its own session.
+#[tokio::test]
+async fn what_left_its_group_ends_with_its_container_and_no_other() {
+    let bench = Bench::new();
+    let child = "setsid sh -c 'echo $$ > child; exec sleep 1000' > /dev/null 2>&1 &
+        until test -s child; do sleep 0.01; done";
+    let mut pids = Vec::new();
+    for guid in ["g-1", "g-2"] {
+        let mut job = task(sh(child));
+        job.guid = guid.into();
+        assert_eq!(bench.run(job.clone()).await.exit_status, Some(0));
+        let file = bench.executor.folder.path.join(guid).join("child");
+        let text = std::fs::read_to_string(file).unwrap();
+        pids.push((job, text.trim().parse::<u32>().unwrap()));
+    }
+    let runs = |pid: u32| {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        state.is_ok_and(|state| !state.contains(") Z"))
+    };
+    for at in 0..pids.len() {
+        assert!(pids[at..].iter().all(|(_, pid)| runs(*pid)));
+        let (job, pid) = &pids[at];
+        let folder = bench.executor.folder.path.join(&job.guid);
+        bench.executor.forget(job);
+        while runs(*pid) || folder.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_is_no_file_fails_its_task() {
+    let bench = Bench::new();
+    for script in ["mkfifo out", "mkdir out", "ln -s /dev/zero out"] {
+        let end = bench.run(result_of(sh(script), "out")).await.completion;
+        assert_eq!(end.reason, "failed to fetch result", "{script}");
+        std::fs::remove_dir_all(bench.executor.folder.path.join("g-1")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_no_process_can_have_fails_what_asks_for_it() {
+    let bench = Bench::new();
+    for (name, value) in [("", "x"), ("=B", "x"), ("A\0", "x"), ("A", "x\0y")] {
+        let mut action = sh("true");
+        let variable = EnvironmentVariable {
+            name: name.into(),
+            value: value.into(),
+        };
+        action.run_action.as_mut().unwrap().env.push(variable);
+        let reason = bench.reason(action).await.unwrap();
+        assert!(
+            reason.contains(&format!("{name:?} cannot be passed")),
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_relative_folder_serves_as_an_absolute_one() {
+    let parent = tempfile::tempdir_in(".").unwrap();
+    let root = Path::new(parent.path().file_name().unwrap()).join("containers");
+    let bench = Bench::with(ProcessSettings {
+        root: Some(root),
+        ..ProcessSettings::default()
+    });
+    let script = "test $HOME = $PWD && cd $HOME && touch $TMPDIR/here && test -e here";
+    assert_eq!(bench.reason(sh(script)).await, None);
+}
+
 #[tokio::test]
 async fn a_guid_cannot_lead_out_of_the_folder() {
     for guid in ["../up", "/etc", "..", "", "a/b", ".cache"] {
@@ -457,12 +559,28 @@ async fn folders_go_with_their_containers() {
 #[tokio::test]
 async fn logs_have_a_rate() {
     let bench = Bench::new();
+    // One that does not log what containers write says when that is too much all the same.
+    let sink = Sink::memory();
+    let quiet = Bench {
+        executor: Process::new(
+            ProcessSettings::default(),
+            Arc::default(),
+            &Logger::new("rep", sink.clone(), Level::Info),
+        )
+        .unwrap(),
+        sink,
+    };
     let mut job = task(sh("for n in 1 2 3 4 5 6 7 8 9; do echo line $n; done"));
     if let Definition::Task(task) = &mut job.definition {
         task.log_rate_limit = Some(LogRateLimit {
             bytes_per_second: 20,
         });
     }
+    quiet.run(job.clone()).await;
+    assert_eq!(quiet.executor.metrics.muted.load(Ordering::Relaxed), 1);
+    let kept = quiet.sink.kept();
+    assert!(kept.contains("app instance exceeded log rate limit (20 bytes/sec)"));
+    assert!(!kept.contains("line 1"), "{kept}");
     bench.run(job).await;
     let kept = bench.sink.kept();
     assert!(kept.contains(r#""line":"line 1""#), "{kept}");

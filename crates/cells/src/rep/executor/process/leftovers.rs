@@ -1,0 +1,147 @@
+//! What containers leave behind, and what a rep does.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use processes::RunTag;
+use tokio::runtime::Handle;
+
+use super::limits::Limits;
+
+/// Before the process and the time that made a folder of containers.
+const PREFIX: &str = "rep-";
+/// Between two looks at all processes of the machine: what ends meanwhile shares the next one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The folder of all containers of one rep. It goes with the rep.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+}
+
+impl Folder {
+    /// Makes one below `root`, where those of reps that are gone are removed.
+    pub(super) fn make(root: &Path, made_unix_ns: i64) -> io::Result<Self> {
+        make_folder(root)?;
+        // Working folders of processes are elsewhere: a relative path would lead them astray.
+        let root = fs::canonicalize(root)?;
+        for left in left_below(&root)? {
+            // One that cannot be removed is no reason not to start.
+            let _ = fs::remove_dir_all(left);
+        }
+        let name = format!("{PREFIX}{}-{made_unix_ns}", std::process::id());
+        let path = root.join(name);
+        make_folder(&path)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed now goes when the next rep starts.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Folders of reps whose process is gone.
+fn left_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut left = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'))
+            .and_then(|(process, _)| process.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            left.push(entry.path());
+        }
+    }
+    Ok(left)
+}
+
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
+}
+
+/// A container that is no more.
+pub(super) struct Left {
+    /// Carried by its processes.
+    pub(super) tag: RunTag,
+    pub(super) folder: Option<PathBuf>,
+    pub(super) guid: String,
+}
+
+/// Ends processes of containers that left their groups, and then removes the rest.
+pub(super) struct Leftovers {
+    /// Closed, it ends the thread.
+    left: Sender<Left>,
+}
+
+impl Leftovers {
+    /// Starts the thread that looks for them. Must be called within a runtime.
+    pub(super) fn start(limits: Option<Arc<Limits>>) -> io::Result<Self> {
+        let runtime = Handle::current();
+        let (left, received) = channel();
+        std::thread::Builder::new()
+            .name("leftovers".into())
+            .spawn(move || work(&received, &runtime, limits.as_ref()))?;
+        Ok(Self { left })
+    }
+
+    /// Removes what a container left, soon.
+    pub(super) fn remove(&self, left: Left) {
+        // It fails when the thread is gone, and the rep with it.
+        let _ = self.left.send(left);
+    }
+}
+
+fn work(received: &Receiver<Left>, runtime: &Handle, limits: Option<&Arc<Limits>>) {
+    while let Ok(first) = received.recv() {
+        let all: Vec<Left> = std::iter::once(first).chain(received.try_iter()).collect();
+        // Those that even a kill does not end are left to the reaper.
+        RunTag::sweep_all(all.iter().map(|left| &left.tag));
+        for left in all {
+            let limits = limits.cloned();
+            runtime.spawn_blocking(move || {
+                // A folder that cannot be removed, or was never made, is not an error here.
+                let _ = left.folder.map(fs::remove_dir_all);
+                if let Some(limits) = limits {
+                    limits.remove(&left.guid);
+                }
+            });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_reps_that_are_gone_are_removed_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        // No process has a number beyond the kernel's greatest.
+        let gone = root.path().join("rep-4194305-1");
+        let others = ["rep-1-1", "rep-x-1", "rep-4194305", "mine", ".cache"];
+        fs::create_dir_all(gone.join("guid")).unwrap();
+        for other in others {
+            fs::create_dir(root.path().join(other)).unwrap();
+        }
+        let folder = Folder::make(root.path(), 7).unwrap();
+        assert!(!gone.exists() && folder.path.is_dir());
+        let again = Folder::make(root.path(), 8).unwrap();
+        assert!(folder.path.is_dir() && again.path != folder.path);
+        let (path, _) = (folder.path.clone(), drop(folder));
+        assert!(!path.exists());
+        for other in others {
+            assert!(root.path().join(other).is_dir(), "{other}");
+        }
+    }
+}
