@@ -94,14 +94,16 @@ impl<'a> Form<'a> {
     pub fn finish(mut self, source: &Source) -> Result<Vec<String>, Problems> {
         self.close();
         self.warnings.sort_by_key(|one| one.span.start);
+        let mut warnings = self.warnings.iter().map(|one| source.show(one));
         if self.problems.is_empty() {
-            return Ok(self.warnings.iter().map(|one| source.show(one)).collect());
+            return Ok(warnings.collect());
         }
-        if self.foreign.is_some() {
-            // A key that is missing may stand there with a slip in its name.
-            self.problems.append(&mut self.warnings);
-        }
-        Err(Problems::of(source, self.problems))
+        let mut problems = Problems::of(source, self.problems);
+        // A key that is missing may stand there with a slip in its name.
+        problems
+            .0
+            .extend(warnings.by_ref().map(|one| format!("warning: {one}")));
+        Err(problems)
     }
 
     /// Ends the printing.

@@ -290,6 +290,22 @@ verify_client_certificate_metadata:
 }
 
 #[test]
+fn a_mistake_comes_first_and_what_has_no_effect_is_told_apart() {
+    let text = "router_groups: x\nendpoint_timeout: 60\nno_such_key: 1\n";
+    let told = gorouter(text).unwrap_err().to_string();
+    let heads: Vec<&str> = told
+        .lines()
+        .filter_map(|line| line.split_once("gorouter.yml:").map(|(before, _)| before))
+        .collect();
+    assert_eq!(heads, ["", "warning: ", "warning: "], "{told}");
+    let (mistake, _) = told.split_once("warning: ").unwrap();
+    assert!(
+        mistake.starts_with("gorouter.yml:2:19: expected a length of time"),
+        "{told}"
+    );
+}
+
+#[test]
 fn mistakes_in_gorouters_file_are_named_with_their_line() {
     for (text, expected) in [
         (
