@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use lab_experiment::plan::Plan;
 use lab_judgement::{Gated, Metric};
 use lab_runner::{Display, Finished, Options};
-use lab_store::{Event, EventKind, Outcome};
+use lab_store::{Event, EventKind, MadeFrom, Outcome};
 
 use super::args::{GateArgs, LIMIT};
 use super::pairs::{Sample, Side};
@@ -22,12 +22,16 @@ pub(crate) struct Experiments<'a> {
     out: &'a Path,
     /// What the base runs, and what the new one does.
     plans: [Plan; 2],
+    sides: &'a Sides,
     /// Runs of each that were made.
     made: [usize; 2],
 }
 
-/// Constants of each side, the base first.
-pub(crate) type Sides = [Vec<(String, String)>; 2];
+/// Constants of each side, the base first, and the variants that they are, if the file has such.
+pub(crate) struct Sides {
+    pub(crate) set: [Vec<(String, String)>; 2],
+    variants: [Option<String>; 2],
+}
 
 /// The constants of both sides: those for both, then those of its variant, then its own.
 pub(crate) fn sides(plan: &Plan, args: &GateArgs) -> Result<Sides> {
@@ -48,7 +52,11 @@ pub(crate) fn sides(plan: &Plan, args: &GateArgs) -> Result<Sides> {
              [variants] in the file"
         );
     }
-    Ok(each)
+    let known = |name: &String| plan.variants.iter().any(|variant| variant.name == *name);
+    Ok(Sides {
+        set: each,
+        variants: names.clone().map(|name| Some(name).filter(known)),
+    })
 }
 
 /// What is compared: what the file's gates are about, or else its expectations.
@@ -93,12 +101,13 @@ pub(crate) fn gated(plan: &Plan, args: &GateArgs) -> Result<Vec<Gated>> {
 
 impl<'a> Experiments<'a> {
     /// Checks the file for both sides; `None` once every mistake was shown.
-    pub(crate) fn of(file: &'a ExperimentFile, out: &'a Path, sides: &Sides) -> Option<Self> {
-        let [base, new] = sides.each_ref().map(|set| file.plan(set));
+    pub(crate) fn of(file: &'a ExperimentFile, out: &'a Path, sides: &'a Sides) -> Option<Self> {
+        let [base, new] = sides.set.each_ref().map(|set| file.plan(set));
         Some(Self {
             file,
             out,
             plans: [base?, new?],
+            sides,
             made: [0, 0],
         })
     }
@@ -113,6 +122,11 @@ impl<'a> Experiments<'a> {
         let (number, word) = (self.made[at], side.word());
         let mut options = Options::for_this_binary(self.out).context("find the own binary")?;
         options.base.clone_from(&self.file.folder);
+        options.made_from = Some(MadeFrom {
+            side: Some(word.to_owned()),
+            variant: self.sides.variants[at].clone(),
+            ..self.file.made_from(&self.sides.set[at])
+        });
         options.display = Display::None;
         let text = &self.file.source.text;
         let made = match lab_runner::run(self.plans[at].clone(), text, options) {

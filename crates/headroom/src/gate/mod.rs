@@ -122,7 +122,7 @@ fn compare_runs(
     };
     let metrics = settings.metrics.clone();
     let decided = decide(settings, |side| runs.sample(side, &metrics), told::look)?;
-    let names = sides.each_ref().map(|set| {
+    let names = sides.set.each_ref().map(|set| {
         let set = set.iter();
         let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
         set.join(" ")

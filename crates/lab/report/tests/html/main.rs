@@ -35,6 +35,7 @@ fn run(folder: &Path) -> RunFolder {
         memory_bytes: 1 << 34,
         kernel: "Linux".into(),
         versions: BTreeMap::new(),
+        made_from: None,
     };
     run.write_json(RunFile::Environment, &environment).unwrap();
     run.write_json(RunFile::Verdict, &verdict(Outcome::Pass, None))
