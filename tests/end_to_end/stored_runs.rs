@@ -270,6 +270,58 @@ fn exported(lab: &Lab) {
     assert_eq!(named("i", "said: say"), 1, "{trace:#}");
 }
 
+/// A load in the first of two steps.
+const LOADED: &str = r#"
+lab = 1
+name = "loaded"
+[[system]]
+name = "shop"
+builtin = "target"
+args = "--listen {addr} --latency 5ms"
+ready = "tcp"
+[[load]]
+name = "web"
+http = "GET http://{shop.addr}/"
+guard = { late_after = "60s", steal_share = "100%", little = "100%", sent_share = "0%" }
+[[step]]
+name = "busy"
+load = { web = "50/s" }
+hold = "1s"
+[[step]]
+name = "quiet"
+hold = "1s"
+"#;
+
+#[test]
+fn a_load_is_over_in_a_trace_when_its_step_is() {
+    let lab = Lab::new();
+    let file = lab.write("loaded.toml", LOADED);
+    lab.run(&file, &[]).expect_code(0);
+    let trace = lab.path("trace.json").display().to_string();
+    lab.runs(&["export", "--perfetto", &trace]).expect_code(0);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let trace: Value = serde_json::from_str(&trace).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let rates: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["ph"] == "C" && event["name"] == "busy.web rate (/s)")
+        .collect();
+    let good = |event: &Value| event["args"]["good"].as_f64().expect("a rate");
+    let [before @ .., last] = &rates[..] else {
+        panic!("no rates: {trace:#}");
+    };
+    assert!(before.iter().any(|event| good(event) > 0.0), "{rates:?}");
+    assert_eq!(good(last), 0.0, "{rates:?}");
+    let quiet = events
+        .iter()
+        .find(|event| event["ph"] == "X" && event["name"] == "quiet");
+    let quiet = quiet.expect("a step");
+    let number = |event: &Value, name: &str| event[name].as_f64().expect("a number");
+    let end = number(quiet, "ts") + number(quiet, "dur");
+    // Not where the run ends, a second later.
+    assert!(number(last, "ts") < end - 0.9e6, "{last} {quiet}");
+}
+
 /// Two of four go: of each experiment one is kept.
 fn removing(lab: &Lab, names: &[String]) {
     let planned = lab.runs(&["prune", "--keep", "1"]).expect_code(0).stdout;

@@ -18,6 +18,7 @@ use lab_store::{
 };
 use serde_json::Value;
 
+mod exported;
 mod underway;
 
 fn run(folder: &Path) -> RunFolder {
