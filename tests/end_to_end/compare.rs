@@ -195,6 +195,23 @@ fn a_history_names_the_commit_that_made_it_slower() {
     assert_eq!(json["metrics"][0]["changes"][0]["index"], 12);
     assert_eq!(json["metrics"][0]["changes"][0]["certain"], true);
 
+    // The page says the same in the same words, of every run.
+    let words = ["history", "page", "--repository"];
+    let page = headroom(&lab, &words, &[&repository]).expect_code(0);
+    assert_eq!(page.stdout, "runs/history.html\n");
+    let page = std::fs::read_to_string(lab.path("runs/history.html")).expect("a page");
+    for part in ["100 ns became 120 ns", " sort twice", "step no"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(page.matches("class=\"hit\"").count(), 24);
+    assert!(
+        !page.contains("commit 11") && !page.contains("http://"),
+        "{page}"
+    );
+    headroom(&lab, &["history", "page", "--metric", "p99"], &[])
+        .expect_code(4)
+        .expect_stderr("no metric");
+
     // Ten runs ago at most, it makes the exit code.
     let lines = std::fs::read_to_string(lab.path("runs/history.jsonl")).expect("a history");
     let early: Vec<&str> = lines.lines().take(16).collect();

@@ -3,6 +3,7 @@
 mod blob;
 mod error;
 mod growing;
+pub mod history;
 mod ids;
 pub mod load;
 mod log_lines;
@@ -21,6 +22,7 @@ mod planted_run;
 pub mod runs;
 mod series;
 mod seven_bits;
+mod sparkline;
 pub mod sweep;
 pub mod terminal;
 mod timelines;
