@@ -129,6 +129,27 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     );
     compare(&lab, &["--despite-differences"], &base, &other).expect_code(1);
 
+    let page = lab.path("page.html").display().to_string();
+    compare(&lab, &["--page", &page], &base, &new).expect_code(1);
+    let page = std::fs::read_to_string(&page).expect("a page");
+    for part in [
+        "WORSE",
+        "thing.entities",
+        "40 entities",
+        "30 entities",
+        "a → b",
+    ] {
+        assert!(
+            page.to_uppercase().contains(&part.to_uppercase()),
+            "{part}: {page}"
+        );
+    }
+    assert_eq!(page.matches("class=\"lives\"").count(), 2);
+    let nowhere = lab.path("no/page.html").display().to_string();
+    compare(&lab, &["--page", &nowhere], &base, &new)
+        .expect_code(4)
+        .expect_stderr("write the page");
+
     compare(&lab, &["--metric", "thing.p99"], &base, &new)
         .expect_code(4)
         .expect_stderr("it has thing.entities");

@@ -15,6 +15,7 @@ use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
 use stats::holm;
 
+use crate::compare_page;
 use crate::gate::{ForMetric, LIMIT, Limit, chosen, for_metric, outcome, verdict_word};
 use crate::output::print;
 use crate::recorded::{Recorded, plan_differences, recorded};
@@ -61,6 +62,9 @@ pub(crate) struct CompareArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write a page that needs nothing else, with the lifecycles of the first run of each side
+    #[arg(long, value_name = "FILE")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 /// The JSON of a comparison.
@@ -88,6 +92,19 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
         paths.iter().map(|path| recorded(path)).collect()
     };
     let compared = compared(&read(base)?, &read(new)?, args)?;
+    if let Some(file) = &args.page {
+        let differences = compared.differences.iter();
+        let differences: Vec<String> = differences.map(|one| one.sentence.clone()).collect();
+        let shown = lab_report::compared::Compared {
+            base: &compared.base,
+            new: &compared.new,
+            differences: &differences,
+            verdict: compared.verdict,
+            sentence: &compared.sentence,
+            metrics: &compared.metrics,
+        };
+        compare_page::write(file, &shown, &base[0], &new[0])?;
+    }
     print(&match args.json {
         true => serde_json::to_string_pretty(&compared)? + "\n",
         false => text(&compared),

@@ -14,6 +14,7 @@ mod cells_settings;
 mod ci;
 mod cli;
 mod compare;
+mod compare_page;
 mod compliance;
 #[cfg(test)]
 mod documents;

@@ -1,6 +1,7 @@
 //! A stored run as one self-contained HTML file and as a table in the terminal.
 
 mod blob;
+pub mod compared;
 mod error;
 mod growing;
 pub mod history;
