@@ -10,6 +10,7 @@ use lab_store::{Event, EventKind, MadeFrom, Outcome};
 
 use super::args::{GateArgs, LIMIT};
 use super::pairs::{Sample, Side};
+use super::programs::Programs;
 use crate::lab::ExperimentFile;
 use crate::output::{explained, tell};
 
@@ -34,11 +35,15 @@ pub(crate) struct Sides {
 }
 
 /// The constants of both sides: those for both, then those of its variant, then its own.
-pub(crate) fn sides(plan: &Plan, args: &GateArgs) -> Result<Sides> {
+pub(crate) fn sides(plan: &Plan, args: &GateArgs, programs: &Programs) -> Result<Sides> {
     let named = plan.gates.as_ref().and_then(|gates| gates.sides.as_ref());
     let usual = ["base".to_owned(), "new".to_owned()];
     let names = named.unwrap_or(&usual);
-    let own = [&args.base_set, &args.new_set];
+    let own = [
+        (&args.base_set, &programs[0]),
+        (&args.new_set, &programs[1]),
+    ];
+    let own = own.map(|(set, program)| set.iter().chain(program).cloned().collect::<Vec<_>>());
     let of_variant = |name: &String| {
         let mut variants = plan.variants.iter();
         let found = variants.find(|variant| variant.name == *name);
