@@ -129,6 +129,27 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     );
     compare(&lab, &["--despite-differences"], &base, &other).expect_code(1);
 
+    let page = lab.path("page.html").display().to_string();
+    compare(&lab, &["--page", &page], &base, &new).expect_code(1);
+    let page = std::fs::read_to_string(&page).expect("a page");
+    for part in [
+        "WORSE",
+        "thing.entities",
+        "40 entities",
+        "30 entities",
+        "a → b",
+    ] {
+        assert!(
+            page.to_uppercase().contains(&part.to_uppercase()),
+            "{part}: {page}"
+        );
+    }
+    assert_eq!(page.matches("class=\"lives\"").count(), 2);
+    let nowhere = lab.path("no/page.html").display().to_string();
+    compare(&lab, &["--page", &nowhere], &base, &new)
+        .expect_code(4)
+        .expect_stderr("write the page");
+
     compare(&lab, &["--metric", "thing.p99"], &base, &new)
         .expect_code(4)
         .expect_stderr("it has thing.entities");
@@ -138,6 +159,56 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     headroom(&lab, &["compare"], &[&base[0], Path::new("nowhere")])
         .expect_code(4)
         .expect_stderr("nowhere");
+}
+
+#[test]
+fn new_runs_are_compared_with_a_file_of_older_ones() {
+    let lab = Lab::new();
+    let base = runs(&lab, "base", &[40, 41, 40, 41, 40], &[]);
+    let new = runs(&lab, "new", &[30, 31, 30, 31, 30], &[]);
+    let paths: Vec<&Path> = base.iter().map(PathBuf::as_path).collect();
+    let written = headroom(&lab, &["baseline"], &paths).expect_code(0);
+    let file = lab.write("baseline.json", &written.stdout);
+    let json = written.json();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(5));
+    assert_eq!(json["metrics"][0]["values"][1], 41.0);
+    assert_eq!(
+        json["environment"]["plan_hash"].as_str().map(str::len),
+        Some(64)
+    );
+
+    // As if the runs themselves were given; they are not needed any more.
+    let by_runs = compare(&lab, &["--json"], &base, &new)
+        .expect_code(1)
+        .json();
+    std::fs::remove_dir_all(lab.path("base")).expect("runs");
+    let named = file.display().to_string();
+    let words = ["compare", "--json", "--baseline", &named];
+    let paths: Vec<&Path> = new.iter().map(PathBuf::as_path).collect();
+    let by_file = headroom(&lab, &words, &paths).expect_code(1).json();
+    for field in ["base", "new", "differences", "verdict", "metrics"] {
+        assert_eq!(by_file[field], by_runs[field], "{field}");
+    }
+
+    let other = runs(&lab, "other", &[30, 31], &["--set", "wait=2"]);
+    let others: Vec<&Path> = other.iter().map(PathBuf::as_path).collect();
+    let forbidden = headroom(&lab, &words, &others).expect_code(2);
+    assert!(
+        forbidden
+            .stdout
+            .contains("the plan of the experiment differs"),
+        "{}",
+        forbidden.stdout
+    );
+    headroom(&lab, &["baseline"], &[&new[0], &other[0]])
+        .expect_code(4)
+        .expect_stderr("are not of the same: the plan of the experiment differs");
+    let one = headroom(&lab, &["baseline"], &[&new[0]]).expect_code(0);
+    one.expect_stderr("give several runs");
+    std::fs::write(&file, "{}").expect("a file");
+    headroom(&lab, &words, &paths)
+        .expect_code(4)
+        .expect_stderr("read the baseline");
 }
 
 fn git(folder: &Path, words: &[&str]) -> String {
@@ -194,6 +265,23 @@ fn a_history_names_the_commit_that_made_it_slower() {
         .json();
     assert_eq!(json["metrics"][0]["changes"][0]["index"], 12);
     assert_eq!(json["metrics"][0]["changes"][0]["certain"], true);
+
+    // The page says the same in the same words, of every run.
+    let words = ["history", "page", "--repository"];
+    let page = headroom(&lab, &words, &[&repository]).expect_code(0);
+    assert_eq!(page.stdout, "runs/history.html\n");
+    let page = std::fs::read_to_string(lab.path("runs/history.html")).expect("a page");
+    for part in ["100 ns became 120 ns", " sort twice", "step no"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(page.matches("class=\"hit\"").count(), 24);
+    assert!(
+        !page.contains("commit 11") && !page.contains("http://"),
+        "{page}"
+    );
+    headroom(&lab, &["history", "page", "--metric", "p99"], &[])
+        .expect_code(4)
+        .expect_stderr("no metric");
 
     // Ten runs ago at most, it makes the exit code.
     let lines = std::fs::read_to_string(lab.path("runs/history.jsonl")).expect("a history");

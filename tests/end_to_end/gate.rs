@@ -304,3 +304,120 @@ fn build_servers_get_the_result_as_files() {
         "{xml}"
     );
 }
+
+/// A program that says how many entities there are, in a repository of two commits.
+fn repository(lab: &Lab) -> std::path::PathBuf {
+    let folder = lab.path("repository");
+    std::fs::create_dir(&folder).expect("a folder");
+    let git = |words: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.arg("-C").arg(&folder);
+        command.args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        let output = command.args(words).output().expect("git runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {error}");
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    for (count, tag) in [(20, "good"), (18, "bad")] {
+        lab.write("repository/count.in", &format!("echo {count}\n"));
+        git(&["add", "count.in"]);
+        git(&["commit", "--quiet", "-m", tag]);
+        git(&["tag", tag]);
+    }
+    folder
+}
+
+#[test]
+fn sides_are_built_from_revisions_of_a_repository() {
+    let lab = Lab::new();
+    let repository = repository(&lab);
+    let (without, _) = ENTITIES.split_once("[let]").expect("constants");
+    let (_, rest) = ENTITIES.split_once("[[system]]").expect("a system");
+    let rest = rest.replace("{count}", "$({program})");
+    let text = format!("{without}[let]\nprogram = \"/bin/false\"\n[[system]]{rest}");
+    let file = lab.write("e.toml", &text).display().to_string();
+    let runs = lab.path("runs");
+    let gate = |more: &[&str]| {
+        let mut command = lab.command();
+        command.current_dir(&repository);
+        command
+            .args(["gate", &file, "--pairs", "6", "--out"])
+            .arg(&runs);
+        Finished::of(command.args(more).output().expect("headroom starts"))
+    };
+    let build = "echo building; (echo '#!/bin/sh'; cat count.in) > out; chmod +x out";
+    let how = ["--program", "program", "--build", build, "--built", "out"];
+    let better = gate(&[&how[..], &["--base", "bad", "--new", "good"]].concat()).expect_code(0);
+    assert!(
+        better.stdout.contains("thing.entities is better") && better.stderr.contains("building\n"),
+        "{}{}",
+        better.stdout,
+        better.stderr
+    );
+    // What was built stays, and is built once; nothing of the building does.
+    let kept: Vec<String> = std::fs::read_dir(runs.join("programs"))
+        .expect("programs")
+        .map(|entry| entry.expect("an entry").file_name().display().to_string())
+        .collect();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    let trees = std::fs::read_dir(repository.join(".git/worktrees"));
+    assert_eq!(trees.map_or(0, Iterator::count), 0);
+    let program = runs.join("programs").join(&kept[0]).display().to_string();
+    let words = [
+        "--program",
+        "program",
+        "--base",
+        &program,
+        "--new",
+        &program,
+    ];
+    gate(&words)
+        .expect_code(4)
+        .expect_stderr("both sides are the same");
+    let again = [&how[..], &["--base", "good", "--new", "bad"]].concat();
+    let again = gate(&again).expect_code(1);
+    assert!(!again.stderr.contains("building"), "{}", again.stderr);
+
+    let wrong = [
+        (&["--base", "good"][..], "--program NAME"),
+        (&how[..], "give one of them, or both"),
+        (
+            &["--program", "program", "--new", "nowhere"],
+            "neither a program nor a revision",
+        ),
+        (&["--program", "program", "--new", "good"], "--build CMD"),
+        (
+            &["--program", "porgram", "--new", "good"],
+            "did you mean \"program\"?",
+        ),
+        (
+            &[
+                "--program",
+                "program",
+                "--new",
+                "good",
+                "--build",
+                "exit 3",
+                "--built",
+                "out",
+            ],
+            "its command ended with exit status: 3",
+        ),
+        (
+            &[
+                "--program",
+                "program",
+                "--new",
+                "good",
+                "--build",
+                "true",
+                "--built",
+                "out",
+            ],
+            "it left no out",
+        ),
+    ];
+    for (words, why) in wrong {
+        gate(words).expect_code(4).expect_stderr(why);
+    }
+}

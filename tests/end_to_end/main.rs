@@ -16,6 +16,7 @@ mod gate;
 mod graph;
 mod graph_experiments;
 mod growth;
+mod history_store;
 mod interruptions;
 mod knee;
 mod lab;

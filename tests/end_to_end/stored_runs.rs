@@ -115,6 +115,145 @@ fn runs_are_listed_shown_drawn_and_removed() {
     removing(&lab, &names);
 }
 
+/// The folder of the latest run that began.
+fn latest(lab: &Lab) -> std::path::PathBuf {
+    lab.path("runs").join(lab.listed().last().expect("a run"))
+}
+
+/// Makes a run again; the new one has the same plan, and says so in the same words.
+fn made_again(lab: &Lab, run: &Path, code: i32) {
+    let before = lab.listed();
+    let again = lab.runs(&["again", &run.display().to_string()]);
+    again.expect_code(code);
+    let new = latest(lab);
+    assert_eq!(lab.listed().len(), before.len() + 1);
+    let read = |run: &Path, name: &str| fs::read(run.join(name)).expect("a file");
+    for name in ["plan.json", "experiment.toml"] {
+        assert!(read(run, name) == read(&new, name), "{name}");
+    }
+    let made_from = |run: &Path| -> Value {
+        let text = read(run, "environment.json");
+        serde_json::from_slice::<Value>(&text).expect("JSON")["made_from"].clone()
+    };
+    assert_eq!(made_from(run), made_from(&new));
+}
+
+#[test]
+fn a_run_is_made_again_from_the_same_plan() {
+    let lab = Lab::new();
+    let file = lab.write("short.toml", FILE);
+    lab.run(&file, &["--set", "said=9", "--set", "said=8"])
+        .expect_code(1);
+    let run = latest(&lab);
+    // The file of today is another.
+    let other = FILE.replace("kept.number == 7", "kept.number == 1");
+    lab.write("short.toml", &other);
+    made_again(&lab, &run, 1);
+    made_again(&lab, &latest(&lab), 1);
+    let named = run.display().to_string();
+    let shown = lab.runs(&["show", &named]).expect_code(0).stdout;
+    assert!(shown.contains("\nwith said=9 said=8\n"), "{shown}");
+    assert!(
+        shown.contains(&format!("\nagain: headroom runs again {named}\n")),
+        "{shown}"
+    );
+    let report = fs::read_to_string(run.join("report.html")).expect("a report");
+    assert!(report.contains("headroom runs again "));
+
+    // It goes where it is told to.
+    let elsewhere = lab.path("elsewhere").display().to_string();
+    let told = lab.runs(&["again", &named, "--out", &elsewhere, "--json"]);
+    assert_eq!(told.expect_code(1).json()["outcome"], "fail");
+    assert_eq!(fs::read_dir(&elsewhere).expect("a folder").count(), 1);
+
+    // A plan that this version does not make, and a run that does not say what it was made from.
+    let count = lab.listed().len();
+    let plan = fs::read_to_string(run.join("plan.json")).expect("a plan");
+    let changed = plan.replacen("echo 8", "echo 6", 1);
+    assert_ne!(plan, changed);
+    fs::write(run.join("plan.json"), changed).expect("a plan");
+    lab.runs(&["again", &named])
+        .expect_code(4)
+        .expect_stderr("made another plan of its file")
+        .expect_stderr("\"echo 6\" became \"echo 8\"");
+    let environment = run.join("environment.json");
+    let text = fs::read_to_string(&environment).expect("an environment");
+    let mut older: Value = serde_json::from_str(&text).expect("JSON");
+    older.as_object_mut().expect("fields").remove("made_from");
+    fs::write(&environment, older.to_string()).expect("an environment");
+    lab.runs(&["again", &named])
+        .expect_code(4)
+        .expect_stderr("does not say what it was made from");
+    lab.runs(&["show", &named]).expect_code(0);
+    assert_eq!(lab.listed().len(), count);
+}
+
+/// A file that gates a command whose number differs between its variants.
+const GATED: &str = r#"
+lab = 1
+name = "sides"
+[let]
+said = "7"
+[variants]
+slow = { said = "8" }
+fast = { said = "9" }
+[[step]]
+name = "say"
+run = "sh ./say.sh {said}"
+keep = { number = "text" }
+[[expect]]
+that = "kept.number >= 7"
+[[gate]]
+metric = "kept.number"
+fail = "worse than 5%"
+compare = { base = "slow", new = "fast", pairs = 6 }
+"#;
+
+#[test]
+fn a_run_of_a_gate_says_which_side_it_was_and_is_made_again() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("files")).expect("a folder");
+    // What its relative paths lead to is where the file was.
+    lab.write("files/say.sh", "echo $1\n");
+    let file = lab.write("files/sides.toml", GATED);
+    lab.run(&file, &[]);
+    let runs = lab.listed();
+    assert_eq!(runs.len(), 12);
+    let mut sides = [0, 0];
+    for run in &runs[..2] {
+        let run = lab.path("runs").join(run);
+        let named = run.display().to_string();
+        let shown = lab.runs(&["show", &named]).expect_code(0).stdout;
+        let base = shown.contains("\nbase of a gate, the variant slow, with said=8\n");
+        let new = shown.contains("\nnew of a gate, the variant fast, with said=9\n");
+        assert!(base != new, "{shown}");
+        sides[usize::from(new)] += 1;
+        made_again(&lab, &run, 0);
+    }
+    assert_eq!(sides, [1, 1]);
+    let run = lab.path("runs").join(&runs[0]);
+    fs::remove_dir_all(lab.path("files")).expect("a folder");
+    lab.runs(&["again", &run.display().to_string()])
+        .expect_code(4)
+        .expect_stderr("that folder is gone");
+}
+
+#[test]
+fn a_run_of_a_sweep_is_made_again_by_itself() {
+    let lab = Lab::new();
+    let file = FILE.replace(
+        "[[step]]",
+        "[sweep]\nover = { said = [\"7\", \"8\"] }\n[[step]]",
+    );
+    lab.run(&lab.write("swept.toml", &file), &[]);
+    for run in lab.listed() {
+        let run = lab.path("runs").join(run);
+        let plan = fs::read_to_string(run.join("plan.json")).expect("a plan");
+        let held = plan.contains("echo 7");
+        made_again(&lab, &run, if held { 0 } else { 1 });
+    }
+}
+
 /// The latest run as a trace: the step and what it said.
 fn exported(lab: &Lab) {
     let trace = lab.path("trace.json");
@@ -129,6 +268,58 @@ fn exported(lab: &Lab) {
     };
     assert_eq!(named("X", "say"), 1, "{trace:#}");
     assert_eq!(named("i", "said: say"), 1, "{trace:#}");
+}
+
+/// A load in the first of two steps.
+const LOADED: &str = r#"
+lab = 1
+name = "loaded"
+[[system]]
+name = "shop"
+builtin = "target"
+args = "--listen {addr} --latency 5ms"
+ready = "tcp"
+[[load]]
+name = "web"
+http = "GET http://{shop.addr}/"
+guard = { late_after = "60s", steal_share = "100%", little = "100%", sent_share = "0%" }
+[[step]]
+name = "busy"
+load = { web = "50/s" }
+hold = "1s"
+[[step]]
+name = "quiet"
+hold = "1s"
+"#;
+
+#[test]
+fn a_load_is_over_in_a_trace_when_its_step_is() {
+    let lab = Lab::new();
+    let file = lab.write("loaded.toml", LOADED);
+    lab.run(&file, &[]).expect_code(0);
+    let trace = lab.path("trace.json").display().to_string();
+    lab.runs(&["export", "--perfetto", &trace]).expect_code(0);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let trace: Value = serde_json::from_str(&trace).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let rates: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["ph"] == "C" && event["name"] == "busy.web rate (/s)")
+        .collect();
+    let good = |event: &Value| event["args"]["good"].as_f64().expect("a rate");
+    let [before @ .., last] = &rates[..] else {
+        panic!("no rates: {trace:#}");
+    };
+    assert!(before.iter().any(|event| good(event) > 0.0), "{rates:?}");
+    assert_eq!(good(last), 0.0, "{rates:?}");
+    let quiet = events
+        .iter()
+        .find(|event| event["ph"] == "X" && event["name"] == "quiet");
+    let quiet = quiet.expect("a step");
+    let number = |event: &Value, name: &str| event[name].as_f64().expect("a number");
+    let end = number(quiet, "ts") + number(quiet, "dur");
+    // Not where the run ends, a second later.
+    assert!(number(last, "ts") < end - 0.9e6, "{last} {quiet}");
 }
 
 /// Two of four go: of each experiment one is kept.

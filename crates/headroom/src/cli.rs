@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cells::rep::{Distribution, Mebibytes, Room};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::baseline::BaselineArgs;
 use crate::cells_auction_sim::AuctionSimArgs;
 use crate::cells_benchmark::BenchmarkBbsArgs;
 use crate::cells_client::ClientCommand;
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     /// Compare stored runs, two of them or two groups
     #[command(after_help = crate::compare::AFTER_HELP)]
     Compare(CompareArgs),
+    /// Print what runs measured as one small file, to compare later runs with
+    #[command(after_help = crate::baseline::AFTER_HELP)]
+    Baseline(BaselineArgs),
     /// Metrics over many runs: since when, by how much, between which commits
     #[command(subcommand)]
     History(HistoryCommand),

@@ -15,6 +15,8 @@ use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
 use stats::holm;
 
+use crate::baseline::runs_of;
+use crate::compare_page;
 use crate::gate::{ForMetric, LIMIT, Limit, chosen, for_metric, outcome, verdict_word};
 use crate::output::print;
 use crate::recorded::{Recorded, plan_differences, recorded};
@@ -30,6 +32,8 @@ pub(crate) const AFTER_HELP: &str = "\
 Two runs, or two groups of runs with -- between them:
   headroom compare runs/web-20260101-120000 runs/web-20260102-120000
   headroom compare runs/old-* -- runs/new-*
+or new runs with what older ones measured, of which headroom baseline wrote a file:
+  headroom compare --baseline baseline.json runs/new-*
 
 Runs that were not made in random pairs say less than headroom gate does: whatever the machine did between
 them counts as a difference. What differs besides is told first, and runs with another plan or on another
@@ -49,6 +53,9 @@ pub(crate) struct CompareArgs {
     /// Runs of what may be worse
     #[arg(value_name = "NEW", last = true, num_args = 1..=RUNS_MOST)]
     pub(crate) new: Vec<PathBuf>,
+    /// The runs of the base, as headroom baseline wrote them; all others are of the new one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["new", "page"])]
+    pub(crate) baseline: Option<PathBuf>,
     /// Compare this metric only; may be repeated
     #[arg(long = "metric", value_name = "NAME")]
     pub(crate) metrics: Vec<String>,
@@ -61,6 +68,9 @@ pub(crate) struct CompareArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write a page that needs nothing else, with the lifecycles of the first run of each side
+    #[arg(long, value_name = "FILE")]
+    pub(crate) page: Option<PathBuf>,
 }
 
 /// The JSON of a comparison.
@@ -80,6 +90,7 @@ struct Compared {
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let (base, new) = match (&args.base[..], &args.new[..]) {
+        (new, []) if args.baseline.is_some() => (&[][..], new),
         ([base, new], []) => (std::slice::from_ref(base), std::slice::from_ref(new)),
         (_, []) => bail!("compare: give two runs, or two groups with -- between them"),
         (base, new) => (base, new),
@@ -87,7 +98,22 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let read = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
         paths.iter().map(|path| recorded(path)).collect()
     };
-    let compared = compared(&read(base)?, &read(new)?, args)?;
+    let kept = args.baseline.as_deref().map(runs_of).transpose()?;
+    let base_runs = kept.map_or_else(|| read(base), Ok)?;
+    let compared = compared(&base_runs, &read(new)?, args)?;
+    if let Some(file) = &args.page {
+        let differences = compared.differences.iter();
+        let differences: Vec<String> = differences.map(|one| one.sentence.clone()).collect();
+        let shown = lab_report::compared::Compared {
+            base: &compared.base,
+            new: &compared.new,
+            differences: &differences,
+            verdict: compared.verdict,
+            sentence: &compared.sentence,
+            metrics: &compared.metrics,
+        };
+        compare_page::write(file, &shown, &base[0], &new[0])?;
+    }
     print(&match args.json {
         true => serde_json::to_string_pretty(&compared)? + "\n",
         false => text(&compared),
@@ -161,6 +187,7 @@ fn all_differences(base: &[Recorded], new: &[Recorded]) -> Vec<Difference> {
             if difference
                 .sentence
                 .starts_with("the plan of the experiment")
+                && !first.plan.is_null()
             {
                 let details = plan_differences(&first.plan, &run.plan).join("; ");
                 difference.sentence = format!("the plan of the experiment differs: {details}");

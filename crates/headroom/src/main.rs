@@ -2,6 +2,7 @@
 //! come with it. This crate is the command line, and the one place that joins the
 //! two.
 
+mod baseline;
 mod calibrate;
 mod catalogue;
 mod cells;
@@ -14,6 +15,7 @@ mod cells_settings;
 mod ci;
 mod cli;
 mod compare;
+mod compare_page;
 mod compliance;
 #[cfg(test)]
 mod documents;
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Baseline(args) => baseline::baseline(&args),
         Command::History(command) => history::run(&command),
         Command::Ci(command) => ci::run(&command),
         Command::Load(args) => load::run(&args),

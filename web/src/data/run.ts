@@ -457,6 +457,8 @@ export interface Run {
     memory_bytes: number;
     kernel: string;
     versions: Record<string, string>;
+    /** Of a run that can be made again. */
+    made_from?: { set?: [string, string][]; side?: string; variant?: string };
   };
   /** Null for loads that are no part of a run, and of a run that goes on. */
   verdict: {

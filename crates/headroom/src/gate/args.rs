@@ -27,6 +27,8 @@ until it is known which it is.
 
 With an experiment file each run is one of the experiment, and the sides differ in constants of its [let]:
   headroom gate router.toml --base-set router=./old --new-set router=./new
+The program of either side can be a file or a revision of git, which is built once:
+  headroom gate parse.toml --program parse --base main --new ./parse --build 'make parse' --built parse
 Its [[gate]] tables say what is compared, or else all that its expectations are about; its [variants] are the
 sides unless they are set here.
 
@@ -40,22 +42,21 @@ Exit codes:
 pub(crate) struct GateArgs {
     /// An experiment file (or the name of a ready one) whose runs are compared, instead of commands
     pub(crate) file: Option<PathBuf>,
-    /// The command of the base, for a shell
-    #[arg(
-        long,
-        value_name = "CMD",
-        required_unless_present = "file",
-        conflicts_with = "file"
-    )]
+    /// The command of the base, for a shell; of a file with --program its program, or a revision of git
+    #[arg(long, value_name = "CMD", required_unless_present = "file")]
     pub(crate) base: Option<String>,
-    /// The command of what may be worse
-    #[arg(
-        long,
-        value_name = "CMD",
-        required_unless_present = "file",
-        conflicts_with = "file"
-    )]
+    /// The command of what may be worse, or its program or revision
+    #[arg(long, value_name = "CMD", required_unless_present = "file")]
     pub(crate) new: Option<String>,
+    /// The constant of the file's [let] that is the path of the program that --base and --new give
+    #[arg(long, value_name = "NAME", requires = "file")]
+    pub(crate) program: Option<String>,
+    /// How a revision is built, for a shell in the top folder of its files
+    #[arg(long, value_name = "CMD", requires_all = ["program", "built"])]
+    pub(crate) build: Option<String>,
+    /// The program that this leaves there
+    #[arg(long, value_name = "PATH", requires = "build")]
+    pub(crate) built: Option<PathBuf>,
     /// A value of the file's [let] for the base; may be repeated
     #[arg(long = "base-set", value_name = "NAME=VALUE", requires = "file", value_parser = name_and_value)]
     pub(crate) base_set: Vec<(String, String)>,
@@ -107,6 +108,9 @@ impl GateArgs {
             file: Some(args.check.file.clone()),
             base: None,
             new: None,
+            program: None,
+            build: None,
+            built: None,
             base_set: Vec::new(),
             new_set: Vec::new(),
             set: args.check.set.clone(),

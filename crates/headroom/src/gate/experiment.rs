@@ -6,10 +6,11 @@ use anyhow::{Context, Result, bail};
 use lab_experiment::plan::Plan;
 use lab_judgement::{Gated, Metric};
 use lab_runner::{Display, Finished, Options};
-use lab_store::{Event, EventKind, Outcome};
+use lab_store::{Event, EventKind, MadeFrom, Outcome};
 
 use super::args::{GateArgs, LIMIT};
 use super::pairs::{Sample, Side};
+use super::programs::Programs;
 use crate::lab::ExperimentFile;
 use crate::output::{explained, tell};
 
@@ -22,19 +23,27 @@ pub(crate) struct Experiments<'a> {
     out: &'a Path,
     /// What the base runs, and what the new one does.
     plans: [Plan; 2],
+    sides: &'a Sides,
     /// Runs of each that were made.
     made: [usize; 2],
 }
 
-/// Constants of each side, the base first.
-pub(crate) type Sides = [Vec<(String, String)>; 2];
+/// Constants of each side, the base first, and the variants that they are, if the file has such.
+pub(crate) struct Sides {
+    pub(crate) set: [Vec<(String, String)>; 2],
+    variants: [Option<String>; 2],
+}
 
 /// The constants of both sides: those for both, then those of its variant, then its own.
-pub(crate) fn sides(plan: &Plan, args: &GateArgs) -> Result<Sides> {
+pub(crate) fn sides(plan: &Plan, args: &GateArgs, programs: &Programs) -> Result<Sides> {
     let named = plan.gates.as_ref().and_then(|gates| gates.sides.as_ref());
     let usual = ["base".to_owned(), "new".to_owned()];
     let names = named.unwrap_or(&usual);
-    let own = [&args.base_set, &args.new_set];
+    let own = [
+        (&args.base_set, &programs[0]),
+        (&args.new_set, &programs[1]),
+    ];
+    let own = own.map(|(set, program)| set.iter().chain(program).cloned().collect::<Vec<_>>());
     let of_variant = |name: &String| {
         let mut variants = plan.variants.iter();
         let found = variants.find(|variant| variant.name == *name);
@@ -48,7 +57,11 @@ pub(crate) fn sides(plan: &Plan, args: &GateArgs) -> Result<Sides> {
              [variants] in the file"
         );
     }
-    Ok(each)
+    let known = |name: &String| plan.variants.iter().any(|variant| variant.name == *name);
+    Ok(Sides {
+        set: each,
+        variants: names.clone().map(|name| Some(name).filter(known)),
+    })
 }
 
 /// What is compared: what the file's gates are about, or else its expectations.
@@ -93,12 +106,13 @@ pub(crate) fn gated(plan: &Plan, args: &GateArgs) -> Result<Vec<Gated>> {
 
 impl<'a> Experiments<'a> {
     /// Checks the file for both sides; `None` once every mistake was shown.
-    pub(crate) fn of(file: &'a ExperimentFile, out: &'a Path, sides: &Sides) -> Option<Self> {
-        let [base, new] = sides.each_ref().map(|set| file.plan(set));
+    pub(crate) fn of(file: &'a ExperimentFile, out: &'a Path, sides: &'a Sides) -> Option<Self> {
+        let [base, new] = sides.set.each_ref().map(|set| file.plan(set));
         Some(Self {
             file,
             out,
             plans: [base?, new?],
+            sides,
             made: [0, 0],
         })
     }
@@ -113,6 +127,11 @@ impl<'a> Experiments<'a> {
         let (number, word) = (self.made[at], side.word());
         let mut options = Options::for_this_binary(self.out).context("find the own binary")?;
         options.base.clone_from(&self.file.folder);
+        options.made_from = Some(MadeFrom {
+            side: Some(word.to_owned()),
+            variant: self.sides.variants[at].clone(),
+            ..self.file.made_from(&self.sides.set[at])
+        });
         options.display = Display::None;
         let text = &self.file.source.text;
         let made = match lab_runner::run(self.plans[at].clone(), text, options) {

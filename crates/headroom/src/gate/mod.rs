@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod experiment;
 mod pairs;
+mod programs;
 mod reading;
 mod told;
 
@@ -93,7 +94,13 @@ fn of_file(file: &ExperimentFile, args: &GateArgs) -> Result<Outcome> {
     let Some(plan) = file.plan(&args.set) else {
         return Ok(Outcome::Error);
     };
-    let sides = sides(&plan, args)?;
+    // A constant that there is not is told before anything is built.
+    let named = args.program.iter().map(|name| (name.clone(), name.clone()));
+    let named: Vec<_> = args.set.iter().cloned().chain(named).collect();
+    if file.plan(&named).is_none() {
+        return Ok(Outcome::Error);
+    }
+    let sides = sides(&plan, args, &programs::programs(args)?)?;
     let metrics = gated(&plan, args)?;
     let names: Vec<&str> = metrics.iter().map(|one| one.metric.name.as_str()).collect();
     no_stray(args, &names)?;
@@ -122,7 +129,7 @@ fn compare_runs(
     };
     let metrics = settings.metrics.clone();
     let decided = decide(settings, |side| runs.sample(side, &metrics), told::look)?;
-    let names = sides.each_ref().map(|set| {
+    let names = sides.set.each_ref().map(|set| {
         let set = set.iter();
         let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
         set.join(" ")

@@ -1,7 +1,9 @@
 //! `headroom history`: metrics over many runs.
 
 mod import;
+mod page;
 mod show;
+mod store;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -15,6 +17,7 @@ use lab_store::Outcome;
 use crate::gate::{Better, ForMetric, for_metric};
 use crate::output::print;
 use crate::recorded::recorded;
+use store::Store;
 
 /// Largest history that is read, in bytes: thousands of runs with their parts.
 const BYTES_MOST: u64 = 1 << 30;
@@ -24,6 +27,11 @@ A history is a file of JSON Lines, a run each, in the order in which they were a
   headroom history add runs/web-20260101-120000
   headroom history import results.json --commit 4f2a1c9
   headroom history show
+  headroom history page
+
+--store keeps the same lines elsewhere, a file for each plan:
+  headroom history add runs/web-20260101-120000 --store /mnt/bucket/history
+  headroom history show --store git:headroom-history
 
 show looks at the runs that can be compared with the latest: of the same plan, on the same processor. It says
 since when a metric is better or worse, by how much, and which commits lie between; and whether the latest runs
@@ -44,6 +52,8 @@ pub(crate) enum HistoryCommand {
     /// Say what changed, since when
     #[command(after_help = AFTER_HELP)]
     Show(ShowArgs),
+    /// Write a page that needs nothing else: every metric over the runs, changes marked
+    Page(page::PageArgs),
 }
 
 #[derive(Debug, Args)]
@@ -51,6 +61,20 @@ pub(crate) struct HistoryFile {
     /// The file of the history
     #[arg(long, value_name = "FILE", default_value = "runs/history.jsonl")]
     pub(crate) file: PathBuf,
+    /// Keep it in a folder instead, or in a branch of the git repository that the working directory is in
+    #[arg(long, value_name = "DIR|git:BRANCH", conflicts_with = "file")]
+    pub(crate) store: Option<Store>,
+}
+
+impl HistoryFile {
+    /// Where it is, in words.
+    fn place(&self) -> String {
+        match &self.store {
+            None => self.file.display().to_string(),
+            Some(Store::Folder(folder)) => folder.display().to_string(),
+            Some(Store::Branch(branch)) => format!("the branch {branch}"),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -98,10 +122,11 @@ pub(crate) fn run(command: &HistoryCommand) -> Result<Outcome> {
         HistoryCommand::Add(args) => {
             let mut record = recorded(&args.run)?.record;
             record.commit = args.commit.clone().unwrap_or(record.commit);
-            add(&args.history.file, &[record])
+            store::add(&args.history, &[record])
         }
-        HistoryCommand::Import(args) => add(&args.history.file, &import::records(args)?),
+        HistoryCommand::Import(args) => store::add(&args.history, &import::records(args)?),
         HistoryCommand::Show(args) => show::show(args),
+        HistoryCommand::Page(args) => page::page(args),
     }
 }
 
@@ -134,12 +159,16 @@ fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
         .open(file)
         .with_context(writing)?;
     out.write_all(lines.as_bytes()).with_context(writing)?;
-    let (count, all) = (records.len(), known.len() + records.len());
+    added(
+        &file.display().to_string(),
+        records.len(),
+        known.len() + records.len(),
+    )
+}
+
+fn added(place: &str, count: usize, all: usize) -> Result<Outcome> {
     let noun = if count == 1 { "run" } else { "runs" };
-    print(&format!(
-        "{}: {count} {noun} added, {all} in all\n",
-        file.display()
-    ))?;
+    print(&format!("{place}: {count} {noun} added, {all} in all\n"))?;
     Ok(Outcome::Pass)
 }
 

@@ -12,7 +12,8 @@ use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
 
-use super::{ShowArgs, read};
+use super::ShowArgs;
+use super::store::stored;
 use crate::output::print;
 
 /// A change as recent as this many runs makes the exit code.
@@ -65,7 +66,7 @@ pub(super) struct Between {
 }
 
 pub(super) fn show(args: &ShowArgs) -> Result<Outcome> {
-    let records = read(&args.history.file)?;
+    let records = stored(&args.history)?;
     let log = |from: &str, to: &str| commits(&args.repository, from, to);
     let shown = judged(&records, &args.metrics, &log)?;
     print(&match args.json {
@@ -164,7 +165,7 @@ fn between(
 }
 
 /// Commits after one up to another, as git has them, the oldest first; none where it knows either not.
-fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
+pub(super) fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
     /// More than these are no answer to which one it was.
     const MOST: &str = "--max-count=10000";
     let [from, to] = [from, to].map(|commit| commit.trim_end_matches("-dirty"));
@@ -191,13 +192,18 @@ fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
     }
 }
 
-pub(super) fn text(shown: &Shown) -> String {
+/// How many runs were looked at, and how many were not.
+pub(super) fn counted_runs(shown: &Shown) -> String {
     let (count, left_out) = (shown.runs.len(), shown.left_out);
     let mut out = format!("{count} {}", noun(count, "run"));
     if left_out > 0 {
         out += &format!("; left out, with another plan or processor: {left_out}");
     }
-    out += "\n";
+    out
+}
+
+pub(super) fn text(shown: &Shown) -> String {
+    let mut out = counted_runs(shown) + "\n";
     for found in &shown.metrics {
         out += &format!("\n{}\n", style(printable(&found.metric.name)).bold());
         let judgement = &found.judgement;
@@ -229,7 +235,7 @@ fn noun(count: usize, one: &str) -> String {
     }
 }
 
-fn told(between: &Between) -> String {
+pub(super) fn told(between: &Between) -> String {
     let short = |commit: &str| match commit.is_ascii() && commit.len() > 12 {
         true => commit[..12].to_owned(),
         false => printable(commit),

@@ -1,5 +1,6 @@
 //! `run`, `check` and `report`.
 
+mod again;
 mod sweep;
 
 use std::io::{IsTerminal, Read};
@@ -11,7 +12,7 @@ use lab_experiment::{Source, check as check_file};
 use lab_report::terminal::{Style, ending};
 use lab_report::{Growing, Page};
 use lab_runner::{Finished, Options, Underway};
-use lab_store::{FindingRecord, Outcome, RunFile, RunFolder, Verdict};
+use lab_store::{FindingRecord, MadeFrom, Outcome, RunFile, RunFolder, Verdict};
 use serde::Serialize;
 
 use crate::catalogue::catalogue;
@@ -22,6 +23,8 @@ use crate::output::{print, tell};
 use crate::page::{Acts, LivePage, Look};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
+
+pub(crate) use again::again;
 
 /// Longest experiment file that is read, a byte more than the checker accepts, so
 /// that it is the checker that says what is wrong.
@@ -67,6 +70,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     if let Some(planned) = checked.plan.sweep.clone() {
         return sweep::run(args, &checked, &planned);
     }
+    one_run(args, &checked)
+}
+
+/// Makes one run, and tells what came of it.
+fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
     let underway = match args.page {
         true => Underway::visible(),
         false => Underway::default(),
@@ -81,7 +89,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
     if let Some(live) = &live {
         tell(format_args!("headroom: the run's page is {}", live.url()));
     }
-    let finished = made(args, &checked, checked.plan.clone(), underway)?;
+    let set = &args.check.set;
+    let finished = made(args, &checked.file, checked.plan.clone(), set, underway)?;
     // The verdict is told even when the report cannot be written.
     let report = write_report(&finished.folder);
     if args.json {
@@ -134,13 +143,21 @@ fn look(underway: Underway) -> impl Look {
     }
 }
 
-/// Makes a run, and tells what a person should know besides its verdict.
-fn made(args: &RunArgs, checked: &Checked, plan: Plan, underway: Underway) -> Result<Finished> {
+/// Makes a run of a plan, which the file is with these constants, and tells what a person should know
+/// besides its verdict.
+fn made(
+    args: &RunArgs,
+    file: &ExperimentFile,
+    plan: Plan,
+    set: &[(String, String)],
+    underway: Underway,
+) -> Result<Finished> {
     let mut options = Options::for_this_binary(&args.out).context("find the own binary")?;
     options.keep = args.keep;
     options.underway = underway;
-    options.base.clone_from(&checked.file.folder);
-    let finished = lab_runner::run(plan, &checked.file.source.text, options)?;
+    options.base.clone_from(&file.folder);
+    options.made_from = Some(file.made_from(set));
+    let finished = lab_runner::run(plan, &file.source.text, options)?;
     for note in &finished.notes {
         tell(format_args!("headroom: {note}"));
     }
@@ -189,6 +206,8 @@ pub(crate) struct ExperimentFile {
     pub(crate) folder: PathBuf,
     /// What it uses, if it is a ready one: gone with it.
     _ready: Option<Unpacked>,
+    /// How a run of it tells where it is from.
+    from: MadeFrom,
 }
 
 impl ExperimentFile {
@@ -201,22 +220,47 @@ impl ExperimentFile {
         };
         let file = ready.as_ref().map_or(name, |ready| &ready.file);
         let text = read_text(file)?;
+        let whence = match ready {
+            Some(_) => name.to_owned(),
+            None => std::path::absolute(name)
+                .with_context(|| format!("find the experiment file {}", name.display()))?,
+        };
         Ok(Self {
             source: Source {
                 name: file.display().to_string(),
                 text,
             },
-            folder: match file.parent() {
-                Some(folder) if folder != Path::new("") => folder.to_owned(),
-                _ => PathBuf::from("."),
+            folder: folder_of(file),
+            from: MadeFrom {
+                file: whence.to_string_lossy().into_owned(),
+                ready: ready.is_some(),
+                set: Vec::new(),
+                side: None,
+                variant: None,
             },
             _ready: ready,
         })
     }
 
+    /// What a run of it with these constants is made from.
+    pub(crate) fn made_from(&self, set: &[(String, String)]) -> MadeFrom {
+        MadeFrom {
+            set: set.to_vec(),
+            ..self.from.clone()
+        }
+    }
+
     /// Its plan with these constants; `None` once every mistake was shown.
     pub(crate) fn plan(&self, set: &[(String, String)]) -> Option<Plan> {
         planned(&self.source, set)
+    }
+}
+
+/// The folder that a file's relative paths start from.
+fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
     }
 }
 

@@ -12,7 +12,7 @@ use lab_runner::{RunError, Underway};
 use lab_store::{Outcome, Verdict};
 use tempfile::NamedTempFile;
 
-use super::{Checked, made, planned, write_report};
+use super::{Checked, made, write_report};
 use crate::cli::RunArgs;
 use crate::output::{explained, print, tell};
 
@@ -59,6 +59,9 @@ fn names(planned: &Sweep) -> Vec<String> {
     over.chain(highest).collect()
 }
 
+/// A plan, with the constants that it has.
+type Planned = (Plan, Vec<(String, String)>);
+
 /// A sweep that goes on.
 struct Sweeping<'a> {
     args: &'a RunArgs,
@@ -72,7 +75,8 @@ impl Sweeping<'_> {
     fn every(&mut self, planned: &Sweep) -> Result<bool> {
         let settings = planned.settings();
         self.found.settings = settings.iter().map(values).collect();
-        let plans: Option<Vec<Plan>> = settings.iter().map(|setting| self.plan(setting)).collect();
+        let plans: Option<Vec<Planned>> =
+            settings.iter().map(|setting| self.plan(setting)).collect();
         let Some(plans) = plans else {
             return Ok(false);
         };
@@ -149,18 +153,18 @@ impl Sweeping<'_> {
     }
 
     /// The plan of a setting; `None` once its mistakes were shown.
-    fn plan(&self, setting: &Setting) -> Option<Plan> {
+    fn plan(&self, setting: &Setting) -> Option<Planned> {
         let mut set = self.args.check.set.clone();
         set.extend(setting.iter().cloned());
-        let plan = planned(&self.checked.file.source, &set);
+        let plan = self.checked.file.plan(&set);
         if plan.is_none() {
             tell(format_args!("the mistakes come of {}", shown(setting)));
         }
-        plan
+        plan.map(|plan| (plan, set))
     }
 
     /// Makes a run and stores what is known then; true: a person ended it.
-    fn one(&mut self, plan: Plan, setting: usize) -> Result<bool> {
+    fn one(&mut self, plan: Planned, setting: usize) -> Result<bool> {
         let (run, is_cut_off) = one(self.args, self.checked, plan, setting);
         self.found.runs.push(run);
         self.store()?;
@@ -214,8 +218,13 @@ fn answered(name: &str, range: &Range, answer: &Answer) -> SweepAnswer {
 }
 
 /// One run, and whether a person ended it.
-fn one(args: &RunArgs, checked: &Checked, plan: Plan, setting: usize) -> (SweepRun, bool) {
-    let finished = match made(args, checked, plan, Underway::default()) {
+fn one(
+    args: &RunArgs,
+    checked: &Checked,
+    (plan, set): Planned,
+    setting: usize,
+) -> (SweepRun, bool) {
+    let finished = match made(args, &checked.file, plan, &set, Underway::default()) {
         Ok(finished) => finished,
         Err(error) => {
             let reason = explained(&error);

@@ -145,5 +145,6 @@ pub(super) fn environment(summary: &Summary) -> Environment {
         memory_bytes: machine.memory_bytes,
         kernel: machine.kernel,
         versions: std::collections::BTreeMap::new(),
+        made_from: None,
     }
 }

@@ -1,5 +1,6 @@
 //! `headroom runs`: the stored runs of a folder.
 
+mod again;
 mod export;
 mod prune;
 mod push;
@@ -23,6 +24,7 @@ pub(crate) const AFTER_HELP: &str = "\
   headroom runs                              what there is
   headroom runs show                         what the latest run said
   headroom runs open web-20260102-030405     its report, in the browser
+  headroom runs again web-20260102-030405    make it again, from the same plan
   headroom runs page                         a page of all, with every number over the runs
   headroom runs export --perfetto run.json   the latest, for ui.perfetto.dev
   headroom runs export --remote-write http://127.0.0.1:9090/api/v1/write
@@ -48,6 +50,9 @@ enum RunsCommand {
     Show(RunArgs),
     /// Open the report of a run in the browser
     Open(RunArgs),
+    /// Make a run again, from the same plan
+    #[command(after_help = again::AFTER_HELP)]
+    Again(again::AgainArgs),
     /// Give a run to another program: Perfetto, Prometheus, a collector of OpenTelemetry
     Export(export::ExportArgs),
     /// Print a dashboard for Grafana that shows exported numbers
@@ -92,6 +97,7 @@ pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
         Some(RunsCommand::List(args)) => list(args),
         Some(RunsCommand::Show(args)) => show(args),
         Some(RunsCommand::Open(args)) => open(args),
+        Some(RunsCommand::Again(args)) => again::again(args),
         Some(RunsCommand::Export(args)) => export::export(args),
         Some(RunsCommand::Dashboard) => {
             print(&(serde_json::to_string_pretty(&metrics::dashboard())? + "\n"))?;
@@ -143,13 +149,34 @@ fn show(args: &RunArgs) -> Result<Outcome> {
     let environment = folder.environment()?;
     let words: Vec<&str> = environment.command.iter().map(String::as_str).collect();
     let command = lab_report::terminal::printable(&words.join(" "));
-    print(&format!("{}: {command}\n\n", folder.id()))?;
+    print(&format!("{}: {command}\n", folder.id()))?;
+    if let Some(from) = &environment.made_from {
+        let of = again::made_from_in_words(from);
+        if !of.is_empty() {
+            print(&format!("{}\n", lab_report::terminal::printable(&of)))?;
+        }
+        print(&format!("again: headroom runs again {}\n", shown(&folder)))?;
+    }
+    print("\n")?;
     print_ending(&folder, &folder.verdict()?, style)?;
     let report = folder.file(RunFile::Report);
     if report.is_file() {
         print(&ending(&report))?;
     }
     Ok(Outcome::Pass)
+}
+
+/// How a shell is told of a run.
+fn shown(folder: &RunFolder) -> String {
+    let path = folder.path().display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+~".contains(c);
+    match path.chars().all(plain) {
+        true => path,
+        false => format!(
+            "'{}'",
+            lab_report::terminal::printable(&path).replace('\'', "'\\''")
+        ),
+    }
 }
 
 /// What a run says at its end, but for where its report is.

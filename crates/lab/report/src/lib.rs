@@ -1,8 +1,10 @@
 //! A stored run as one self-contained HTML file and as a table in the terminal.
 
 mod blob;
+pub mod compared;
 mod error;
 mod growing;
+pub mod history;
 mod ids;
 pub mod load;
 mod log_lines;
@@ -21,6 +23,7 @@ mod planted_run;
 pub mod runs;
 mod series;
 mod seven_bits;
+mod sparkline;
 pub mod sweep;
 pub mod terminal;
 mod timelines;

@@ -13,6 +13,28 @@ svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:currentC
 @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181c}th,td{border-color:#333}\
 .no{color:#ff8a80}.so{color:#ffd54f}a{color:#8ab4f8}}";
 
+/// Colours that those who see few of them can tell apart (Okabe and Ito 2008).
+pub(crate) const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f",
+];
+
+/// The beginning of a page, up to its own text: it asks nobody for anything, and runs no program.
+pub(crate) fn head(title: &str, style: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         base-uri 'none'; form-action 'none'\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{}</title><style>{STYLE}{style}</style>",
+        escaped(title)
+    )
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Text that is text in HTML, also within quotes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

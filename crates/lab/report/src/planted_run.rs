@@ -34,6 +34,7 @@ pub(crate) fn planted_run(folder: &std::path::Path) -> RunFolder {
         memory_bytes: 0,
         kernel: String::new(),
         versions: BTreeMap::new(),
+        made_from: None,
     };
     run.write_json(RunFile::Environment, &environment).unwrap();
     let event = |t_s, kind, name: &str| Event {

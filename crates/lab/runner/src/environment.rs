@@ -22,6 +22,7 @@ pub(crate) fn environment(run_id: &str, clock: Clock, options: &Options) -> Envi
         memory_bytes: machine.memory_bytes,
         kernel: machine.kernel,
         versions: options.versions.clone(),
+        made_from: options.made_from.clone(),
     }
 }
 

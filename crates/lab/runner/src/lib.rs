@@ -47,6 +47,6 @@ pub use drivers::DriverError;
 pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
-pub use run::{may_have_own_network, run};
+pub use run::{leave_out, may_have_own_network, run};
 pub use underway::{NotDone, Underway};
 pub use undoing::guardian_main;

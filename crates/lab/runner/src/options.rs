@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lab_generator::{Outages, Stopper};
 use lab_load::{Generate, GenerateError, Workload};
-use lab_store::{RunFolder, StoreError, Verdict};
+use lab_store::{MadeFrom, RunFolder, StoreError, Verdict};
 use processes::ReaperError;
 
 use crate::drivers::DriverError;
@@ -107,6 +107,8 @@ pub struct Options {
     pub version: String,
     /// Versions of further parts, by name, for the record.
     pub versions: std::collections::BTreeMap<String, String>,
+    /// What the plan was made from, for the record.
+    pub made_from: Option<MadeFrom>,
     /// Where others may look at the run while it goes on.
     pub underway: Underway,
 }
@@ -133,6 +135,7 @@ impl Options {
             generator: local,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             versions: std::collections::BTreeMap::new(),
+            made_from: None,
             underway: Underway::default(),
         })
     }

@@ -58,7 +58,7 @@ use crate::watch::Watcher;
 /// does not start. Once the first step has begun every outcome, also an error, is a
 /// [`Finished`].
 pub fn run(mut plan: Plan, experiment_text: &str, options: Options) -> Result<Finished, RunError> {
-    let left_out = plan.leave_out(is_installed);
+    let left_out = leave_out(&mut plan);
     // Before anything is bound or started: what there is then is in the run's network.
     if plan.network == Network::Own {
         lab_faults::kernel::enter().map_err(|error| RunError::SetUp(error.to_string()))?;
@@ -71,6 +71,12 @@ pub fn run(mut plan: Plan, experiment_text: &str, options: Options) -> Result<Fi
         .map_err(|error| RunError::SetUp(error.to_string()))?;
     let made = make(&plan, experiment_text, &options, left_out);
     runtime.block_on(net::local(made))
+}
+
+/// Leaves out of a plan what this machine has no program for, as a run does before all else. Says in a
+/// line for each program what that is.
+pub fn leave_out(plan: &mut Plan) -> Vec<String> {
+    plan.leave_out(is_installed)
 }
 
 /// Where Debian and others put servers, which is not in everybody's PATH.

@@ -35,6 +35,31 @@ pub struct Environment {
     pub kernel: String,
     /// Version of each further part, by name.
     pub versions: BTreeMap<String, String>,
+    /// What makes the same plan again; `None` of loads that are no part of an experiment, and
+    /// of runs that older versions made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<MadeFrom>,
+}
+
+/// What a run's plan was made from, beside the text of its experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeFrom {
+    /// The experiment file as an absolute path, from whose folder relative paths start; or the
+    /// name of a ready experiment.
+    pub file: String,
+    /// Whether it is a ready experiment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ready: bool,
+    /// Constants of `[let]` that were replaced, with their values, in this order: of one that is
+    /// named twice the last counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(String, String)>,
+    /// Which side of a gate it was: `base` or `new`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<String>,
+    /// The variant that this side was, if the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// One line of `events.jsonl`: something that happened to the run itself.

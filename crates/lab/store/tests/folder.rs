@@ -37,6 +37,7 @@ fn environment(schema: u32) -> Environment {
         memory_bytes: u64::MAX,
         kernel: "Linux 6".into(),
         versions: [("sqlite".into(), "3".into())].into(),
+        made_from: None,
     }
 }
 

@@ -339,6 +339,7 @@ fn environment(run_id: &str, started_at_unix_ns: i64) -> Environment {
         memory_bytes: 25_165_824_000,
         kernel: "Linux 6.8.0".into(),
         versions: BTreeMap::from([("sqlite".into(), "3.50.4".into())]),
+        made_from: None,
     }
 }
 

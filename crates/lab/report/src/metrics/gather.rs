@@ -17,7 +17,8 @@ const AGAIN_NS: i64 = 60_000_000_000;
 const MILLISECOND_NS: i64 = 1_000_000;
 
 /// Every number of a run that has ended, by metric and labels. Each series has the label `run`, the
-/// run's identity, and ends with the run, or with its own last sample if that came later.
+/// run's identity, and ends with the run, or with its own last sample if that came later; those of a
+/// load end with the load.
 ///
 /// # Errors
 /// When the run cannot be read.
@@ -95,6 +96,7 @@ fn loads(run: &RunFolder, origin_ns: i64, numbers: &mut Numbers) -> Result<(), R
         let load = || ("load", name.clone());
         for slot in summary.timeline.iter().filter(|slot| !slot.after_end) {
             let at = began_s + slot.t_s + slot.length_s;
+            numbers.loads_end_s.insert(name.clone(), at);
             for (outcome, count) in [
                 ("planned", slot.planned),
                 ("sent", slot.sent),
@@ -118,7 +120,11 @@ fn loads(run: &RunFolder, origin_ns: i64, numbers: &mut Numbers) -> Result<(), R
 
 /// Numbers by metric and labels, as they are found.
 #[derive(Default)]
-struct Numbers(BTreeMap<(&'static str, Labels), Vec<(f64, f64)>>);
+struct Numbers {
+    found: BTreeMap<(&'static str, Labels), Vec<(f64, f64)>>,
+    /// When each load ended, by its name.
+    loads_end_s: BTreeMap<String, f64>,
+}
 
 impl Numbers {
     /// Adds a number at a time of the run; what is not finite is left out. Labels come sorted.
@@ -130,19 +136,25 @@ impl Numbers {
         value: f64,
     ) {
         if at_s.is_finite() && value.is_finite() {
-            let series = self.0.entry((metric.name, labels.to_vec())).or_default();
+            let series = self
+                .found
+                .entry((metric.name, labels.to_vec()))
+                .or_default();
             series.push((at_s, value));
         }
     }
 
     fn into_series(self, origin_ns: i64, end_s: f64, run: &str) -> Vec<Series> {
         let unix_ns = |at_s: f64| origin_ns.saturating_add((at_s * 1e9).round() as i64);
-        let end_ns = unix_ns(end_s);
+        let loads_end_s = self.loads_end_s;
         let all = self
-            .0
+            .found
             .into_iter()
             .filter_map(|((name, mut labels), found)| {
                 let metric = *METRICS.iter().find(|metric| metric.name == name)?;
+                let load = labels.iter().find(|(name, _)| *name == "load");
+                let of_load = load.and_then(|(_, load)| loads_end_s.get(load));
+                let end_ns = unix_ns(of_load.copied().unwrap_or(end_s));
                 labels.push(("run", run.to_owned()));
                 labels.sort_unstable();
                 let found = found

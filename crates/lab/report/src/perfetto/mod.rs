@@ -130,14 +130,24 @@ fn loads(run: &RunFolder, origin_ns: i64, events: &mut Events<impl Write>) -> Do
         let began_s = (summary.began_unix_ns - origin_ns) as f64 / 1e9;
         let rates = format!("{name} rate (/s)");
         let latency = format!("{name} latency (ms)");
+        let (mut ended_s, mut has_latency) = (None, false);
         for slot in summary.timeline.iter().filter(|slot| !slot.after_end) {
             let at = began_s + slot.t_s;
+            ended_s = Some(at + slot.length_s);
             let rate = |count: u64| count as f64 / slot.length_s.max(f64::MIN_POSITIVE);
             let value = json!({"good": rate(slot.good), "failed": rate(slot.failed)});
             events.counter(LOADS, &rates, at, value)?;
             let ms = |seconds: Option<f64>| seconds.filter(|s| s.is_finite()).map(|s| s * 1e3);
             if let (Some(p50), Some(p99)) = (ms(slot.p50), ms(slot.p99)) {
                 events.counter(LOADS, &latency, at, json!({"p50": p50, "p99": p99}))?;
+                has_latency = true;
+            }
+        }
+        // A counter holds its value until the next one, and has no gaps.
+        if let Some(at) = ended_s {
+            events.counter(LOADS, &rates, at, json!({"good": 0.0, "failed": 0.0}))?;
+            if has_latency {
+                events.counter(LOADS, &latency, at, json!({"p50": 0.0, "p99": 0.0}))?;
             }
         }
     }

@@ -7,7 +7,8 @@ use lab_store::Outcome;
 use units::{show_bytes, show_seconds};
 
 use super::{ListedRun, RunState, by_name};
-use crate::markup::{STYLE, escaped, in_url};
+use crate::markup::{counted, escaped, head, in_url};
+use crate::sparkline::Frame;
 use crate::terminal::word;
 
 /// Most runs of an experiment that are drawn and listed, the latest of them.
@@ -30,11 +31,10 @@ figcaption{font-size:12px;line-height:1.3;overflow-wrap:anywhere}figcaption b{fo
 #[must_use]
 pub fn html(runs: &[ListedRun]) -> String {
     let names = by_name(runs);
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <title>Runs</title><style>{STYLE}{CHARTS}</style><h1>Runs</h1>\
-         <p>{}, {}. Each chart begins at zero and shows one number of the latest runs, in their order; \
+    let mut page = head("Runs", CHARTS);
+    let _ = write!(
+        page,
+        "<h1>Runs</h1><p>{}, {}. Each chart begins at zero and shows one number of the latest runs, in their order; \
          a broken line stands where the plan or the processor was another than before.</p>",
         counted(runs.len(), "run", "runs"),
         show_bytes(runs.iter().map(|run| run.bytes as f64).sum()),
@@ -58,10 +58,6 @@ pub fn html(runs: &[ListedRun]) -> String {
         }
     }
     page + "</html>\n"
-}
-
-fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn class(outcome: Option<Outcome>) -> &'static str {
@@ -151,20 +147,26 @@ fn chart(latest: &MetricValue, runs: &[&ListedRun]) -> String {
         .filter_map(|run| value_of(run))
         .fold(0.0, f64::max);
     let top = if top > 0.0 { top } else { 1.0 };
-    let step = (WIDTH - 2.0 * EDGE) / (runs.len().max(2) - 1) as f64;
-    let y = |value: f64| HEIGHT - EDGE - (value / top).clamp(0.0, 1.0) * (HEIGHT - 2.0 * EDGE);
+    let frame = Frame {
+        width: WIDTH,
+        height: HEIGHT,
+        edge: EDGE,
+        count: runs.len(),
+        bottom: 0.0,
+        top,
+    };
     let (mut line, mut dots, mut breaks) = (String::new(), String::new(), String::new());
     let mut before: Option<&ListedRun> = None;
     for (at, run) in runs.iter().enumerate() {
         let Some(value) = value_of(run) else { continue };
-        let (x, y) = (EDGE + step * at as f64, y(value));
+        let (x, y) = (frame.x(at), frame.y(value));
         // What was measured of another plan or elsewhere is no change of the same thing.
         let another = before.is_some_and(|before| before.alike != run.alike);
         if another {
             let _ = write!(
                 breaks,
                 "<line class=\"other\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{HEIGHT}\"/>",
-                x - step / 2.0
+                x - frame.step() / 2.0
             );
         }
         let begins = before.is_none() || another;

@@ -8,7 +8,7 @@ use stats::nearest_rank;
 use units::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 use super::SweepRecord;
-use crate::markup::{STYLE, escaped};
+use crate::markup::{COLOURS, escaped, head};
 
 /// Size of a chart in pixels, and what is left free for its axes.
 const WIDTH: f64 = 560.0;
@@ -17,10 +17,6 @@ const LEFT: f64 = 70.0;
 const BELOW: f64 = 34.0;
 const ABOVE: f64 = 12.0;
 const RIGHT: f64 = 14.0;
-/// Colours that those who see few of them can tell apart (Okabe and Ito 2008).
-const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f",
-];
 /// Most charts of a page, and most lines in one.
 const MOST_CHARTS: usize = 60;
 const MOST_LINES: usize = 14;
@@ -29,10 +25,10 @@ const MOST_LINES: usize = 14;
 #[must_use]
 pub fn html(sweep: &SweepRecord) -> String {
     let name = escaped(&sweep.name);
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{name}: sweep</title><style>{STYLE}</style><h1>{name}: sweep over {}</h1>\
+    let mut page = head(&format!("{}: sweep", sweep.name), "");
+    let _ = write!(
+        page,
+        "<h1>{name}: sweep over {}</h1>\
          <p>{}. Of several runs of a setting the table shows the median; charts show each.</p>",
         escaped(&sweep.over.join(", ")),
         match &sweep.answer {

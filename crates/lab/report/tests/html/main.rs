@@ -18,6 +18,7 @@ use lab_store::{
 };
 use serde_json::Value;
 
+mod exported;
 mod underway;
 
 fn run(folder: &Path) -> RunFolder {
@@ -35,6 +36,7 @@ fn run(folder: &Path) -> RunFolder {
         memory_bytes: 1 << 34,
         kernel: "Linux".into(),
         versions: BTreeMap::new(),
+        made_from: None,
     };
     run.write_json(RunFile::Environment, &environment).unwrap();
     run.write_json(RunFile::Verdict, &verdict(Outcome::Pass, None))
