@@ -98,6 +98,9 @@ impl FromIterator<Option<PolicyMode>> for ModesSet {
     }
 }
 
+/// The word for a mode that is not the same everywhere.
+pub const MIXED: &str = "mixed";
+
 /// The word for the mode of a rule as a whole, as Rudder's REST API has it: what is global
 /// decides unless it may be overridden. Else nodes and directives that set no mode have the global
 /// one, unless all nodes or all directives set none: then only the others count. Both modes are
@@ -125,7 +128,7 @@ pub fn word_of_rule(
         enforce |= global.mode == PolicyMode::Enforce;
     }
     match (audit, enforce) {
-        (true, true) => "mixed",
+        (true, true) => MIXED,
         (true, false) => PolicyMode::Audit.name(),
         _ => PolicyMode::Enforce.name(),
     }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 pub(crate) use halves::{Half, Halves};
 pub(crate) use inventory::{CheckedInventory, check_inventory, first_half, half_of, paired};
-pub(crate) use report::{CheckedReport, check_report, read_report, run_of};
+pub(crate) use report::{CheckedReport, check_report, digest_of, read_report, run_of};
 pub(crate) use room::{Held, NotRead, Room};
 
 /// Uploads that are worked on at once; a further one is to come again.

@@ -8,6 +8,7 @@ mod schema;
 mod settings;
 mod techniques;
 mod tokens;
+mod told;
 mod writes;
 
 use std::path::Path;

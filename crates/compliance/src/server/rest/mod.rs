@@ -21,6 +21,8 @@ mod shapes;
 mod system;
 mod techniques;
 
+use std::sync::Arc;
+
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -141,7 +143,15 @@ impl Service {
                 Ok((route, arguments)) => self.called(route, arguments, query, account, body).await,
             },
         };
-        answers::enveloped(action, done, pretty)
+        match done {
+            Ok(told) if told.turn.is_some() => {
+                let turn = told.turn.clone();
+                let made = move || answers::enveloped(action, Ok(told), pretty);
+                let made = route::apart(turn, made).await;
+                made.unwrap_or_else(|error| answers::enveloped(action, Err(error), pretty))
+            }
+            done => answers::enveloped(action, done, pretty),
+        }
     }
 
     /// Lets in whoever shows a token that may do this; its identity.
@@ -201,17 +211,27 @@ impl Service {
             Some(id) if route.method.name() != "PUT" => Some((*id).to_owned()),
             _ => None,
         };
+        let turn = match route.long {
+            true => Arc::clone(&self.turns)
+                .acquire_owned()
+                .await
+                .ok()
+                .map(Arc::new),
+            false => None,
+        };
         let call = Call {
             arguments,
             query,
             body,
             json,
             account,
+            turn,
         };
         let data = match route.work {
             Work::Now(work) => work(self, &call)?,
             Work::Later(work) => work(self, &call).await?,
         };
-        Ok(Told { id, data })
+        let turn = call.turn;
+        Ok(Told { id, data, turn })
     }
 }

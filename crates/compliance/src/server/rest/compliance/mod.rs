@@ -53,7 +53,9 @@ const fn all(path: &'static str, action: &'static str, summary: &'static str, of
             Work::Now(Service::all_groups),
         ),
     };
-    Route::get(path, action, summary, output, work).asks(ASKED)
+    Route::get(path, action, summary, output, work)
+        .asks(ASKED)
+        .long()
 }
 
 /// A call that shows one of a kind.
@@ -100,7 +102,9 @@ const fn one(path: &'static str, action: &'static str, summary: &'static str, of
             Work::Later(|service, call| Box::pin(service.one_group(call, true))),
         ),
     };
-    Route::get(path, action, summary, output, work).asks(ASKED)
+    Route::get(path, action, summary, output, work)
+        .asks(ASKED)
+        .long()
 }
 
 #[derive(Clone, Copy)]

@@ -75,6 +75,10 @@ pub(super) static RULE: Schema = Schema::Object(
     ],
 );
 pub(super) static RULE_LIST: Schema = Schema::List(&RULE, usize::MAX);
+static ABORT: Schema = Schema::Object(
+    "Abort",
+    &[needed("cause", &TEXT, ""), needed("message", &TEXT, "")],
+);
 pub(super) static NODE: Schema = Schema::Object(
     "NodeCompliance",
     &[
@@ -85,6 +89,11 @@ pub(super) static NODE: Schema = Schema::Object(
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
         may("rules", &RULE_LIST, "not of a rule's node"),
+        may(
+            "policyModeInconsistency",
+            &Schema::List(&ABORT, usize::MAX),
+            "why the agent gave up its last run, if it did",
+        ),
         may("directives", &DIRECTIVE_LIST, "of a rule's node"),
         may("components", &COMPONENT_LIST, "of a block"),
         may("values", &VALUES, ""),

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use super::super::shapes::{named, sum, with_level};
 use super::tree::{Component, Trees};
 use crate::definitions::Definitions;
-use crate::model::mode::{PolicyMode, resolve, word_of_rule};
+use crate::model::mode::{MIXED, PolicyMode, resolve, word_of_rule};
 use crate::model::node::Node;
 use crate::reports::decision::Basis;
+use crate::reports::fleet::Abort;
 use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
 use crate::reports::matching::Types;
 
@@ -38,6 +39,8 @@ pub(super) struct NodeShown {
     pub(super) basis: Basis,
     pub(super) directives: Vec<DirectiveShown>,
     pub(super) skipped: Vec<SkippedShown>,
+    /// Why its last run gave up.
+    pub(super) aborts: Arc<[Abort]>,
     /// Components, if they are shown.
     pub(super) trees: Trees,
 }
@@ -67,6 +70,23 @@ impl View {
             directive.and_then(|one| one.policy_mode),
         )
         .name()
+    }
+
+    /// The mode of a rule on a node, by those of its directives there; of what gave way only where
+    /// nothing else is left.
+    fn rule_mode_on(
+        &self,
+        shown: &NodeShown,
+        directives: &[&DirectiveShown],
+        skipped: &[&SkippedShown],
+    ) -> &'static str {
+        let mode = |id: &str| self.policy_mode(Some(&shown.node), Some(id));
+        let modes = directives.iter().map(|one| mode(&one.directive));
+        let gave_way = skipped.iter().map(|one| mode(&one.directive));
+        let gave_way = gave_way.filter(|_| directives.is_empty());
+        let same = |one: &'static str, other| if one == other { one } else { MIXED };
+        let mode = modes.chain(gave_way).reduce(same);
+        mode.unwrap_or_else(|| self.policy_mode(Some(&shown.node), None))
     }
 
     /// The mode of a rule on those of these nodes that have it.
@@ -111,8 +131,10 @@ impl View {
         for one in wanted {
             by_rule.entry(&one.rule).or_default().push(one);
         }
+        let mut skipped: HashMap<&str, Vec<&SkippedShown>> = HashMap::new();
         for one in self.skipped(shown) {
             by_rule.entry(&one.rule).or_default();
+            skipped.entry(&one.rule).or_default().push(one);
         }
         let level = sum(by_rule.values().flatten().map(|one| &one.level));
         let mut object = named(&shown.id, &shown.node.hostname);
@@ -120,16 +142,23 @@ impl View {
         let mode = self.policy_mode(Some(&shown.node), None);
         object.insert("policyMode".into(), mode.into());
         let mut object = self.object(object, &level);
+        if !shown.aborts.is_empty() {
+            let aborts = shown.aborts.iter();
+            let aborts = aborts.map(|one| json!({"cause": one.cause, "message": one.message}));
+            object.insert("policyModeInconsistency".into(), aborts.collect());
+        }
         if self.level >= 1 {
             let rules = by_rule.iter().map(|(rule, directives)| {
                 let level = sum(directives.iter().map(|one| &one.level));
                 let mut object = named(rule, self.rule_name(rule));
+                let skipped = skipped.get(rule).map_or(&[][..], Vec::as_slice);
+                let mode = self.rule_mode_on(shown, directives, skipped);
                 object.insert("policyMode".into(), mode.into());
                 let mut object = self.object(object, &level);
                 if self.level >= super::DIRECTIVES {
                     let directives = directives.iter();
                     let directives = directives.map(|one| self.directive_of(shown, one));
-                    let skipped = self.skipped(shown).filter(|one| *one.rule == **rule);
+                    let skipped = skipped.iter();
                     let skipped = skipped.map(|one| self.skipped_directive(Some(shown), one));
                     object.insert("directives".into(), directives.chain(skipped).collect());
                 }
