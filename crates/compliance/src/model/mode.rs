@@ -98,9 +98,6 @@ impl FromIterator<Option<PolicyMode>> for ModesSet {
     }
 }
 
-/// The word for a mode that is not the same everywhere.
-pub const MIXED: &str = "mixed";
-
 /// The word for the mode of a rule as a whole, as Rudder's REST API has it: what is global
 /// decides unless it may be overridden. Else nodes and directives that set no mode have the global
 /// one, unless all nodes or all directives set none: then only the others count. Both modes are
@@ -128,7 +125,7 @@ pub fn word_of_rule(
         enforce |= global.mode == PolicyMode::Enforce;
     }
     match (audit, enforce) {
-        (true, true) => MIXED,
+        (true, true) => "mixed",
         (true, false) => PolicyMode::Audit.name(),
         _ => PolicyMode::Enforce.name(),
     }

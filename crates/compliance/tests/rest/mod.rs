@@ -1,5 +1,6 @@
 //! The REST API over HTTPS.
 
+mod clients;
 mod history;
 mod killed;
 mod reads;

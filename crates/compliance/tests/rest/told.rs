@@ -9,7 +9,8 @@ use crate::peers::{metric, until};
 /// What a PUT of a log is answered.
 async fn sent(node: &Node, second: i64, log: &str) -> (u16, String) {
     let message = node.signed(log.as_bytes());
-    let answer = node.request(Method::PUT, &node.path(second), &[], message);
+    let path = node.path(second);
+    let answer = node.request(Method::PUT, &path, &[], message);
     let answer = answer.await.unwrap();
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     (answer.status.as_u16(), text)
@@ -135,11 +136,11 @@ async fn the_mode_of_a_rule_on_a_node_is_that_of_its_directives() {
     )
     .await;
     let modes = async || {
-        let shown = shown(&admin).await;
-        let rules = shown["rules"].as_array().unwrap().iter();
+        let node = shown(&admin).await;
+        let rules = node["rules"].as_array().unwrap().iter();
         let modes = rules.map(|rule| rule["policyMode"].as_str().unwrap().to_owned());
         (
-            shown["policyMode"].as_str().unwrap().to_owned(),
+            node["policyMode"].as_str().unwrap().to_owned(),
             modes.collect::<Vec<_>>(),
         )
     };
@@ -165,7 +166,7 @@ async fn a_run_of_made_up_names_is_read_while_others_are_answered() {
     let (server, admin, node) = reported(folder.path()).await;
     let (config_id, _) = node.policy().await;
     let second = now() + 5;
-    const MANY: usize = 60_000;
+    const MANY: usize = 4_000;
     let made_up: Vec<_> = (0..MANY)
         .map(|number| format!("A file@@result_success@@r@@d@@0@@C{number}@@k"))
         .collect();

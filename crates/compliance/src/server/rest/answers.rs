@@ -103,6 +103,8 @@ pub(super) struct Told {
     /// The identity that it was about.
     pub(super) id: Option<String>,
     pub(super) data: Value,
+    /// Is it a text, a table for spreadsheets, which has no envelope?
+    pub(super) csv: bool,
     /// Its turn, if it is long.
     pub(super) turn: Option<Turn>,
 }
@@ -119,6 +121,11 @@ pub(super) fn enveloped(
     pretty: bool,
 ) -> Response<Body> {
     let (status, body) = match done {
+        Ok(Told {
+            data: Value::String(table),
+            csv: true,
+            ..
+        }) => return answer(StatusCode::OK, "text/csv; charset=utf-8", table),
         Ok(Told { id, data, .. }) => {
             let mut body = under("data", data);
             body["action"] = action.into();

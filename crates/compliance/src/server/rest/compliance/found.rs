@@ -24,7 +24,7 @@ const VALUES_AT_ONCE: usize = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Nodes,
-    /// Directives of a rule, rules of a directive.
+    /// Directives of a rule, rules of a directive or group.
     Others,
     Both,
 }
@@ -99,13 +99,20 @@ impl Service {
     }
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
-        let view = self.view_of(call, DEEPEST)?;
+        let mut view = self.view_of(call, DEEPEST)?;
+        let csv = call.query.get("format") == Some("csv");
+        if csv {
+            view.level = DEEPEST;
+        }
         let id = call.id().to_owned();
         if !view.all.directives.contains_key(&id) {
             return Err(ApiError::not_found("directive", &id));
         }
         let nodes = self.shown_of(|_, directive| *directive == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
+        if csv {
+            return call.apart(move || view.csv(&id, &nodes).into()).await;
+        }
         let made = move || {
             let mut directive = view.directive(&id, &nodes);
             if part == Part::Nodes {
@@ -126,7 +133,7 @@ impl Service {
         Ok(under("groupCompliance", all.collect::<Vec<_>>().into()))
     }
 
-    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool) -> Answer {
+    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool, part: Part) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
         let id = call.id();
         let group = self.group(&view, id, targeted);
@@ -155,8 +162,12 @@ impl Service {
             let rules = view.all.rules.keys();
             let rules = rules.filter(|id| held.contains(id.as_str()));
             let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
-            group.insert("rules".into(), rules.into());
-            group.insert("nodes".into(), view.nodes(&nodes));
+            if part != Part::Nodes {
+                group.insert("rules".into(), rules.into());
+            }
+            if part != Part::Others {
+                group.insert("nodes".into(), view.nodes(&nodes));
+            }
             under("groupCompliance", vec![group].into())
         };
         call.apart(made).await

@@ -130,11 +130,18 @@ pub(super) const PRECISION: Parameter = Parameter {
     schema: &Schema::Number(0, 5),
     note: "digits behind the point, 2 if it is left out",
 };
-pub(super) const ASKED: &[Parameter] = &[
-    Parameter {
-        name: "level",
-        schema: &Schema::Number(0, 10),
-        note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
-    },
+const LEVEL: Parameter = Parameter {
+    name: "level",
+    schema: &Schema::Number(0, 10),
+    note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
+};
+pub(super) const ASKED: &[Parameter] = &[LEVEL, PRECISION];
+pub(super) const FORMATTED: &[Parameter] = &[
+    LEVEL,
     PRECISION,
+    Parameter {
+        name: "format",
+        schema: &Schema::Word(&["json", "csv"]),
+        note: "csv is a table of all messages, whatever the level",
+    },
 ];

@@ -8,12 +8,15 @@ use serde_json::{Map, Value, json};
 use super::super::shapes::{named, sum, with_level};
 use super::tree::{Component, Trees};
 use crate::definitions::Definitions;
-use crate::model::mode::{MIXED, PolicyMode, resolve, word_of_rule};
+use crate::model::mode::{PolicyMode, resolve, word_of_rule};
 use crate::model::node::Node;
 use crate::reports::decision::Basis;
 use crate::reports::fleet::Abort;
 use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
 use crate::reports::matching::Types;
+
+/// The word for a mode that is not the same of all directives.
+const MIXED: &str = "mixed";
 
 /// What one directive comes to on a node.
 pub(super) struct DirectiveShown {
@@ -112,7 +115,7 @@ impl View {
         known.map_or(id, |directive| directive.display_name.as_str())
     }
 
-    fn rule_name<'s>(&'s self, id: &'s str) -> &'s str {
+    pub(super) fn rule_name<'s>(&'s self, id: &'s str) -> &'s str {
         let known = self.all.rules.get(id);
         known.map_or(id, |rule| rule.display_name.as_str())
     }
