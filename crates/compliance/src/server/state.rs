@@ -162,6 +162,12 @@ impl RunRecord {
         (node, self.start, self.part())
     }
 
+    /// What another log of the same run must have to be the same. One that came over syslog is put
+    /// together of what was heard, so that the same run may be there otherwise.
+    pub(crate) fn told_by(&self) -> Option<i64> {
+        self.signed.then_some(self.digest)
+    }
+
     /// Which part of what its node did.
     pub(crate) fn part(&self) -> i64 {
         if self.whole { 0 } else { self.digest }

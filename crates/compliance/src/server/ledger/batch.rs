@@ -18,7 +18,7 @@ use crate::server::state::{
 pub(in crate::server) struct Batch<'a> {
     pub(in crate::server) state: &'a State,
     pub(in crate::server) records: Layer<Arc<str>, Arc<NodeRecord>>,
-    pub(super) runs: HashMap<RunKey, i64>,
+    pub(super) runs: HashMap<RunKey, Option<i64>>,
     pub(super) version: i64,
     /// Tokens that come and go.
     pub(super) tokens: Layer<Arc<str>, Arc<TokenRecord>>,
@@ -243,17 +243,16 @@ impl Ledger {
         let unknown = || Refusal::UnknownNode(record.node.to_string());
         let node = accepted.ok_or_else(unknown)?.number;
         let key = record.key(node);
-        // Of runs that were kept by older servers nobody knows what they said.
-        let known = self.found.runs.get(&key).copied();
-        if let Some(known) = known.or_else(|| batch.runs.get(&key).copied().map(Some)) {
-            // Over syslog the messages of a run are put together as they come.
-            let same = known.is_none_or(|digest| digest == record.digest);
-            if same || !record.signed {
+        // Of runs that older servers kept nobody knows what they said.
+        let known = self.found.runs.get(&key).or_else(|| batch.runs.get(&key));
+        if let Some(known) = known.copied() {
+            let same = known.is_none() || record.told_by().is_none() || known == record.told_by();
+            if same {
                 return Ok(Reply::Duplicate);
             }
             return Err(Refusal::OtherRun);
         }
-        batch.runs.insert(key, record.digest);
+        batch.runs.insert(key, record.told_by());
         let number = self.next_run;
         self.next_run += 1;
         if record.whole {

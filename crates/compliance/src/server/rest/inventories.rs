@@ -129,7 +129,7 @@ mod tests {
         for cut in 0..whole.len() - 4 {
             assert_eq!(parts(&whole.slice(..cut)), None, "{cut}");
         }
-        assert_eq!(parts(&form(&[("x", "y", b""); 17])), None);
+        assert_eq!(parts(&form(&[("x", "y", &b""[..]); 17])), None);
         assert_eq!(parts(&Bytes::from_static(b"--\r\n\r\n\r\n\r\n----")), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::answers::under;
 use super::super::shapes::{named, with_level};
 use super::tree::{Trees, read, trees};
-use super::view::{DirectiveShown, NodeShown, SkippedShown, View};
+use super::view::{DirectiveShown, NodeShown, SkippedShown, View, by_directive, by_rule};
 use super::*;
 use crate::model::target::Target;
 use crate::reports::fleet::Fleet;
@@ -52,12 +52,13 @@ impl Service {
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.detailed(call, &view, self.shown(|_| true)).await?;
         let made = move || {
-            let rules = view.all.rules.keys();
+            let (rules, portions) = (view.all.rules.keys(), by_rule(&nodes));
             let rules = rules.map(|id| {
-                let mut rule = view.rule(id, &nodes);
+                let nodes = portions.get(&**id).map_or(&[][..], Vec::as_slice);
+                let mut rule = view.rule(id, nodes);
                 // Above that level there may be all nodes of the fleet in each rule.
                 if view.level >= COMPONENTS {
-                    rule.insert("nodes".into(), view.nodes_of_rule(id, &nodes));
+                    rule.insert("nodes".into(), view.nodes_of_rule(nodes));
                 }
                 Value::Object(rule)
             });
@@ -75,12 +76,14 @@ impl Service {
         let nodes = self.shown_of(|rule, _| *rule == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
         let made = move || {
-            let mut rule = view.rule(&id, &nodes);
+            let portions = by_rule(&nodes);
+            let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
+            let mut rule = view.rule(&id, nodes);
             if part == Part::Nodes {
                 rule.remove("directives");
             }
             if part != Part::Others && view.level >= DIRECTIVES {
-                rule.insert("nodes".into(), view.nodes_of_rule(&id, &nodes));
+                rule.insert("nodes".into(), view.nodes_of_rule(nodes));
             }
             under("rules", vec![rule].into())
         };
@@ -91,8 +94,11 @@ impl Service {
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.shown(|_| true);
         let made = move || {
-            let ids = view.all.directives.keys();
-            let all = ids.map(|id| Value::Object(view.directive(id, &nodes)));
+            let (ids, portions) = (view.all.directives.keys(), by_directive(&nodes));
+            let all = ids.map(|id| {
+                let nodes = portions.get(&**id).map_or(&[][..], Vec::as_slice);
+                Value::Object(view.directive(id, nodes))
+            });
             under("directivesCompliance", all.collect())
         };
         call.apart(made).await
@@ -114,12 +120,14 @@ impl Service {
             return call.apart(move || view.csv(&id, &nodes).into()).await;
         }
         let made = move || {
-            let mut directive = view.directive(&id, &nodes);
+            let portions = by_directive(&nodes);
+            let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
+            let mut directive = view.directive(&id, nodes);
             if part == Part::Nodes {
                 directive.remove("rules");
             }
             if part != Part::Others && view.level >= DIRECTIVES {
-                directive.insert("nodes".into(), view.nodes_of_directive(&id, &nodes));
+                directive.insert("nodes".into(), view.nodes_of_directive(&id, nodes));
             }
             under("directiveCompliance", directive.into())
         };
@@ -155,13 +163,13 @@ impl Service {
         }
         let nodes = self.detailed(call, &view, nodes).await?;
         let made = move || {
-            let held: HashSet<&str> = nodes
-                .iter()
-                .flat_map(|node| node.directives.iter().map(|one| &*one.rule))
-                .collect();
-            let rules = view.all.rules.keys();
-            let rules = rules.filter(|id| held.contains(id.as_str()));
-            let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
+            let (rules, portions) = (view.all.rules.keys(), by_rule(&nodes));
+            let rules = rules.filter_map(|id| {
+                let nodes = portions.get(&**id)?;
+                let held = nodes.iter().any(|node| !node.directives.is_empty());
+                held.then(|| view.rule(id, nodes))
+            });
+            let rules: Vec<_> = rules.collect();
             if part != Part::Nodes {
                 group.insert("rules".into(), rules.into());
             }

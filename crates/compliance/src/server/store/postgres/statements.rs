@@ -241,6 +241,7 @@ impl<'a> Rows<'a> {
             .map(|(.., run)| run.config_id.as_deref().map(str::as_bytes))
             .collect();
         let messages: Vec<&[u8]> = runs.map(|(.., run)| &run.message[..]).collect();
+        let told_by: Vec<Option<i64>> = self.runs.iter().map(|(.., run)| run.told_by()).collect();
         let columns = vec![
             number(|(number, ..)| *number).into(),
             number(|(_, node, _)| *node).into(),
@@ -252,7 +253,7 @@ impl<'a> Rows<'a> {
             messages.into(),
             flag(|run| run.signed).into(),
             number(|(.., run)| run.part()).into(),
-            number(|(.., run)| run.digest).into(),
+            told_by.into(),
         ];
         all.push(Statement::new(text, columns));
         let exceptions = self.runs.iter().flat_map(|(number, _, run)| {

@@ -223,7 +223,7 @@ fn run(
             &record.message[..],
             record.signed,
             record.part(),
-            record.digest,
+            record.told_by(),
         ])?;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)
