@@ -6,12 +6,15 @@ use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::NotTaken;
+use super::{NotTaken, beside};
 use crate::reports::run_info::{Packing, RunInfo};
-use crate::reports::runlog::Limits;
+use crate::reports::runlog::{Limits, RunLog, RunLogError};
 use crate::reports::signature::{NodeCertificate, text_of_checked, verify};
 use crate::reports::upload::unpack;
 use crate::server::pack;
+
+/// A log of more bytes takes longer to be read than others should wait.
+const LONG_BYTES: usize = 1 << 20;
 
 /// A signed run that was checked.
 pub(crate) struct CheckedReport {
@@ -37,6 +40,15 @@ pub(crate) fn digest_of(log: &[u8]) -> i64 {
 /// What a file's name tells of a run.
 pub(crate) fn run_of(name: &str) -> Result<(RunInfo, Packing), NotTaken> {
     RunInfo::from_file_name(name).map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))
+}
+
+/// Reads a run's log. A long one has a thread for itself.
+///
+/// # Errors
+/// As [`RunLog::parse`] has them.
+pub(crate) fn read_log(info: RunInfo, log: &str) -> Result<RunLog<'_>, RunLogError> {
+    let read = || RunLog::parse(info, log, &Limits::default());
+    beside(log.len() > LONG_BYTES, read)
 }
 
 /// Unpacks a message and checks it with the key of its node; some milliseconds of a core.

@@ -235,7 +235,7 @@ fn a_long_message_is_cut_and_its_report_stays() {
     let text = LINE
         .replace("Cron was", &long)
         .replace(" repaired\n", "\nmore\n");
-    let info_line = format!("2018-08-24T15:55:01+00:00    info: {long}\n");
+    let info_line = format!("2018-08-24T15:55:01+00:00     info: {long}\n");
     let joined = format!("{text}{info_line}{LINE}");
     let log = parse(&joined);
     assert_eq!((log.reports.len(), log.broken, log.cut), (3, 0, 2));

@@ -10,9 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use net::Incoming;
 use telemetry::{Fields, Logger};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
-use tokio::task::block_in_place;
 
 use super::fleet::Compliance;
 use super::generator::Task;
@@ -24,7 +22,7 @@ use crate::acceptance::Standing;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::uploads::{
-    Halves, NotHeld, NotTaken, Room, Taken, aside, check_report, half_of, run_of,
+    Halves, NotHeld, NotTaken, Room, Taken, aside, beside, check_report, half_of, read_log, run_of,
 };
 
 pub(crate) use inventories::inventory_of;
@@ -34,8 +32,7 @@ const EXCEPTIONS: usize = 10_000;
 /// Bytes of each text of an exception.
 const MESSAGE_BYTES: usize = 4 << 10;
 
-/// A run of more bytes, or of more reports, takes longer than others should wait.
-const LONG_BYTES: usize = 1 << 20;
+/// A run of more reports takes longer to be counted than others should wait.
 const LONG_REPORTS: usize = 4_000;
 
 impl From<Refusal> for NotTaken {
@@ -174,8 +171,7 @@ impl Intake {
             let _turn = self.checking.acquire().await;
             check_report(body.clone(), packing, node.known.key.clone()).await?
         };
-        let read = || RunLog::parse(info, &checked.text, &Limits::default());
-        let log = beside(checked.text.len() > LONG_BYTES, read);
+        let log = read_log(info, &checked.text);
         let log = log.map_err(|error| bad(&error))?;
         self.keep_run(&log, checked.message, checked.digest, true)
             .await
@@ -216,16 +212,6 @@ impl Intake {
                 Ok((StatusCode::OK, "it was kept before\n".into()))
             }
         }
-    }
-}
-
-/// Does what takes more than some milliseconds while another thread goes on with the work of this
-/// one, where there are others.
-fn beside<T>(long: bool, work: impl FnOnce() -> T) -> T {
-    let several = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-    match long && several {
-        true => block_in_place(work),
-        false => work(),
     }
 }
 
