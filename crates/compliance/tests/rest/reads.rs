@@ -43,7 +43,8 @@ async fn every_call_that_reads_answers_as_the_document_says() {
             continue;
         }
         let data = admin.get(&argument(path)).await;
-        assert!(data.is_object(), "{path}: {data}");
+        let list = *path == "system/healthcheck";
+        assert!(data.is_object() || list, "{path}: {data}");
         // Of what is not there nothing is told.
         if path.contains("{id}") && !path.ends_with("changes") {
             let none = path.replace("{id}", "none").replace("{version}", "1.0");

@@ -122,7 +122,7 @@ impl Managed for Rule {
         body.remove("policyMode");
         body.remove("status");
         if let Some(category) = body.remove("category") {
-            body.entry("categoryId").or_insert(category);
+            body.insert("categoryId".into(), category);
         }
     }
 }
