@@ -181,8 +181,11 @@ impl<'a> RunLog<'a> {
                         return Err(RunLogError::TooManyReports { limit });
                     }
                     // Each has its own copy of what takes several lines.
-                    let owned = [&report.component, &report.key_value].map(owned_bytes);
-                    repeated += logs.len().saturating_mul(owned.into_iter().sum());
+                    let owned = [&report.component, &report.key_value].map(|text| match text {
+                        Cow::Borrowed(_) => 0,
+                        Cow::Owned(text) => text.len(),
+                    });
+                    repeated += logs.len().saturating_mul(owned.iter().sum());
                     if repeated > limits.text_bytes {
                         let limit = limits.text_bytes;
                         return Err(RunLogError::Repeats { limit });
@@ -256,14 +259,6 @@ impl<'a> RunLog<'a> {
             report.component.eq_ignore_ascii_case("abort run") && report.kind().is_log()
         });
         aborts.map(|report| (&*report.key_value, &*report.msg))
-    }
-}
-
-/// Bytes of a text that is no part of what was read.
-fn owned_bytes(text: &Cow<'_, str>) -> usize {
-    match text {
-        Cow::Borrowed(_) => 0,
-        Cow::Owned(text) => text.len(),
     }
 }
 
