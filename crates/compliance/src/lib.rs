@@ -19,6 +19,7 @@ pub mod folder;
 pub mod inventory;
 pub mod model;
 pub mod policy;
+mod private;
 pub mod relay;
 pub mod reports;
 pub mod server;

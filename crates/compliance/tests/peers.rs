@@ -71,6 +71,12 @@ impl Node {
         }
     }
 
+    /// The same at another address.
+    pub(crate) fn at(mut self, url: &str) -> Self {
+        url.clone_into(&mut self.url);
+        self
+    }
+
     pub(crate) async fn request(
         &self,
         method: Method,

@@ -17,6 +17,7 @@ use crate::agent::{
 };
 use crate::model::mode::PolicyMode;
 use crate::policy::system::is_reserved;
+use crate::private;
 use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::sign;
@@ -187,7 +188,7 @@ impl Agent {
         }
         let start = start_of_run();
         // Without it a run of the same second would be taken for this one, and be lost.
-        let _ = std::fs::write(&path, start.to_string());
+        let _ = private::write(&path, start.to_string().as_bytes());
         start
     }
 

@@ -18,12 +18,11 @@ use super::roster::Roster;
 use super::spool::{NotKept, Spool};
 use super::upstream::Upstream;
 use crate::reports::run_info::{Packing, RunInfo};
-use crate::reports::runlog::{Limits, RunLog};
 use crate::reports::signature::NodeCertificate;
 use crate::server::{self, now, pack};
 use crate::uploads::{
     CheckedInventory, CheckedReport, Half, Halves, NotHeld, NotTaken, Room, Taken, aside,
-    check_inventory, check_report, first_half, half_of, paired, read_report, run_of,
+    check_inventory, check_report, first_half, half_of, paired, read_log, read_report, run_of,
 };
 
 /// Takes uploads.
@@ -144,13 +143,14 @@ impl Intake {
         let _place = self.place()?;
         let checked = self.checked(&info, packing, child, &body).await?;
         let file = info.file_name();
-        let log = RunLog::parse(info, &checked.text, &Limits::default());
+        let log = read_log(info, &checked.text);
         let log = log.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
         let head = Head {
             node: log.info.node_id.clone(),
             path: format!("/reports/{file}.gz"),
             arrived: now(),
             run: Some(log.start().unix_millis()),
+            digest: checked.digest,
             signature: None,
             relays: relays.to_owned(),
             bytes: checked.message.len() as u64,
@@ -230,6 +230,7 @@ impl Intake {
             node,
             arrived,
             run: None,
+            digest: 0,
             signature: Some(String::from_utf8_lossy(&signature.body).into_owned()),
             relays: relays.to_owned(),
             bytes: content.len() as u64,

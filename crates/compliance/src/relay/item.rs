@@ -24,6 +24,9 @@ pub(super) struct Head {
     pub(super) arrived: UnixMillis,
     /// The start of a run; none for an inventory.
     pub(super) run: Option<UnixMillis>,
+    /// The [digest](crate::uploads::digest_of) of a run's log.
+    #[serde(default)]
+    pub(super) digest: i64,
     /// The file that signs an inventory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) signature: Option<String>,
@@ -58,7 +61,7 @@ impl Head {
     pub(super) fn entry(&self, bytes: u64) -> Entry {
         Entry {
             node: self.node.as_str().into(),
-            run: self.run,
+            run: self.run.map(|start| (start, self.digest)),
             bytes,
             arrived: self.arrived,
         }
@@ -111,6 +114,7 @@ mod tests {
             path: "/reports/n.log.gz".into(),
             arrived: 5,
             run: Some(7),
+            digest: 8,
             signature: Some("header=x\nalgorithm=y\n".into()),
             relays: "r1".into(),
             bytes: 4,

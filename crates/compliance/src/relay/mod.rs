@@ -46,6 +46,7 @@ use self::service::{Front, Service};
 use self::spool::Spool;
 use self::upstream::Upstream;
 use crate::daemon;
+use crate::private;
 use crate::server::Limits;
 use crate::trust::{self, ServerPin, TrustError};
 use crate::uploads;
@@ -196,7 +197,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         path: place.clone(),
         cause,
     };
-    std::fs::create_dir_all(&place).map_err(folder)?;
+    private::folder(&config.data).map_err(folder)?;
+    private::folder(&place).map_err(folder)?;
     let lock = lock(&place)?;
     let mut names = vec!["localhost".to_owned(), config.listen.ip().to_string()];
     names.extend(config.names.iter().cloned());
@@ -271,7 +273,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let server = net::serve(listener, Some(tls), limits, front, asked.clone());
     let url = format!("https://{address}");
     let told = config.data.join(files::ADDRESS);
-    std::fs::write(&told, &url).map_err(|error| TrustError::file("write", &told, error))?;
+    private::write(&told, url.as_bytes())
+        .map_err(|error| TrustError::file("write", &told, error))?;
     let fields = Fields::new().and("address", &url).and("node", &id);
     logger.info("started", fields.and("upstream", &config.upstream));
     let serving = tokio::spawn(net::boxed(async move {

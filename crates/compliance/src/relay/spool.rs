@@ -178,6 +178,7 @@ mod tests {
             path: format!("/reports/{node}_{run}.log.gz"),
             arrived: 1,
             run: Some(run),
+            digest: 0,
             signature: None,
             relays: String::new(),
             bytes: 4,
@@ -214,6 +215,26 @@ mod tests {
         }
         assert_eq!(spool.next(now), None);
         assert!(open(place.path()).size(now).items == 0);
+    }
+
+    #[test]
+    fn parts_of_a_run_wait_beside_it() {
+        let place = tempfile::tempdir().unwrap();
+        let part = Head {
+            digest: 5,
+            ..head("a", 1)
+        };
+        let all = [part, head("a", 1)];
+        let spool = open(place.path());
+        for one in &all {
+            assert!(spool.add(one, b"text", 1).unwrap());
+            assert!(!spool.add(one, b"text", 1).unwrap());
+        }
+        drop(spool);
+        let spool = open(place.path());
+        for one in &all {
+            assert!(!spool.add(one, b"text", 1).unwrap());
+        }
     }
 
     #[test]

@@ -109,6 +109,23 @@ pub enum Basis {
 }
 
 impl Basis {
+    /// Does a run have a part in it?
+    pub fn is_of_run(self) -> bool {
+        match self {
+            Self::NoExpectedReport
+            | Self::UnexpectedNoVersion
+            | Self::UnexpectedUnknownVersion { .. }
+            | Self::UnexpectedVersion
+            | Self::PendingRun { .. }
+            | Self::Compliance { .. } => true,
+            Self::Ignored
+            | Self::NoRunNoExpectedReport
+            | Self::ReportsDisabled
+            | Self::NoReport { .. }
+            | Self::Pending { .. } => false,
+        }
+    }
+
     /// The last time at which it holds, if it ends by itself.
     pub fn until(self) -> Option<UnixMillis> {
         match self {

@@ -170,6 +170,10 @@ impl Standings {
     /// The same without its repairs.
     fn take_run(&mut self, log: &RunLog<'_>, number: i64, now: UnixMillis) -> Option<RunOutcome> {
         let node = &*log.info.node_id;
+        // It counts for nothing here, so that the run that it is a part of is not older.
+        if !log.is_run() {
+            return Some(RunOutcome::Partial);
+        }
         match self.last.get_mut(node) {
             Some(last) if *last >= number => return None,
             Some(last) => *last = number,

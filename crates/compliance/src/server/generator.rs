@@ -44,6 +44,8 @@ pub(crate) enum Task {
     Nodes(Vec<Change>),
     /// What is set for an accepted node is another.
     Administered(String),
+    /// All policies are made anew, and given out again.
+    Anew,
     /// A single definition shall be another.
     Edit {
         /// What it shall be, of what there is.
@@ -119,6 +121,12 @@ impl Generator {
                         return;
                     }
                     Task::Nodes(more) => changes.extend(more),
+                    Task::Anew => {
+                        self.nodes(std::mem::take(&mut changes));
+                        let nodes: Vec<_> = self.view.read().nodes.keys().cloned().collect();
+                        self.engine.owe(nodes.iter().map(|node| &**node));
+                        self.generate();
+                    }
                     Task::Administered(id) => changes.extend(self.administered(&id)),
                     Task::Edit { make, answer } => {
                         self.nodes(std::mem::take(&mut changes));

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{Config, files};
+use crate::private;
 use crate::trust::{self, Identity, TrustError, write_secret};
 
 /// The server's key and certificate, made at the first start.
@@ -26,7 +27,7 @@ pub(super) fn identity(config: &Config) -> Result<Identity, TrustError> {
     names.dedup();
     let identity = Identity::make(None, &names)?;
     // The key comes last: without it both are made anew.
-    std::fs::write(&certificate, &identity.certificate)
+    private::write(&certificate, identity.certificate.as_bytes())
         .map_err(|error| TrustError::file("write", &certificate, error))?;
     write_secret(&key, identity.key.as_bytes())?;
     Ok(identity)

@@ -52,6 +52,10 @@ pub(crate) struct Metrics {
     pub(crate) runs: Count,
     /// Reports in them.
     pub(crate) reports: Count,
+    /// Lines in these that are no reports.
+    pub(crate) broken_lines: Count,
+    /// Messages in these that were cut.
+    pub(crate) cut_messages: Count,
     /// Uploads that were kept before.
     pub(crate) duplicates: Count,
     /// Uploads whose signature is not that of the node.
@@ -156,6 +160,16 @@ impl Metrics {
                 "compliance_reports_total",
                 "Reports in run logs that are kept.",
                 &self.reports,
+            ),
+            (
+                "compliance_broken_lines_total",
+                "Lines in run logs that are kept which are no reports, and left out.",
+                &self.broken_lines,
+            ),
+            (
+                "compliance_cut_messages_total",
+                "Messages in run logs that are kept which are too long, and cut.",
+                &self.cut_messages,
             ),
             (
                 "compliance_upload_bytes_total",

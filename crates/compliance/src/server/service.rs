@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, PeerCertificate};
 use telemetry::{Logger, prometheus};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::Limits;
 use super::fleet::Compliance;
@@ -26,6 +26,9 @@ use crate::model::node::ROOT;
 use crate::reports::signature::NodeCertificate;
 use crate::uploads::Taken;
 
+/// Long answers that are made at once; further ones wait. Each may take some seconds of a core.
+pub(crate) const TURNS: usize = 2;
+
 /// What all requests are answered with.
 pub(crate) struct Service {
     pub(crate) intake: Intake,
@@ -41,6 +44,8 @@ pub(crate) struct Service {
     /// The database's file, if it is one.
     pub(crate) database: Option<PathBuf>,
     pub(crate) limits: Limits,
+    /// Turns of calls whose answers are long.
+    pub(crate) turns: Arc<Semaphore>,
     pub(crate) started: i64,
     pub(crate) logger: Logger,
 }

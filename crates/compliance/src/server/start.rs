@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use commit::{StartError, Started, StoreError};
 use telemetry::{Fields, Logger};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 use super::clock::Clock;
@@ -17,7 +17,7 @@ use super::identity::{identity, token};
 use super::intake::{Intake, inventory_of};
 use super::ledger::{self, Absence, Ledger, Lost, Recovery};
 use super::metrics::Metrics;
-use super::service::{Front, Service};
+use super::service::{Front, Service, TURNS};
 use super::state::NodeRecord;
 use super::store::{self, Store};
 use super::syslog::{Listening, Sockets};
@@ -27,6 +27,7 @@ use crate::cores::{self, Gathered};
 use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
 use crate::policy::node_policy::Remembered;
+use crate::private;
 use crate::trust::{self, TrustError};
 use crate::uploads;
 
@@ -133,6 +134,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         token,
         database: (!remote).then(|| config.data.join(store::FILE)),
         limits: config.limits,
+        turns: Arc::new(Semaphore::new(TURNS)),
         started: now(),
         logger: logger.session("api"),
     });
@@ -154,7 +156,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     );
     let url = format!("https://{address}");
     let told = config.data.join(files::ADDRESS);
-    std::fs::write(&told, &url).map_err(|error| TrustError::file("write", &told, error))?;
+    private::write(&told, url.as_bytes())
+        .map_err(|error| TrustError::file("write", &told, error))?;
     logger.info("started", Fields::new().and("address", &url));
     let looking = remote.then(|| ledger::look_after(commands.clone()));
     let looking = looking.map(|looking| tokio::spawn(net::boxed(looking)));
@@ -197,7 +200,7 @@ fn open(config: &Config) -> Result<Store, Error> {
     let Some(settings) = &config.postgres else {
         return Ok(Store::open(&config.data)?);
     };
-    let made = std::fs::create_dir_all(&config.data);
+    let made = private::folder(&config.data);
     made.map_err(|error| TrustError::file("make", &config.data, error))?;
     Ok(Store::postgres(settings)?)
 }

@@ -140,6 +140,8 @@ pub(crate) struct RunRecord {
     pub(crate) config_id: Option<String>,
     /// Has it a start, so that it counts?
     pub(crate) whole: bool,
+    /// What tells its log from others of the same run.
+    pub(crate) digest: i64,
     /// How many reports it has.
     pub(crate) reports: u32,
     /// The signed message as it came, packed by gzip; of one that is not signed its log.
@@ -148,6 +150,28 @@ pub(crate) struct RunRecord {
     pub(crate) signed: bool,
     /// Reports of which something is to be told.
     pub(crate) exceptions: Vec<Exception>,
+}
+
+/// A node's number, a start, and a part of what the node did then: 0 is the run itself; any number
+/// of logs without a start may come beside it, each told by its digest.
+pub(crate) type RunKey = (i64, UnixMillis, i64);
+
+impl RunRecord {
+    /// Which run it is of the node with this number.
+    pub(crate) fn key(&self, node: i64) -> RunKey {
+        (node, self.start, self.part())
+    }
+
+    /// What another log of the same run must have to be the same. One that came over syslog is put
+    /// together of what was heard, so that the same run may be there otherwise.
+    pub(crate) fn told_by(&self) -> Option<i64> {
+        self.signed.then_some(self.digest)
+    }
+
+    /// Which part of what its node did.
+    pub(crate) fn part(&self) -> i64 {
+        if self.whole { 0 } else { self.digest }
+    }
 }
 
 /// A report of something that was repaired, failed or does not comply.

@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::private;
+
 /// The ending of a file that is being written.
 const FRESH: &str = ".new";
 
@@ -19,7 +21,7 @@ pub(crate) struct Folder {
 impl Folder {
     /// In this folder, which is made.
     pub(crate) fn open(path: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&path)?;
+        private::folder(&path)?;
         let handle = File::open(&path)?;
         Ok(Self { path, handle })
     }

@@ -11,11 +11,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use net::{BodyError, Incoming};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 
 pub(crate) use halves::{Half, Halves};
 pub(crate) use inventory::{CheckedInventory, check_inventory, first_half, half_of, paired};
-pub(crate) use report::{CheckedReport, check_report, read_report, run_of};
+pub(crate) use report::{CheckedReport, check_report, digest_of, read_log, read_report, run_of};
 pub(crate) use room::{Held, NotRead, Room};
 
 /// Uploads that are worked on at once; a further one is to come again.
@@ -61,6 +63,16 @@ pub(crate) fn places() -> Semaphore {
 /// How many of these may be unpacked and checked at once.
 pub(crate) fn checking() -> Semaphore {
     Semaphore::new(CHECKING)
+}
+
+/// Does what takes more than some milliseconds while another thread goes on with the work of this
+/// one, where there are others.
+pub(crate) fn beside<T>(long: bool, work: impl FnOnce() -> T) -> T {
+    let several = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    match long && several {
+        true => block_in_place(work),
+        false => work(),
+    }
 }
 
 /// What is kept aside of a refused upload.

@@ -35,7 +35,7 @@ impl NodeIdentity {
         names: &[String],
         new_id: impl FnOnce() -> String,
     ) -> Result<Self, AccessError> {
-        std::fs::create_dir_all(folder).map_err(|cause| AccessError::Folder {
+        crate::private::folder(folder).map_err(|cause| AccessError::Folder {
             path: folder.to_path_buf(),
             cause,
         })?;

@@ -1,5 +1,6 @@
 //! The REST API over HTTPS.
 
+mod clients;
 mod history;
 mod killed;
 mod reads;
@@ -8,6 +9,7 @@ mod schema;
 mod settings;
 mod techniques;
 mod tokens;
+mod told;
 mod writes;
 
 use std::path::Path;

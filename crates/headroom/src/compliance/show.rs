@@ -65,6 +65,15 @@ async fn one(client: &ApiClient, wanted: &str) -> Result<()> {
     for node in &shown {
         let name = node["name"].as_str().unwrap_or_default();
         out += &format!("{name}: {}\n", percent(&node["compliance"]));
+        for abort in node["policyModeInconsistency"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let text = |key: &str| abort[key].as_str().unwrap_or_default();
+            let (cause, message) = (text("cause"), text("message"));
+            out += &format!("policy mode inconsistency: {cause}: {message}\n");
+        }
         for rule in node["rules"].as_array().into_iter().flatten() {
             let name = rule["name"].as_str().unwrap_or_default();
             out += &format!("rule {name}: {}\n", percent(&rule["compliance"]));

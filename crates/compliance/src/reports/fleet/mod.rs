@@ -14,7 +14,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-pub use node::{CONFIGS, DirectiveLevel, MOST_CONFIGS};
+pub use node::{Abort, CONFIGS, DirectiveLevel, MOST_CONFIGS};
 pub use shown::Changed;
 
 use super::decision::{Basis, UnixMillis};
@@ -221,6 +221,7 @@ impl Fleet {
             start,
             config_id: config_id.map(Box::from),
             matched,
+            aborts: Abort::of(run),
             levels,
         });
         let changed = self.update(number, now);

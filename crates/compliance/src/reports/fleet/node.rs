@@ -6,6 +6,7 @@ use crate::model::mode::ComplianceMode;
 use crate::reports::decision::{Basis, ConfigTime, NodeFacts, RunConfig, UnixMillis};
 use crate::reports::level::ComplianceLevel;
 use crate::reports::matching::{Matcher, NodeExpected, Received, Types};
+use crate::reports::runlog::RunLog;
 use crate::reports::status::Status;
 
 /// Configurations of a node that are held however long ago they ended.
@@ -14,6 +15,12 @@ pub const CONFIGS: usize = 4;
 /// them that of its last run, which may be older. A run with another counts as with an unknown
 /// one.
 pub const MOST_CONFIGS: usize = 16;
+
+/// Reasons that are kept of why a run was given up, those that are looked at for them, and bytes of
+/// each of their texts.
+const ABORTS: usize = 16;
+const ABORTS_READ: usize = 1_000;
+const ABORT_BYTES: usize = 4 << 10;
 
 /// The level of a directive that a rule brings to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +74,34 @@ impl Config {
     }
 }
 
+/// Why an agent gave up a run before it applied its policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abort {
+    /// A word for it, such as `unsupported_dryrun`.
+    pub cause: Box<str>,
+    /// What the agent says.
+    pub message: Box<str>,
+}
+
+impl Abort {
+    /// The reasons in a run's log, each once: at most 16, in 4 KB.
+    pub(super) fn of(run: &RunLog<'_>) -> Arc<[Self]> {
+        let mut aborts: Vec<Self> = Vec::new();
+        let cut = |text: &str| text[..text.floor_char_boundary(ABORT_BYTES)].into();
+        // A run may have as many as it has reports.
+        for (cause, message) in run.aborts().take(ABORTS_READ) {
+            let abort = Self {
+                cause: cut(cause),
+                message: cut(message),
+            };
+            if aborts.len() < ABORTS && !aborts.contains(&abort) {
+                aborts.push(abort);
+            }
+        }
+        aborts.into()
+    }
+}
+
 /// The last run.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -74,6 +109,8 @@ pub(super) struct Run {
     pub(super) config_id: Option<Box<str>>,
     /// Was its configuration known when it came?
     pub(super) matched: bool,
+    /// Why it was given up.
+    pub(super) aborts: Arc<[Abort]>,
     /// By the run's own configuration; sorted.
     pub(super) levels: Arc<[DirectiveLevel]>,
 }

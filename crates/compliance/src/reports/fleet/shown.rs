@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::node::Node;
-use super::{DirectiveLevel, Fleet};
+use super::{Abort, DirectiveLevel, Fleet};
 use crate::reports::decision::Basis;
 use crate::reports::level::FleetLevel;
 use crate::reports::matching::{Ids, Skipped, Types};
@@ -71,6 +71,16 @@ impl Fleet {
         let number = self.numbers.get(node)?;
         let node = self.nodes.get(*number as usize)?;
         Some((node.basis, &node.shown))
+    }
+
+    /// Why a node's last run was given up, while what the node shows rests on that run: the modes
+    /// that its policy asks for do not go together with what the agent can do.
+    pub fn aborts(&self, node: &str) -> Arc<[Abort]> {
+        let number = self.numbers.get(node);
+        let node = number.and_then(|number| self.nodes.get(*number as usize));
+        let node = node.filter(|node| node.basis.is_of_run());
+        let run = node.and_then(|node| node.run.as_ref());
+        run.map_or_else(|| Arc::from([]), |run| Arc::clone(&run.aborts))
     }
 
     /// Directives that gave way to others in a node's current configuration.

@@ -55,7 +55,22 @@ pub struct Matcher {
     levels: Vec<ComplianceLevel>,
     rest: Vec<u32>,
     constants: Vec<u32>,
+    /// Where among constants of one text, by the place of their first, none before is free.
+    free_from: Vec<usize>,
     patterns: Vec<u32>,
+    fitting: Fitting,
+}
+
+/// Patterns that a key can come of, found as far as somebody asked: reports may have one key very
+/// often.
+#[derive(Debug, Default)]
+struct Fitting {
+    /// The most specific first.
+    values: Vec<u32>,
+    /// Of these none before is free.
+    free_from: usize,
+    /// So many of the patterns were looked at.
+    looked_at: usize,
 }
 
 /// Where texts of values come from.
@@ -195,10 +210,15 @@ impl Matcher {
             let Some(name) = group.first().and_then(component) else {
                 continue;
             };
-            self.find_values(texts, name);
+            let unexpected = self.find_values(texts, name);
             let first = self.assigned.len();
-            for received in group.iter().filter_map(report) {
-                self.by_key(texts, name, received);
+            let key = |place: &u32| report(place).map(|report| report.key);
+            for same in group.chunk_by(|one, other| key(one) == key(other)) {
+                self.fitting.values.clear();
+                (self.fitting.free_from, self.fitting.looked_at) = (0, 0);
+                for received in same.iter().filter_map(report) {
+                    self.by_key(texts, unexpected, received);
+                }
             }
             // More reports than one for a constant: none of them can be trusted.
             for assigned in self.assigned.iter_mut().skip(first) {
@@ -215,12 +235,13 @@ impl Matcher {
     }
 
     /// Lists the values that components of a name may report: constants sorted by their texts,
-    /// patterns from the most specific.
-    fn find_values(&mut self, texts: Texts<'_>, name: &str) {
+    /// patterns from the most specific. Returns the first of these components.
+    fn find_values(&mut self, texts: Texts<'_>, name: &str) -> Option<u32> {
         self.constants.clear();
         self.patterns.clear();
         let shape = &texts.entry.shape;
-        for node in shape.with_name(name) {
+        let nodes = shape.with_name(name);
+        for node in nodes {
             let Some(node) = shape.nodes.get(*node as usize) else {
                 continue;
             };
@@ -233,40 +254,70 @@ impl Matcher {
             }
         }
         self.constants.sort_by_key(|value| texts.key(*value));
-        self.patterns
-            .sort_by_key(|value| std::cmp::Reverse(texts.key(*value).map_or(0, literal_bytes)));
+        self.free_from.clear();
+        self.free_from.extend(0..self.constants.len());
+        self.patterns.sort_by_cached_key(|value| {
+            std::cmp::Reverse(texts.key(*value).map_or(0, literal_bytes))
+        });
+        nodes.first().copied()
     }
 
     /// Takes a free value if there is one that matches, else one that is used: a pattern if
     /// there is one, which may be used often.
-    fn by_key(&mut self, texts: Texts<'_>, name: &str, received: &Received<'_>) {
+    fn by_key(&mut self, texts: Texts<'_>, unexpected: Option<u32>, received: &Received<'_>) {
         let key = received.key;
-        let free = |value: &u32| self.used.get(*value as usize) == Some(&0);
         let start = self
             .constants
             .partition_point(|value| texts.key(*value) < Some(key));
-        let equal = || {
-            let rest = self.constants.iter().skip(start);
-            rest.take_while(|value| texts.key(**value) == Some(key))
-        };
-        let fitting = || {
-            let patterns = self.patterns.iter();
-            patterns.filter(|value| texts.key(**value).is_some_and(|text| matches(text, key)))
-        };
-        let found = equal()
-            .find(|value| free(value))
-            .or_else(|| fitting().find(|value| free(value)))
-            .or_else(|| fitting().next())
-            .or_else(|| equal().next())
-            .copied();
+        let equal = |value: &u32| texts.key(*value) == Some(key);
+        let found = self
+            .free_constant(start, equal)
+            .or_else(|| self.fitting(texts, key))
+            .or_else(|| self.constants.get(start).copied().filter(equal));
         match found {
             Some(value) => self.assign(&texts.entry.shape, received, value),
             None => self.assigned.push(Assigned {
                 report: Some(received.report),
                 value: None,
-                component: texts.entry.shape.with_name(name).first().copied(),
+                component: unexpected,
                 status: Status::Unexpected,
             }),
+        }
+    }
+
+    /// The first free one of the equal constants that begin at a place. None becomes free again,
+    /// so that each is passed once.
+    fn free_constant(&mut self, start: usize, equal: impl Fn(&u32) -> bool) -> Option<u32> {
+        let free_from = self.free_from.get_mut(start)?;
+        loop {
+            let value = *self
+                .constants
+                .get(*free_from)
+                .filter(|value| equal(value))?;
+            if self.used.get(value as usize) == Some(&0) {
+                return Some(value);
+            }
+            *free_from += 1;
+        }
+    }
+
+    /// A free pattern that a key can come of, else one that is used.
+    fn fitting(&mut self, texts: Texts<'_>, key: &str) -> Option<u32> {
+        let fitting = &mut self.fitting;
+        loop {
+            match fitting.values.get(fitting.free_from) {
+                Some(value) if self.used.get(*value as usize) == Some(&0) => return Some(*value),
+                Some(_) => fitting.free_from += 1,
+                None => {
+                    let Some(value) = self.patterns.get(fitting.looked_at) else {
+                        return fitting.values.first().copied();
+                    };
+                    fitting.looked_at += 1;
+                    if texts.key(*value).is_some_and(|text| matches(text, key)) {
+                        fitting.values.push(*value);
+                    }
+                }
+            }
         }
     }
 }

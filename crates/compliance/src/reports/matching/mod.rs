@@ -4,6 +4,8 @@
 //! node's own stand beside it ([`NodeExpected`]). A [`Matcher`] finds a status for each.
 
 mod blocks;
+#[cfg(test)]
+mod crowds;
 mod matcher;
 mod node;
 mod pattern;

@@ -15,23 +15,23 @@ use Status::{
     EnforceSuccess as Success, Missing, NoAnswer, Unexpected,
 };
 
-fn expected(components: Value, mode: &str) -> ExpectedReports {
+pub(super) fn expected(components: Value, mode: &str) -> ExpectedReports {
     let json = json!({
         "ms": {"gpm": {"m": "enforce", "o": true}, "gcm": mode,
                "gar": {"i": 5, "sm": 0, "sh": 0, "st": 4}},
         "rs": [{"rid": "r", "ds": [{"did": "d", "cs": components}]}],
     });
-    ExpectedReports::from_json(&json.to_string(), 1 << 20).unwrap()
+    ExpectedReports::from_json(&json.to_string(), 16 << 20).unwrap()
 }
 
-fn compile(components: Value, mode: &str) -> NodeExpected {
+pub(super) fn compile(components: Value, mode: &str) -> NodeExpected {
     let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
     NodeExpected::compile(&expected(components, mode), &mut ids, &mut shapes).unwrap()
 }
 
-type Sent<'a> = (&'a str, &'a str, &'a str, Status);
+pub(super) type Sent<'a> = (&'a str, &'a str, &'a str, Status);
 
-fn matched(node: &NodeExpected, sent: &[Sent<'_>]) -> (Vec<Assigned>, ComplianceLevel) {
+pub(super) fn matched(node: &NodeExpected, sent: &[Sent<'_>]) -> (Vec<Assigned>, ComplianceLevel) {
     let received: Vec<Received<'_>> = (0..)
         .zip(sent)
         .map(|(report, (report_id, component, key, status))| Received {
@@ -55,7 +55,7 @@ fn level(node: &NodeExpected, sent: &[Sent<'_>]) -> Vec<(Status, u32)> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
-const FULL: &str = "full-compliance";
+pub(super) const FULL: &str = "full-compliance";
 
 #[test]
 fn constants_take_one_report_each() {
@@ -257,6 +257,13 @@ fn identifiers_are_bounded() {
     );
 }
 
+pub(super) fn of_text(text: &str) -> RunLog<'_> {
+    let info = RunInfo::from_file_name("n_2018-08-24T15:55:01Z.log")
+        .unwrap()
+        .0;
+    RunLog::parse(info, text, &Limits::default()).unwrap()
+}
+
 /// Each message with its value.
 fn shown(values: &[ValueTree<'_>]) -> Vec<(String, Status, Option<String>)> {
     let mut shown = Vec::new();
@@ -291,10 +298,7 @@ fn a_tree_shows_what_came_and_what_did_not() {
         + &line("0", "A", "other", "m2")
         + &line("0", "C", "c", "m3")
         + &line("0", "C", "d", "m4");
-    let info = RunInfo::from_file_name("n_2018-08-24T15:55:01Z.log")
-        .unwrap()
-        .0;
-    let run = RunLog::parse(info, &text, &Limits::default()).unwrap();
+    let run = of_text(&text);
     let received: Vec<Received<'_>> = (0..)
         .zip(&run.reports)
         .map(|(place, report)| Received {

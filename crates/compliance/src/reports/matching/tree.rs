@@ -1,5 +1,8 @@
 //! A directive's components with their values and messages, for those who look at them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use super::blocks::node_level;
 use super::matcher::component_levels;
 use super::{Assigned, Shape};
@@ -62,6 +65,8 @@ pub fn directive_tree<'a>(
         value: 0,
     };
     let mut components = walk.components(&directive.components);
+    // Where each name that nobody expected stands: nodes make up as many as a run has reports.
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for assigned in sorted
         .iter()
         .filter(|assigned| assigned.component.is_none())
@@ -69,23 +74,24 @@ pub fn directive_tree<'a>(
         let Some(report) = walk.report(assigned) else {
             continue;
         };
-        let place = components.iter().rposition(|component| {
-            component.name == report.component && component.components.is_empty()
-        });
-        let known = place.filter(|place| *place >= directive.components.len());
         let value = walk.unexpected(assigned, report);
         let level = ComplianceLevel::of(assigned.status, 1);
-        match known.and_then(|place| components.get_mut(place)) {
-            Some(component) => {
-                component.level += &level;
-                component.values.push(value);
+        match places.entry(&report.component) {
+            Entry::Occupied(known) => {
+                if let Some(component) = components.get_mut(*known.get()) {
+                    component.level += &level;
+                    component.values.push(value);
+                }
             }
-            None => components.push(ComponentTree {
-                name: &report.component,
-                level,
-                components: Vec::new(),
-                values: vec![value],
-            }),
+            Entry::Vacant(new) => {
+                new.insert(components.len());
+                components.push(ComponentTree {
+                    name: &report.component,
+                    level,
+                    components: Vec::new(),
+                    values: vec![value],
+                });
+            }
         }
     }
     components

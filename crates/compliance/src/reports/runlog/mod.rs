@@ -37,7 +37,7 @@ pub struct Limits {
     pub reports: usize,
     /// Bytes of a report's fields but its message; a longer report is dropped as broken.
     pub field_bytes: usize,
-    /// Bytes of a message; a report with a longer one is dropped as broken.
+    /// Bytes of a message; a longer one is cut.
     pub message_bytes: usize,
 }
 
@@ -100,6 +100,9 @@ pub struct RunLog<'a> {
     /// Lines that could not be read, each with the lines that continue it.
     #[serde(skip)]
     pub broken: usize,
+    /// Messages that were longer than the limit, and are cut.
+    #[serde(skip)]
+    pub cut: usize,
     /// Reports that tell another start of the run than the first does.
     #[serde(skip)]
     pub other_starts: usize,
@@ -119,6 +122,16 @@ pub enum RunLogError {
     /// It has more reports than the limit.
     #[error("reading a run log: it has more than {limit} reports; the agent repeats itself")]
     TooManyReports {
+        /// The limit.
+        limit: usize,
+    },
+    /// Lines of the agent's log, which stand for reports with the fields of the report after them,
+    /// would have too many bytes of these.
+    #[error(
+        "reading a run log: lines of the agent's log repeat the fields of the report after them to \
+         more than {limit} bytes; the agent repeats itself"
+    )]
+    Repeats {
         /// The limit.
         limit: usize,
     },
@@ -156,7 +169,7 @@ impl<'a> RunLog<'a> {
             return Err(RunLogError::TooLong { found, limit });
         }
         let mut scanner = Scanner::new(text, limits);
-        let (mut reports, mut broken) = (Vec::new(), 0);
+        let (mut reports, mut broken, mut repeated) = (Vec::new(), 0, 0_usize);
         // A line of a report takes about 256 bytes.
         reports.reserve((text.len() / 200).min(limits.reports));
         while let Some(entry) = scanner.entry() {
@@ -166,6 +179,16 @@ impl<'a> RunLog<'a> {
                     let limit = limits.reports;
                     if reports.len() + logs.len() >= limit {
                         return Err(RunLogError::TooManyReports { limit });
+                    }
+                    // Each has its own copy of what takes several lines.
+                    let owned = [&report.component, &report.key_value].map(|text| match text {
+                        Cow::Borrowed(_) => 0,
+                        Cow::Owned(text) => text.len(),
+                    });
+                    repeated += logs.len().saturating_mul(owned.iter().sum());
+                    if repeated > limits.text_bytes {
+                        let limit = limits.text_bytes;
+                        return Err(RunLogError::Repeats { limit });
                     }
                     for log in logs {
                         reports.push(Report {
@@ -179,13 +202,14 @@ impl<'a> RunLog<'a> {
                 }
             }
         }
-        Self::of_reports(info, reports, broken)
+        Self::of_reports(info, reports, broken, scanner.cut)
     }
 
     fn of_reports(
         info: RunInfo,
         reports: Vec<Report<'a>>,
         broken: usize,
+        cut: usize,
     ) -> Result<Self, RunLogError> {
         let Some(first) = reports.first() else {
             return Err(RunLogError::NoReport { broken });
@@ -210,6 +234,7 @@ impl<'a> RunLog<'a> {
             config_id,
             reports,
             broken,
+            cut,
             other_starts,
         })
     }
@@ -228,12 +253,12 @@ impl<'a> RunLog<'a> {
         self.reports.iter().any(|report| is_marker(report, "start"))
     }
 
-    /// Why the agent gave up before it applied its policy, if it did: cause and message.
-    pub fn abort(&self) -> Option<(&str, &str)> {
-        self.reports
-            .iter()
-            .find(|report| report.kind().is_log() && report.component == "abort run")
-            .map(|report| (&*report.key_value, &*report.msg))
+    /// Why the agent gave up before it applied its policy, if it did: causes and messages.
+    pub fn aborts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let aborts = self.reports.iter().filter(|report| {
+            report.component.eq_ignore_ascii_case("abort run") && report.kind().is_log()
+        });
+        aborts.map(|report| (&*report.key_value, &*report.msg))
     }
 }
 
@@ -243,9 +268,11 @@ pub(super) fn parse_one<'a>(text: &'a str, time: Moment, limits: &Limits) -> Opt
     let length = text
         .starts_with(lines::REPORT)
         .then_some(lines::REPORT.len())?;
-    let (mut report, at) = Scanner::new(text, limits).fields(length, time)?;
-    report.msg = Cow::Borrowed(text.get(at..)?.trim_end_matches(['\r', '\n']));
-    (report.msg.len() <= limits.message_bytes).then_some(report)
+    let mut scanner = Scanner::new(text, limits);
+    let (mut report, at) = scanner.fields(length, time)?;
+    let msg = text.get(at..)?.trim_end_matches(['\r', '\n']);
+    report.msg = scanner.bounded(Cow::Borrowed(msg));
+    Some(report)
 }
 
 fn is_marker(report: &Report<'_>, component: &str) -> bool {

@@ -65,6 +65,8 @@ pub(super) struct Scanner<'a> {
     at: usize,
     field_bytes: usize,
     message_bytes: usize,
+    /// Messages of reports so far that were cut.
+    pub(super) cut: usize,
     fields: Search,
     starts: Search,
     nodes: Search,
@@ -81,6 +83,7 @@ impl<'a> Scanner<'a> {
             at: 0,
             field_bytes: limits.field_bytes,
             message_bytes: limits.message_bytes,
+            cut: 0,
             fields: Search::new("@@"),
             starts: Search::new("##"),
             nodes: Search::new("@#"),
@@ -120,14 +123,28 @@ impl<'a> Scanner<'a> {
         let at = at + self.rest(at).starts_with(REPORT).then_some(REPORT.len())?;
         let (mut report, at) = self.fields(at, execution_datetime)?;
         let (msg, next) = self.lines(at)?;
-        if msg.len() > self.message_bytes
-            || logs.iter().any(|log| log.msg.len() > self.message_bytes)
-        {
-            return None;
+        report.msg = self.bounded(msg);
+        for log in &mut logs {
+            log.msg = self.bounded(std::mem::take(&mut log.msg));
         }
-        report.msg = msg;
         self.at = next;
         Some(Entry::Report(logs, report))
+    }
+
+    /// A message within its bound: what a report says of compliance does not depend on it.
+    pub(super) fn bounded(&mut self, msg: Cow<'a, str>) -> Cow<'a, str> {
+        if msg.len() <= self.message_bytes {
+            return msg;
+        }
+        self.cut += 1;
+        let end = msg.floor_char_boundary(self.message_bytes);
+        match msg {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+            Cow::Owned(mut text) => {
+                text.truncate(end);
+                Cow::Owned(text)
+            }
+        }
     }
 
     /// What follows the beginning of a report: all but the message, and where that begins.

@@ -42,7 +42,7 @@ fn relayd_reads_the_same_values() {
     assert_eq!(log.reports.len(), 72);
     assert_eq!((log.broken, log.other_starts), (1, 1));
     assert!(log.is_run());
-    assert_eq!(log.abort(), None);
+    assert_eq!(log.aborts().count(), 0);
 }
 
 #[test]
@@ -184,10 +184,9 @@ fn markers_say_what_a_run_is() {
         .replace("result_repaired", "log_warn")
         .replace("CRON Daemon", "abort run")
         .replace("None", "policy mode");
-    assert_eq!(
-        parse(&text).abort(),
-        Some(("policy mode", "Cron was repaired"))
-    );
+    let log = parse(&text);
+    let aborts: Vec<_> = log.aborts().collect();
+    assert_eq!(aborts, [("policy mode", "Cron was repaired")]);
 }
 
 #[test]
@@ -218,24 +217,48 @@ fn limits_hold() {
     })
     .unwrap_err();
     assert!(matches!(error, RunLogError::TooLong { limit: 9, .. }));
-    for small in [
-        Limits {
-            field_bytes: 9,
-            ..usual
-        },
-        Limits {
-            message_bytes: 9,
-            ..usual
-        },
-    ] {
-        assert_eq!(
-            limits(small).unwrap_err(),
-            RunLogError::NoReport { broken: 3 }
-        );
+    let small = Limits {
+        field_bytes: 9,
+        ..usual
+    };
+    assert_eq!(
+        limits(small).unwrap_err(),
+        RunLogError::NoReport { broken: 3 }
+    );
+}
+
+#[test]
+fn a_long_message_is_cut_and_its_report_stays() {
+    let bound = Limits::default().message_bytes;
+    // A character of two bytes does not fit.
+    let long = "x".repeat(bound - 1) + "é";
+    let text = LINE
+        .replace("Cron was", &long)
+        .replace(" repaired\n", "\nmore\n");
+    let info_line = format!("2018-08-24T15:55:01+00:00     info: {long}\n");
+    let joined = format!("{text}{info_line}{LINE}");
+    let log = parse(&joined);
+    assert_eq!((log.reports.len(), log.broken, log.cut), (3, 0, 2));
+    for report in &log.reports[..2] {
+        assert_eq!(report.msg.len(), bound - 1);
     }
-    let long = LINE.replace("Cron was", &"x".repeat(2 << 20));
-    let text = format!("{long}{LINE}");
-    assert_eq!(parse(&text).reports.len(), 1);
+    assert_eq!(log.reports[2].msg, "Cron was repaired");
+    assert_eq!(parse(LINE).cut, 0);
+    // Fields are what a report is about: without them it is none.
+    let text = format!("{}{LINE}", LINE.replace("None", &"k".repeat(65 << 10)));
+    let log = parse(&text);
+    assert_eq!((log.reports.len(), log.broken, log.cut), (1, 1, 0));
+}
+
+#[test]
+fn fields_of_several_lines_are_not_copied_without_end() {
+    let long = format!("{}\n{}", "k".repeat(20 << 10), "l".repeat(20 << 10));
+    let log_line = "2018-08-24T15:55:01+00:00 R: x\n";
+    let of = |lines: usize| format!("{}{}", log_line.repeat(lines), LINE.replace("None", &long));
+    assert_eq!(parse(&of(1_000)).reports.len(), 1_001);
+    let text = of(100_000);
+    let error = RunLog::parse(info("root"), &text, &Limits::default()).unwrap_err();
+    assert_eq!(error, RunLogError::Repeats { limit: 64 << 20 });
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::acceptance::Standing;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::uploads::{
-    Halves, NotHeld, NotTaken, Room, Taken, aside, check_report, half_of, run_of,
+    Halves, NotHeld, NotTaken, Room, Taken, aside, beside, check_report, half_of, read_log, run_of,
 };
 
 pub(crate) use inventories::inventory_of;
@@ -31,6 +31,9 @@ pub(crate) use inventories::inventory_of;
 const EXCEPTIONS: usize = 10_000;
 /// Bytes of each text of an exception.
 const MESSAGE_BYTES: usize = 4 << 10;
+
+/// A run of more reports takes longer to be counted than others should wait.
+const LONG_REPORTS: usize = 4_000;
 
 impl From<Refusal> for NotTaken {
     fn from(refusal: Refusal) -> Self {
@@ -168,25 +171,39 @@ impl Intake {
             let _turn = self.checking.acquire().await;
             check_report(body.clone(), packing, node.known.key.clone()).await?
         };
-        let log = RunLog::parse(info, &checked.text, &Limits::default());
+        let log = read_log(info, &checked.text);
         let log = log.map_err(|error| bad(&error))?;
-        self.keep_run(&log, checked.message, true).await
+        self.keep_run(&log, checked.message, checked.digest, true)
+            .await
     }
 
     /// Keeps a run, and counts it once it is on the disk.
-    pub(super) async fn keep_run(&self, log: &RunLog<'_>, message: Bytes, signed: bool) -> Taken {
+    pub(super) async fn keep_run(
+        &self,
+        log: &RunLog<'_>,
+        message: Bytes,
+        digest: i64,
+        signed: bool,
+    ) -> Taken {
         let file = log.info.file_name();
-        let record = run_record(log, message, signed);
+        let left_out = LeftOut::of(log);
+        let long = log.reports.len() > LONG_REPORTS;
+        let record = beside(long, || run_record(log, message, digest, signed));
         let reports = record.reports;
         match self.commands.run(Request::Run(Box::new(record))).await? {
             Reply::Kept(number) => {
-                self.compliance.run(&self.view, log, number, now());
+                let count = || self.compliance.run(&self.view, log, number, now());
+                beside(long, count);
                 let fields = Fields::new().and("run", file.trim_end_matches(".log"));
+                left_out.log(&self.logger, fields.clone());
                 self.logger
                     .debug("run-kept", fields.and("reports", reports));
                 self.metrics.runs.add(1);
                 self.metrics.reports.add(reports.into());
-                Ok((StatusCode::CREATED, format!("{reports} reports are kept\n")))
+                self.metrics.broken_lines.add(left_out.broken);
+                self.metrics.cut_messages.add(left_out.cut);
+                let told = format!("{reports} reports are kept{left_out}\n");
+                Ok((StatusCode::CREATED, told))
             }
             _ => {
                 let fields = Fields::new().and("run", file.trim_end_matches(".log"));
@@ -198,11 +215,56 @@ impl Intake {
     }
 }
 
+/// What of a run's log is not among its reports; the log itself is kept as it came.
+struct LeftOut {
+    broken: u64,
+    cut: u64,
+}
+
+impl LeftOut {
+    fn of(log: &RunLog<'_>) -> Self {
+        Self {
+            broken: log.broken as u64,
+            cut: log.cut as u64,
+        }
+    }
+
+    fn log(&self, logger: &Logger, fields: Fields) {
+        if self.broken + self.cut > 0 {
+            let fields = fields.and("broken-lines", self.broken);
+            logger.info("run-kept-in-part", fields.and("cut-messages", self.cut));
+        }
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Limits {
+            field_bytes,
+            message_bytes,
+            ..
+        } = Limits::default();
+        if self.broken > 0 {
+            write!(
+                f,
+                "; {} lines are no reports and left out, as they are not written like one or their \
+                 fields have more than {field_bytes} bytes",
+                self.broken
+            )?;
+        }
+        if self.cut > 0 {
+            let cut = self.cut;
+            write!(f, "; {cut} messages are cut after {message_bytes} bytes")?;
+        }
+        Ok(())
+    }
+}
+
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(MESSAGE_BYTES)].to_owned()
 }
 
-fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
+fn run_record(log: &RunLog<'_>, message: Bytes, digest: i64, signed: bool) -> RunRecord {
     use ReportKind as K;
     let telling = log.reports.iter().filter(|report| {
         matches!(
@@ -224,6 +286,7 @@ fn run_record(log: &RunLog<'_>, message: Bytes, signed: bool) -> RunRecord {
         received: now(),
         config_id: log.config_id.clone(),
         whole: log.is_run(),
+        digest,
         reports: u32::try_from(log.reports.len()).unwrap_or(u32::MAX),
         exceptions: exceptions.collect(),
         message,
@@ -254,7 +317,7 @@ mod tests {
         let name = format!("{node}_{line}.log.gz");
         let (info, _) = RunInfo::from_file_name(&name).unwrap();
         let log = RunLog::parse(info, &text, &Limits::default()).unwrap();
-        let record = run_record(&log, Bytes::new(), true);
+        let record = run_record(&log, Bytes::new(), 1, true);
         assert_eq!(record.exceptions.len(), 100);
         let mut held = 0;
         for one in &record.exceptions {

@@ -1,6 +1,6 @@
 //! Requests become writes, one after the other, each on top of what those before it did.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use commit::Layer;
@@ -9,15 +9,16 @@ use super::{Accepted, Ledger, Newcome, Refusal, Reply, Request, TOKENS};
 use crate::acceptance::{DecisionError, Newcomer, Standing};
 use crate::definitions::Edit;
 use crate::model::node::Node;
-use crate::reports::decision::UnixMillis;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
-use crate::server::state::{NodeRecord, PolicyRecord, RunRecord, State, TokenRecord, Write};
+use crate::server::state::{
+    NodeRecord, PolicyRecord, RunKey, RunRecord, State, TokenRecord, Write,
+};
 
 /// What a batch does, on top of what is durable.
 pub(in crate::server) struct Batch<'a> {
     pub(in crate::server) state: &'a State,
     pub(in crate::server) records: Layer<Arc<str>, Arc<NodeRecord>>,
-    pub(super) runs: BTreeSet<(i64, UnixMillis)>,
+    pub(super) runs: HashMap<RunKey, Option<i64>>,
     pub(super) version: i64,
     /// Tokens that come and go.
     pub(super) tokens: Layer<Arc<str>, Arc<TokenRecord>>,
@@ -241,10 +242,17 @@ impl Ledger {
         let accepted = node.filter(|node| node.known.standing == Standing::Accepted);
         let unknown = || Refusal::UnknownNode(record.node.to_string());
         let node = accepted.ok_or_else(unknown)?.number;
-        let known = self.found.runs.contains(&(node, record.start));
-        if known || !batch.runs.insert((node, record.start)) {
-            return Ok(Reply::Duplicate);
+        let key = record.key(node);
+        // Of runs that older servers kept nobody knows what they said.
+        let known = self.found.runs.get(&key).or_else(|| batch.runs.get(&key));
+        if let Some(known) = known.copied() {
+            let same = known.is_none() || record.told_by().is_none() || known == record.told_by();
+            if same {
+                return Ok(Reply::Duplicate);
+            }
+            return Err(Refusal::OtherRun);
         }
+        batch.runs.insert(key, record.told_by());
         let number = self.next_run;
         self.next_run += 1;
         if record.whole {

@@ -8,7 +8,7 @@ mod batch;
 mod recovery;
 mod request;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use commit::postgres::Found;
@@ -16,7 +16,7 @@ use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
 use telemetry::{Fields, Logger};
 use tokio::sync::oneshot;
 
-use super::state::{Exception, State, Write};
+use super::state::{Exception, RunKey, State, Write};
 use super::store::{Loaded, Store};
 use crate::acceptance::Nodes;
 use crate::reports::decision::UnixMillis;
@@ -77,8 +77,8 @@ pub(crate) struct Ledger {
 /// What the store has of that which a batch asks for.
 #[derive(Default)]
 struct LookedUp {
-    /// Runs that are kept, by node and start.
-    runs: HashSet<(i64, UnixMillis)>,
+    /// Runs that are kept, with their digests where these are known.
+    runs: HashMap<RunKey, Option<i64>>,
     /// Inventories of nodes that are decided about, packed.
     inventories: HashMap<i64, Vec<u8>>,
 }
@@ -218,7 +218,7 @@ impl commit::Ledger for Ledger {
             for request in requests {
                 match request {
                     Request::Run(run) => {
-                        runs.extend(number(&run.node).map(|node| (node, run.start)));
+                        runs.extend(number(&run.node).map(|node| run.key(node)));
                     }
                     Request::Decide { nodes: ids, accept } if *accept => {
                         nodes.extend(ids.iter().filter_map(|id| number(id)));
@@ -238,7 +238,7 @@ impl commit::Ledger for Ledger {
         let mut batch = Batch {
             state,
             records: Layer::default(),
-            runs: BTreeSet::new(),
+            runs: HashMap::new(),
             version: state.version,
             tokens: Layer::default(),
             writes: Vec::new(),

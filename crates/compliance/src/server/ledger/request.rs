@@ -174,6 +174,12 @@ pub(crate) enum Refusal {
     /// There are too many.
     #[error("there are {TOKENS} tokens; revoke some first")]
     TooManyTokens,
+    /// A run with the same start is kept, and says something else.
+    #[error(
+        "another run of this node with the same start is kept; a run's start is its identity, so \
+         that of two with one start the first counts"
+    )]
+    OtherRun,
     /// The node is not accepted.
     #[error("node {0} is not accepted; accept it first")]
     UnknownNode(String),

@@ -6,6 +6,7 @@ use http::{Method, Response, StatusCode};
 use net::{Body, full};
 use serde_json::{Value, json};
 
+use super::route::Turn;
 use super::schema::Wrong;
 
 /// Who defined an object that cannot be changed by the API.
@@ -102,6 +103,10 @@ pub(super) struct Told {
     /// The identity that it was about.
     pub(super) id: Option<String>,
     pub(super) data: Value,
+    /// Is it a text, a table for spreadsheets, which has no envelope?
+    pub(super) csv: bool,
+    /// Its turn, if it is long.
+    pub(super) turn: Option<Turn>,
 }
 
 /// An object with one value, which is moved there: `json!` would copy all of it.
@@ -116,7 +121,12 @@ pub(super) fn enveloped(
     pretty: bool,
 ) -> Response<Body> {
     let (status, body) = match done {
-        Ok(Told { id, data }) => {
+        Ok(Told {
+            data: Value::String(table),
+            csv: true,
+            ..
+        }) => return answer(StatusCode::OK, "text/csv; charset=utf-8", table),
+        Ok(Told { id, data, .. }) => {
             let mut body = under("data", data);
             body["action"] = action.into();
             body["result"] = "success".into();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::managed::{self, MANAGED_BY, Managed, SYSTEM, TAGS, named};
+use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::{Definitions, Made, Object};
@@ -63,14 +63,32 @@ static DIRECTIVE: Schema = Schema::Object(
         may("tags", &TAGS, ""),
         may("scheduleId", &Schema::Identity, ""),
         SYSTEM,
+        SOURCE,
         MANAGED_BY,
     ],
 );
 pub(super) static LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
 
 /// The calls of directives.
-pub(super) const ROUTES: &[Route] =
-    managed::routes!(Directive, "directives", "Directive", &DIRECTIVE, &LIST);
+pub(super) const ROUTES: &[Route] = managed::routes!(
+    Directive,
+    "directives",
+    "Directive",
+    "directiveDetails",
+    &DIRECTIVE,
+    &LIST
+);
+
+/// What directives have beside these.
+pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
+    "directives/{id}/check",
+    "checkDirective",
+    "What a directive would be with these fields; nothing changes",
+    ("directives", &LIST),
+    Work::Now(managed::check::<Directive>),
+)
+.by(Verb::Post, Access::Write)
+.takes(&DIRECTIVE)];
 
 impl Managed for Directive {
     const KIND: &'static str = "directive";
@@ -87,6 +105,13 @@ impl Managed for Directive {
 
     fn object(self) -> Object {
         Object::Directive(self)
+    }
+
+    fn of_object(object: Object) -> Option<Self> {
+        match object {
+            Object::Directive(directive) => Some(directive),
+            _ => None,
+        }
     }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {

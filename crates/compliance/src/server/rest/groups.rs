@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::managed::{self, MANAGED_BY, Managed, Show, named};
+use super::categories::GROUPS_ROOT;
+use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::{Definitions, Made, Object};
@@ -103,7 +104,7 @@ static GROUP: Schema = Schema::Object(
         may("id", &Schema::Identity, "one is made if it is left out"),
         may("displayName", &Schema::Name, "needed to create it"),
         may("description", &TEXT, ""),
-        may("category", &TEXT, ""),
+        may("category", &TEXT, "GroupRoot if it is left out"),
         may(
             "dynamic",
             &Schema::Flag,
@@ -118,13 +119,30 @@ static GROUP: Schema = Schema::Object(
         may("enabled", &Schema::Flag, ""),
         may("properties", &PROPERTY_LIST, "what its members inherit"),
         may("target", &Schema::Target, "only shown: how rules name it"),
+        may(
+            "groupClass",
+            &Schema::List(&TEXT, 2),
+            "only shown: what agents know its members by",
+        ),
+        SYSTEM,
+        SOURCE,
         MANAGED_BY,
     ],
 );
 static GROUPS: Schema = Schema::List(&GROUP, usize::MAX);
 
 /// The calls of groups.
-pub(super) const ROUTES: &[Route] = managed::routes!(Group, "groups", "Group", &GROUP, &GROUPS);
+pub(super) const ROUTES: &[Route] =
+    managed::routes!(Group, "groups", "Group", "groupDetails", &GROUP, &GROUPS);
+
+/// What groups have beside these.
+pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
+    "groups/{id}/reload",
+    "reloadGroup",
+    "A group; who belongs to it is always current",
+    ("groups", &GROUPS),
+    Work::Now(managed::one::<Group>),
+)];
 
 impl Managed for Group {
     const KIND: &'static str = "group";
@@ -170,11 +188,17 @@ impl Managed for Group {
                 object.insert("nodeIds".into(), json!(members));
             }
             object.insert("target".into(), format!("group:{id}").into());
+            object.insert("groupClass".into(), json!(group.conditions()));
+            object.insert("system".into(), false.into());
+            if group.category.is_empty() {
+                object.insert("category".into(), GROUPS_ROOT.into());
+            }
         })
     }
 
     fn complete(body: &mut Map<String, Value>, _: &Definitions) {
         body.remove("target");
+        body.remove("groupClass");
         let query = body.contains_key("query");
         let dynamic = body.entry("dynamic").or_insert(query.into());
         if *dynamic == true {

@@ -32,6 +32,12 @@ pub(super) const MANAGED_BY: Field = may(
     &Schema::Word(&[FOLDER, API]),
     "only shown: folder, if headroom compliance apply brought it, or api",
 );
+/// What it is to be a copy of.
+pub(super) const SOURCE: Field = may(
+    "source",
+    &Schema::Identity,
+    "only to create it: the one whose fields it has where it names none, disabled",
+);
 /// One of the server's own?
 pub(super) const SYSTEM: Field = may("system", &Schema::Flag, "only shown");
 
@@ -55,6 +61,10 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     fn made(made: &Made) -> &BTreeSet<String>;
     /// As one of all kinds.
     fn object(self) -> Object;
+    /// The other way round; none of another kind.
+    fn of_object(_: Object) -> Option<Self> {
+        None
+    }
     /// What is wrong with it among the others; fields are named as the API does.
     fn wrong(&self, all: &Definitions) -> Vec<Wrong>;
     /// Who names it, and could not without it.
@@ -127,7 +137,7 @@ fn by_id<T: Managed>(service: &Service, id: &str) -> Answer {
 /// Makes one; without an identity it gets one.
 pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
-        let mut body = fields(call);
+        let mut body = with_source::<T>(service, fields(call))?;
         let missing = T::NEEDED.iter().filter(|name| !body.contains_key(**name));
         let missing: Vec<_> = missing
             .map(|name| Wrong::new(*name, "it is missing; without it nothing can be created"))
@@ -185,6 +195,24 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
     })
 }
 
+/// What one would be with other fields; nothing changes.
+pub(super) fn check<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
+    let (body, id) = (fields(call), key_of(call));
+    let all = Arc::clone(&service.view.read().definitions);
+    let Value::Object(mut whole) = json!(own::<T>(&all, &id)?) else {
+        return Err(ApiError::not_found(T::KIND, &id));
+    };
+    whole.extend(body);
+    let Edit::Put(changed) = put::<T>(whole, &all)? else {
+        return Err(ApiError::not_found(T::KIND, &id));
+    };
+    let Some(changed) = T::of_object(changed) else {
+        return Err(ApiError::not_found(T::KIND, &id));
+    };
+    let show = T::show(service, &all);
+    Ok(json!({T::LIST: [shown(&show, &all, &id, &changed)]}))
+}
+
 /// Deletes one, and tells what it was.
 pub(super) fn remove<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
@@ -217,6 +245,31 @@ fn fields(call: &Call<'_>) -> Map<String, Value> {
     fields.remove("managedBy");
     fields.remove("system");
     fields
+}
+
+/// A body with the fields of the one that it is to be a copy of, where it has none itself. A copy
+/// is disabled until somebody looked at it.
+fn with_source<T: Managed>(
+    service: &Service,
+    mut body: Map<String, Value>,
+) -> Result<Map<String, Value>, ApiError> {
+    let Some(source) = body.remove("source") else {
+        return Ok(body);
+    };
+    let all = Arc::clone(&service.view.read().definitions);
+    let source = source.as_str().unwrap_or_default();
+    let Some(Value::Object(mut whole)) = T::table(&all).get(source).map(|one| json!(one)) else {
+        let message = format!("there is no {} \"{source}\"", T::KIND);
+        return Err(ApiError::field("source", message));
+    };
+    for name in T::IDENTITY.iter().chain(&["system"]) {
+        whole.remove(*name);
+    }
+    if whole.contains_key("enabled") {
+        whole.insert("enabled".into(), false.into());
+    }
+    whole.extend(body);
+    Ok(whole)
 }
 
 fn of_folder<T: Managed>(all: &Definitions, id: &str) -> bool {
@@ -286,7 +339,7 @@ pub(super) async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiE
 
 /// The calls of a kind.
 macro_rules! routes {
-    ($kind:ty, $list:literal, $one:literal, $schema:expr, $list_schema:expr) => {
+    ($kind:ty, $list:literal, $one:literal, $details:literal, $schema:expr, $list_schema:expr) => {
         &[
             Route::get(
                 $list,
@@ -297,7 +350,7 @@ macro_rules! routes {
             ),
             Route::get(
                 concat!($list, "/{id}"),
-                concat!("get", $one),
+                $details,
                 concat!("One of the ", $list),
                 ($list, $list_schema),
                 Work::Now(managed::one::<$kind>),

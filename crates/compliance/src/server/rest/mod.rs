@@ -3,11 +3,13 @@
 
 mod accounts;
 mod answers;
+mod categories;
 mod compliance;
 mod definitions;
 mod directives;
 mod groups;
 mod history;
+mod inventories;
 mod managed;
 mod nodes;
 mod openapi;
@@ -21,6 +23,8 @@ mod shapes;
 mod system;
 mod techniques;
 
+use std::sync::Arc;
+
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -31,7 +35,7 @@ use super::state::Access;
 use crate::uploads::body_status;
 use answers::Told;
 use query::Query;
-use route::{Call, Input, Route, Work};
+use route::{Call, Input, Route, Verb, Work};
 
 pub(super) use accounts::hash;
 pub(super) use answers::ApiError;
@@ -46,12 +50,16 @@ const VERSION: u32 = 24;
 fn routes() -> impl Iterator<Item = &'static Route> {
     [
         accounts::ROUTES,
+        categories::ROUTES,
         compliance::ROUTES,
         compliance::OLDER_ROUTES,
         definitions::ROUTES,
         directives::ROUTES,
+        directives::MORE_ROUTES,
         groups::ROUTES,
+        groups::MORE_ROUTES,
         history::ROUTES,
+        inventories::ROUTES,
         nodes::ROUTES,
         parameters::ROUTES,
         rules::ROUTES,
@@ -80,6 +88,9 @@ fn below_version<'p>(rest: &'p str, head: &Parts) -> Option<Vec<&'p str>> {
     };
     let parts: Vec<&str> = parts.collect();
     let header = head.headers.get("x-api-version");
+    if parts == ["status"] {
+        return Some(parts);
+    }
     match (&parts[..], header.and_then(|version| version.to_str().ok())) {
         ([version, path @ ..], _) if spoken(version) && !path.is_empty() => Some(path.to_vec()),
         ([first, ..], Some(version))
@@ -115,6 +126,17 @@ fn found<'p>(
     call.ok_or_else(|| ApiError::other_method(method, path, &methods))
 }
 
+/// Does a request say that its body is a form?
+fn is_form(head: &Parts) -> bool {
+    let found = head.headers.get(http::header::CONTENT_TYPE);
+    let found = found.and_then(|found| found.to_str().ok());
+    let kind = found.and_then(|found| found.split(';').next());
+    kind.is_some_and(|kind| {
+        kind.trim()
+            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
+}
+
 impl Service {
     /// `/rudder/api/VERSION/…`
     pub(super) async fn api(&self, head: &Parts, rest: &str, body: Incoming) -> Response<Body> {
@@ -138,10 +160,22 @@ impl Service {
             Err(refused) => Err(refused),
             Ok(account) => match meant {
                 Err(unknown) => Err(unknown),
-                Ok((route, arguments)) => self.called(route, arguments, query, account, body).await,
+                Ok((route, arguments)) => {
+                    let form = is_form(head);
+                    let asked = (query, form);
+                    self.called(route, arguments, asked, account, body).await
+                }
             },
         };
-        answers::enveloped(action, done, pretty)
+        match done {
+            Ok(told) if told.turn.is_some() => {
+                let turn = told.turn.clone();
+                let made = move || answers::enveloped(action, Ok(told), pretty);
+                let made = route::apart(turn, made).await;
+                made.unwrap_or_else(|error| answers::enveloped(action, Err(error), pretty))
+            }
+            done => answers::enveloped(action, done, pretty),
+        }
     }
 
     /// Lets in whoever shows a token that may do this; its identity.
@@ -174,7 +208,7 @@ impl Service {
         &self,
         route: &'static Route,
         arguments: Vec<&str>,
-        query: Query,
+        (query, form): (Query, bool),
         account: String,
         body: Incoming,
     ) -> Result<Told, ApiError> {
@@ -190,8 +224,12 @@ impl Service {
         }
         let mut json = serde_json::Value::Null;
         if let Input::Checked(schema) = route.input {
-            let read = serde_json::from_slice(&body);
-            json = read.map_err(|error| ApiError::bad(format!("the body: {error}")))?;
+            json = match serde_json::from_slice(&body) {
+                Ok(json) => json,
+                // Clients say of JSON that it is a form, too.
+                Err(_) if form && schema.is_object() => schema.of_form(&Query::of_form(&body)),
+                Err(error) => return Err(ApiError::bad(format!("the body: {error}"))),
+            };
             let wrong = schema.check(&json);
             if !wrong.is_empty() {
                 return Err(ApiError::wrong(wrong));
@@ -201,17 +239,44 @@ impl Service {
             Some(id) if route.method.name() != "PUT" => Some((*id).to_owned()),
             _ => None,
         };
+        let turn = match route.long {
+            true => Arc::clone(&self.turns)
+                .acquire_owned()
+                .await
+                .ok()
+                .map(Arc::new),
+            false => None,
+        };
         let call = Call {
             arguments,
             query,
             body,
             json,
             account,
+            turn,
         };
         let data = match route.work {
             Work::Now(work) => work(self, &call)?,
             Work::Later(work) => work(self, &call).await?,
         };
-        Ok(Told { id, data })
+        // Of one that was made the identity may be new.
+        let made = || {
+            let list = data.get(route.output.0)?.as_array()?;
+            let [one] = &list[..] else { return None };
+            Some(one.get("id")?.as_str()?.to_owned())
+        };
+        let id = match route.method {
+            Verb::Put => id.or_else(made),
+            _ => id,
+        };
+        let turn = call.turn;
+        // A table is the only answer that is no object.
+        let csv = data.is_string();
+        Ok(Told {
+            id,
+            data,
+            turn,
+            csv,
+        })
     }
 }

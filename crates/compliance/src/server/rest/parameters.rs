@@ -25,6 +25,7 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
     GlobalParameter,
     "parameters",
     "Parameter",
+    "parameterDetails",
     &PARAMETER,
     &PARAMETERS
 );

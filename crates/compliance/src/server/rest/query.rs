@@ -15,6 +15,17 @@ impl Query {
         )
     }
 
+    /// A body that is a form.
+    pub(super) fn of_form(body: &[u8]) -> Self {
+        Self::of(Some(&String::from_utf8_lossy(body)).map(|text| &**text))
+    }
+
+    /// All of them, in their order.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.iter();
+        all.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str())

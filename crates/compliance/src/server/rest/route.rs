@@ -1,9 +1,12 @@
 //! A call of the API as data.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::service::Service;
 use super::super::state::Access;
@@ -80,6 +83,8 @@ pub(super) struct Route {
     /// What is in `data`, by its key; without one it is all of `data`.
     pub(super) output: (&'static str, &'static Schema),
     pub(super) work: Work,
+    /// Is its answer long, so that few are made at once, and on threads of their own?
+    pub(super) long: bool,
 }
 
 impl Route {
@@ -101,7 +106,14 @@ impl Route {
             input: Input::Nothing,
             output,
             work,
+            long: false,
         }
+    }
+
+    /// One whose answer may be long.
+    pub(super) const fn long(mut self) -> Self {
+        self.long = true;
+        self
     }
 
     /// Another method and access.
@@ -149,9 +161,39 @@ pub(super) struct Call<'a> {
     pub(super) json: Value,
     /// Whose token it came with; for the log.
     pub(super) account: String,
+    /// Its turn among calls whose answers are long.
+    pub(super) turn: Option<Turn>,
+}
+
+/// A turn lasts for as long as somebody works in it, whether the caller is there or not.
+pub(super) type Turn = Arc<OwnedSemaphorePermit>;
+
+/// Does on a thread of its own what would keep others waiting on this one.
+pub(super) async fn apart<T: Send + 'static>(
+    turn: Option<Turn>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let work = move || {
+        let done = work();
+        drop(turn);
+        done
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| {
+        let details = format!("the answer could not be made: {error}; the server's log says why");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, details)
+    })
 }
 
 impl Call<'_> {
+    /// Does what takes long in the call's turn, on a thread of its own.
+    pub(super) async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        apart(self.turn.clone(), work).await
+    }
+
     /// The first argument; a call without one has none.
     pub(super) fn id(&self) -> &str {
         self.arguments.first().copied().unwrap_or_default()

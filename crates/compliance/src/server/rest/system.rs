@@ -1,13 +1,14 @@
 //! The server itself.
 
 use commit::Looking;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answers::ApiError;
 use super::route::{Answer, Route, Verb, Work};
 use super::schema::{Schema, TEXT, needed};
 use super::shapes::when;
-use crate::server::ledger::Ledger;
+use crate::server::generator::Task;
+use crate::server::ledger::{LIMITS, Ledger};
 use crate::server::service::Service;
 use crate::server::state::Access;
 
@@ -20,6 +21,18 @@ static INFO: Schema = Schema::Object(
         needed("started", &TEXT, ""),
     ],
 );
+static HEALTH: Schema = Schema::List(
+    &Schema::Object(
+        "HealthCheck",
+        &[
+            needed("name", &TEXT, ""),
+            needed("msg", &TEXT, ""),
+            needed("status", &Schema::Word(&["Ok", "Warning", "Critical"]), ""),
+        ],
+    ),
+    16,
+);
+static STARTED: Schema = Schema::Word(&["Started"]);
 static STORED: Schema = Schema::Object(
     "Stored",
     &[
@@ -46,6 +59,21 @@ pub(super) const ROUTES: &[Route] = &[
     )
     .by(Verb::Get, Access::Open),
     Route::get(
+        "status",
+        "getStatus",
+        "As /system/status; also without a version in its path",
+        ("global", &Schema::Word(&["OK"])),
+        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
+    )
+    .by(Verb::Get, Access::Open),
+    Route::get(
+        "system/healthcheck",
+        "getHealthcheckResult",
+        "What the server finds of itself",
+        ("", &HEALTH),
+        Work::Now(|service, _| Ok(service.health())),
+    ),
+    Route::get(
         "system/info",
         "getSystemInfo",
         "Version and start of the server",
@@ -58,6 +86,28 @@ pub(super) const ROUTES: &[Route] = &[
         }),
     ),
     Route::get(
+        "system/update/policies",
+        "updatePolicies",
+        "Policies are always current: nothing is to be done",
+        ("policies", &STARTED),
+        Work::Now(|_, _| Ok(json!({"policies": "Started"}))),
+    )
+    .by(Verb::Post, Access::Write),
+    Route::get(
+        "system/regenerate/policies",
+        "regeneratePolicies",
+        "Make all policies anew",
+        ("policies", &STARTED),
+        Work::Later(|service, _| {
+            Box::pin(async {
+                let sent = service.tasks.send(Task::Anew).await;
+                sent.map_err(|_| ApiError::unavailable("the server stops"))?;
+                Ok(json!({"policies": "Started"}))
+            })
+        }),
+    )
+    .by(Verb::Post, Access::Write),
+    Route::get(
         "system/store",
         "getStore",
         "How much is kept, counted anew",
@@ -67,6 +117,30 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 impl Service {
+    /// What the server finds of itself, in Rudder's words.
+    fn health(&self) -> Value {
+        let store = match (self.absence.is_too_long(), self.absence.lasts()) {
+            (true, _) => ("Critical", "the database is away; nothing can be kept"),
+            (_, true) => ("Warning", "the database is away since a moment ago"),
+            _ => ("Ok", "the database is within reach"),
+        };
+        let waiting = self.commands.counts().queued;
+        let most = LIMITS.queue;
+        let busy = format!("{waiting} of {most} changes wait for the writer");
+        let queue = if waiting * 2 > most { "Warning" } else { "Ok" };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = format!("{cores} processors available");
+        let checks = [
+            ("Database", store.1, store.0),
+            ("Waiting changes", &*busy, queue),
+            ("CPU Cores", &*cores, "Ok"),
+        ];
+        let checks = checks.into_iter();
+        checks
+            .map(|(name, msg, status)| json!({"name": name, "msg": msg, "status": status}))
+            .collect()
+    }
+
     /// How much the store keeps, counted anew.
     async fn stored(&self) -> Answer {
         let look = self.looked_up(|ledger| Box::pin(async { ledger.store.stored().await }));

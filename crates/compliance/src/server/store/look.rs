@@ -1,12 +1,12 @@
 //! What is looked up while the server runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use commit::StoreError;
 use serde::Serialize;
 
 use super::Store;
-use crate::reports::decision::UnixMillis;
+use crate::server::state::RunKey;
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,27 +37,30 @@ pub(crate) struct Stored {
 }
 
 impl Store {
-    /// Which of these runs, each a node with a start, are kept.
+    /// Which of these runs are kept, with their digests where these are known.
     pub(crate) async fn known_runs(
         &mut self,
-        runs: &[(i64, UnixMillis)],
-    ) -> Result<HashSet<(i64, UnixMillis)>, StoreError> {
-        let mut known = HashSet::new();
+        runs: &[RunKey],
+    ) -> Result<HashMap<RunKey, Option<i64>>, StoreError> {
+        let mut known = HashMap::new();
         if runs.is_empty() {
             return Ok(known);
         }
         let wanted: Vec<_> = runs
             .iter()
-            .map(|(node, start)| format!("({node}, {start})"))
+            .map(|(node, start, part)| format!("({node}, {start}, {part})"))
             .collect();
         // In this order SQLite looks each up, and reads no table.
         let query = format!(
-            "SELECT r.number, r.node, r.start FROM (VALUES {}) AS wanted CROSS JOIN runs r
-             WHERE r.node = wanted.column1 AND r.start = wanted.column2",
+            "SELECT r.number, r.node, r.start, r.part, r.digest
+             FROM (VALUES {}) AS wanted CROSS JOIN runs r
+             WHERE r.node = wanted.column1 AND r.start = wanted.column2
+             AND r.part = wanted.column3",
             wanted.join(", ")
         );
         let take = |row: super::Row<'_>| {
-            known.insert((row.number(1)?, row.number(2)?));
+            let key = (row.number(1)?, row.number(2)?, row.number(3)?);
+            known.insert(key, row.number_or_none(4)?);
             Ok(())
         };
         self.find("runs", &query, take).await?;

@@ -121,6 +121,7 @@ impl Drawing {
                 _ => Some(format!("c{}", self.below(4))),
             },
             whole: self.below(4) > 0,
+            digest: self.run,
             reports: self.random.bits() as u32,
             message: self.bytes().into(),
             signed: self.below(2) == 0,

@@ -12,7 +12,7 @@ use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
 use crate::reports::syslog::runs::OverRun;
-use crate::uploads::{NotTaken, Taken};
+use crate::uploads::{NotTaken, Taken, digest_of};
 
 /// The property of a node that says how its reports come, and its value for syslog.
 const REPORT_PROTOCOL: &str = "reportProtocol";
@@ -33,7 +33,8 @@ impl Intake {
         let log = RunLog::parse(info, &run.text, &Limits::default());
         let log = log.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
         let message = packed::pack(run.text.as_bytes()).into();
-        self.keep_run(&log, message, false).await
+        self.keep_run(&log, message, digest_of(run.text.as_bytes()), false)
+            .await
     }
 
     /// May reports of this node come over syslog?

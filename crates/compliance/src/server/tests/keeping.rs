@@ -13,6 +13,7 @@ use crate::server::store::Stored;
 on_both_stores!(Cluster:
     everything_is_there_again,
     a_run_of_a_node_that_is_not_accepted_is_refused,
+    a_log_without_a_start_takes_no_runs_place,
     definitions_change_only_what_was_looked_at,
     single_changes_and_tokens_are_there_again,
     a_property_of_the_inventory_is_not_set_by_hand_and_one_set_by_hand_stays,
@@ -104,6 +105,71 @@ async fn a_run_of_a_node_that_is_not_accepted_is_refused(place: &Place) {
     let (_, other) = identity("a");
     let answer = commands.run(newcome("a", &other)).await;
     assert!(matches!(answer, Err(Refusal::Rejected(_))), "{answer:?}");
+}
+
+/// A run, or a log without a start.
+fn log_of(start: i64, message: &[u8], whole: bool) -> Request {
+    let Request::Run(mut record) = run("a", start, message) else {
+        panic!("it is a run");
+    };
+    record.whole = whole;
+    Request::Run(record)
+}
+
+async fn a_log_without_a_start_takes_no_runs_place(place: &Place) {
+    let (commands, _) = place.writer().await;
+    let (_, certificate) = identity("a");
+    commands.run(newcome("a", &certificate)).await.unwrap();
+    commands.run(decide("a", true)).await.unwrap();
+    let part = |message| log_of(10, message, false);
+    let whole = |message| log_of(10, message, true);
+    // All of it twice: as it comes, and when it is there again.
+    let all = async |commands: &Commands, first: bool| {
+        for request in [part(b"one"), part(b"two"), whole(b"all"), part(b"late")] {
+            let answer = commands.run(request).await;
+            match first {
+                true => assert!(matches!(answer, Ok(Reply::Kept(_))), "{answer:?}"),
+                false => assert!(matches!(answer, Ok(Reply::Duplicate)), "{answer:?}"),
+            }
+        }
+        // Nothing is answered with success that is lost.
+        let other = commands.run(whole(b"other")).await;
+        assert!(matches!(other, Err(Refusal::OtherRun)), "{other:?}");
+    };
+    all(&commands, true).await;
+    all(&commands, false).await;
+    // In one batch it is the same.
+    let together = [
+        log_of(11, b"x", false),
+        log_of(11, b"y", true),
+        log_of(11, b"y", true),
+    ];
+    let (a, b, c) = tokio::join!(
+        commands.run(log_of(12, b"x", false)),
+        commands.run(log_of(12, b"y", true)),
+        commands.run(log_of(12, b"y", true)),
+    );
+    assert!(matches!(
+        (a, b, c),
+        (Ok(Reply::Kept(_)), Ok(Reply::Kept(_)), Ok(Reply::Duplicate))
+    ));
+    for request in together {
+        commands.run(request).await.unwrap();
+    }
+    commands.stop().await;
+    let (commands, _) = place.writer().await;
+    all(&commands, false).await;
+    let stored = commands.look(|ledger| {
+        Box::pin(async {
+            let last = ledger.store.last_run(1).await.unwrap().unwrap();
+            (last, ledger.store.stored().await.unwrap().runs)
+        })
+    });
+    let (last, runs) = stored.await.unwrap();
+    assert_eq!(
+        (packed::unpack(&last.message).unwrap(), runs),
+        (b"y".to_vec(), 8)
+    );
 }
 
 async fn definitions_change_only_what_was_looked_at(place: &Place) {
@@ -290,10 +356,10 @@ async fn a_purge_leaves_the_last_run_of_each_node(place: &Place) {
     let looked = commands.look(|ledger| {
         Box::pin(async {
             let more = ledger.purge(50).await.unwrap();
-            let all = [(1, 1), (2, 2), (1, 3), (1, 4), (2, 50)];
+            let all = [(1, 1, 0), (2, 2, 0), (1, 3, 0), (1, 4, 0), (2, 50, 0)];
             let left = ledger.store.known_runs(&all).await.unwrap();
             let refused = ledger.store.stored().await.unwrap().refused;
-            (more, all.map(|run| left.contains(&run)), refused)
+            (more, all.map(|run| left.contains_key(&run)), refused)
         })
     });
     let (more, left, refused) = looked.await.unwrap();

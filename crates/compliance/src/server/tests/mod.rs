@@ -61,6 +61,7 @@ pub(super) fn run(node: &str, start: i64, message: &[u8]) -> Request {
         received: start,
         config_id: Some("c".into()),
         whole: true,
+        digest: crate::uploads::digest_of(message),
         reports: 3,
         message: packed::pack(message).into(),
         signed: true,

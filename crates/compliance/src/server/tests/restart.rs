@@ -101,6 +101,7 @@ fn kept(start: UnixMillis, config_id: &str, kind: &'static str) -> Request {
         received: start,
         config_id: Some(config_id.into()),
         whole: true,
+        digest: start,
         reports: 3,
         message: packed::pack(log(start, config_id, kind).as_bytes()).into(),
         signed: false,

@@ -41,13 +41,17 @@ impl Default for Bounds {
     }
 }
 
+/// A run of a node: its start and the [digest](crate::uploads::digest_of) of its log, as a log may
+/// come in parts.
+pub(crate) type RunOfNode = (UnixMillis, i64);
+
 /// What is to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Whose it is.
     pub(crate) node: Arc<str>,
-    /// The start of a run, with the node its identity; none for an inventory.
-    pub(crate) run: Option<UnixMillis>,
+    /// The start of a run and what it says, with the node its identity; none for an inventory.
+    pub(crate) run: Option<RunOfNode>,
     /// Bytes on the disk.
     pub(crate) bytes: u64,
     /// When it came.
@@ -126,7 +130,7 @@ pub(crate) struct Queue {
     ready: BTreeSet<u64>,
     /// Nodes that wait for a while.
     delayed: BTreeSet<(UnixMillis, Arc<str>)>,
-    runs: HashMap<(Arc<str>, UnixMillis), u64>,
+    runs: HashMap<(Arc<str>, RunOfNode), u64>,
     next: u64,
     bytes: u64,
     inventory_bytes: u64,
@@ -158,8 +162,8 @@ impl Queue {
 
     /// Something is to wait.
     pub(crate) fn admit(&mut self, entry: Entry, now: UnixMillis) -> Admitted {
-        if let Some(start) = entry.run
-            && self.runs.contains_key(&(Arc::clone(&entry.node), start))
+        if let Some(run) = entry.run
+            && self.runs.contains_key(&(Arc::clone(&entry.node), run))
         {
             return Admitted::Known;
         }
@@ -207,8 +211,8 @@ impl Queue {
         };
         item.written = true;
         let node = Arc::clone(&item.entry.node);
-        if let Some(start) = item.entry.run {
-            self.runs.insert((Arc::clone(&node), start), number);
+        if let Some(run) = item.entry.run {
+            self.runs.insert((Arc::clone(&node), run), number);
         }
         let line = self.lines.entry(Arc::clone(&node)).or_default();
         line.numbers.push_back(number);
@@ -226,8 +230,8 @@ impl Queue {
         if item.entry.run.is_none() {
             self.inventory_bytes -= item.entry.bytes;
         }
-        if let Some(start) = item.entry.run {
-            let key = (Arc::clone(&item.entry.node), start);
+        if let Some(run) = item.entry.run {
+            let key = (Arc::clone(&item.entry.node), run);
             // Of two that came at once the other one may stand for the run.
             if self.runs.get(&key) == Some(&number) {
                 self.runs.remove(&key);

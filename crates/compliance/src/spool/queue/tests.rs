@@ -12,7 +12,7 @@ fn entry(node: &str, run: Option<UnixMillis>, bytes: u64, arrived: UnixMillis) -
     let node = node.into();
     Entry {
         node,
-        run,
+        run: run.map(|start| (start, 0)),
         bytes,
         arrived,
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::super::answers::under;
 use super::super::shapes::{named, with_level};
-use super::tree::{Trees, sources, trees};
-use super::view::{DirectiveShown, NodeShown, SkippedShown, View};
+use super::tree::{Trees, read, trees};
+use super::view::{DirectiveShown, NodeShown, SkippedShown, View, by_directive, by_rule};
 use super::*;
 use crate::model::target::Target;
 use crate::reports::fleet::Fleet;
@@ -16,12 +16,15 @@ use crate::server::state::NodeRecord;
 
 /// Nodes of which components are shown at once: those of more are asked for one by one.
 const DETAILED: usize = 500;
+/// Reports and expected values of these that are shown at once: a gigabyte of answer, of which each
+/// node alone may make a fifth.
+const VALUES_AT_ONCE: usize = 1_000_000;
 
 /// Which parts of a rule or directive are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Nodes,
-    /// Directives of a rule, rules of a directive.
+    /// Directives of a rule, rules of a directive or group.
     Others,
     Both,
 }
@@ -30,8 +33,8 @@ impl Service {
     pub(super) async fn all_nodes(&self, call: &Call<'_>) -> Answer {
         // Of all, what is deeper than directives is asked for; of one it is shown.
         let view = self.view_of(call, DIRECTIVES)?;
-        let nodes = self.detailed(&view, self.shown(|_| true)).await?;
-        Ok(under("nodes", view.nodes(&nodes)))
+        let nodes = self.detailed(call, &view, self.shown(|_| true)).await?;
+        call.apart(move || under("nodes", view.nodes(&nodes))).await
     }
 
     pub(super) async fn one_node(&self, call: &Call<'_>, system: bool) -> Answer {
@@ -41,72 +44,94 @@ impl Service {
         }
         let node = self.shown_one(call.id());
         let node = node.ok_or_else(|| ApiError::not_found("accepted node", call.id()))?;
-        let nodes = vec![node];
-        let nodes = self.detailed(&view, nodes).await?;
-        Ok(under("nodes", view.nodes(&nodes)))
+        let nodes = self.detailed(call, &view, vec![node]).await?;
+        call.apart(move || under("nodes", view.nodes(&nodes))).await
     }
 
     pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
-        let nodes = self.detailed(&view, self.shown(|_| true)).await?;
-        let rules = view.all.rules.keys();
-        let rules = rules
-            .map(|id| {
-                let mut rule = view.rule(id, &nodes);
+        let nodes = self.detailed(call, &view, self.shown(|_| true)).await?;
+        let made = move || {
+            let (rules, portions) = (view.all.rules.keys(), by_rule(&nodes));
+            let rules = rules.map(|id| {
+                let nodes = portions.get(&**id).map_or(&[][..], Vec::as_slice);
+                let mut rule = view.rule(id, nodes);
                 // Above that level there may be all nodes of the fleet in each rule.
                 if view.level >= COMPONENTS {
-                    rule.insert("nodes".into(), view.nodes_of_rule(id, &nodes));
+                    rule.insert("nodes".into(), view.nodes_of_rule(nodes));
                 }
                 Value::Object(rule)
-            })
-            .collect();
-        Ok(under("rules", rules))
+            });
+            under("rules", rules.collect())
+        };
+        call.apart(made).await
     }
 
     pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
         let view = self.view_of(call, DEEPEST)?;
-        let id = call.id();
-        if !view.all.rules.contains_key(id) {
-            return Err(ApiError::not_found("rule", id));
+        let id = call.id().to_owned();
+        if !view.all.rules.contains_key(&id) {
+            return Err(ApiError::not_found("rule", &id));
         }
         let nodes = self.shown_of(|rule, _| *rule == *id);
-        let nodes = self.detailed(&view, nodes).await?;
-        let mut rule = view.rule(id, &nodes);
-        if part == Part::Nodes {
-            rule.remove("directives");
-        }
-        if part != Part::Others && view.level >= DIRECTIVES {
-            rule.insert("nodes".into(), view.nodes_of_rule(id, &nodes));
-        }
-        Ok(under("rules", vec![rule].into()))
+        let nodes = self.detailed(call, &view, nodes).await?;
+        let made = move || {
+            let portions = by_rule(&nodes);
+            let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
+            let mut rule = view.rule(&id, nodes);
+            if part == Part::Nodes {
+                rule.remove("directives");
+            }
+            if part != Part::Others && view.level >= DIRECTIVES {
+                rule.insert("nodes".into(), view.nodes_of_rule(nodes));
+            }
+            under("rules", vec![rule].into())
+        };
+        call.apart(made).await
     }
 
     pub(super) async fn all_directives(&self, call: &Call<'_>) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.shown(|_| true);
-        let ids = view.all.directives.keys();
-        let all = ids
-            .map(|id| Value::Object(view.directive(id, &nodes)))
-            .collect();
-        Ok(under("directivesCompliance", all))
+        let made = move || {
+            let (ids, portions) = (view.all.directives.keys(), by_directive(&nodes));
+            let all = ids.map(|id| {
+                let nodes = portions.get(&**id).map_or(&[][..], Vec::as_slice);
+                Value::Object(view.directive(id, nodes))
+            });
+            under("directivesCompliance", all.collect())
+        };
+        call.apart(made).await
     }
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
-        let view = self.view_of(call, DEEPEST)?;
-        let id = call.id();
-        if !view.all.directives.contains_key(id) {
-            return Err(ApiError::not_found("directive", id));
+        let mut view = self.view_of(call, DEEPEST)?;
+        let csv = call.query.get("format") == Some("csv");
+        if csv {
+            view.level = DEEPEST;
+        }
+        let id = call.id().to_owned();
+        if !view.all.directives.contains_key(&id) {
+            return Err(ApiError::not_found("directive", &id));
         }
         let nodes = self.shown_of(|_, directive| *directive == *id);
-        let nodes = self.detailed(&view, nodes).await?;
-        let mut directive = view.directive(id, &nodes);
-        if part == Part::Nodes {
-            directive.remove("rules");
+        let nodes = self.detailed(call, &view, nodes).await?;
+        if csv {
+            return call.apart(move || view.csv(&id, &nodes).into()).await;
         }
-        if part != Part::Others && view.level >= DIRECTIVES {
-            directive.insert("nodes".into(), view.nodes_of_directive(id, &nodes));
-        }
-        Ok(under("directiveCompliance", directive.into()))
+        let made = move || {
+            let portions = by_directive(&nodes);
+            let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
+            let mut directive = view.directive(&id, nodes);
+            if part == Part::Nodes {
+                directive.remove("rules");
+            }
+            if part != Part::Others && view.level >= DIRECTIVES {
+                directive.insert("nodes".into(), view.nodes_of_directive(&id, nodes));
+            }
+            under("directiveCompliance", directive.into())
+        };
+        call.apart(made).await
     }
 
     pub(super) fn all_groups(&self, call: &Call<'_>) -> Answer {
@@ -116,7 +141,7 @@ impl Service {
         Ok(under("groupCompliance", all.collect::<Vec<_>>().into()))
     }
 
-    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool) -> Answer {
+    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool, part: Part) -> Answer {
         let view = self.view_of(call, DIRECTIVES)?;
         let id = call.id();
         let group = self.group(&view, id, targeted);
@@ -136,20 +161,24 @@ impl Service {
             node.directives.retain(|one| rules.contains(&*one.rule));
             node.skipped.retain(|one| rules.contains(&*one.rule));
         }
-        let nodes = self.detailed(&view, nodes).await?;
-        let held: HashSet<&str> = nodes
-            .iter()
-            .flat_map(|node| node.directives.iter().map(|one| &*one.rule))
-            .collect();
-        let rules = view
-            .all
-            .rules
-            .keys()
-            .filter(|id| held.contains(id.as_str()));
-        let rules: Vec<_> = rules.map(|id| view.rule(id, &nodes)).collect();
-        group.insert("rules".into(), rules.into());
-        group.insert("nodes".into(), view.nodes(&nodes));
-        Ok(under("groupCompliance", vec![group].into()))
+        let nodes = self.detailed(call, &view, nodes).await?;
+        let made = move || {
+            let (rules, portions) = (view.all.rules.keys(), by_rule(&nodes));
+            let rules = rules.filter_map(|id| {
+                let nodes = portions.get(&**id)?;
+                let held = nodes.iter().any(|node| !node.directives.is_empty());
+                held.then(|| view.rule(id, nodes))
+            });
+            let rules: Vec<_> = rules.collect();
+            if part != Part::Nodes {
+                group.insert("rules".into(), rules.into());
+            }
+            if part != Part::Others {
+                group.insert("nodes".into(), view.nodes(&nodes));
+            }
+            under("groupCompliance", vec![group].into())
+        };
+        call.apart(made).await
     }
 
     /// How much is shown: as asked, or to this level.
@@ -199,6 +228,7 @@ impl Service {
     /// The same with components, if they are shown.
     async fn detailed(
         &self,
+        call: &Call<'_>,
         view: &View,
         mut nodes: Vec<NodeShown>,
     ) -> Result<Vec<NodeShown>, ApiError> {
@@ -214,10 +244,23 @@ impl Service {
             );
             return Err(ApiError::field("level", message));
         }
+        let mut values = 0;
         for node in &mut nodes {
-            let sources = sources(self, node.number, node.basis).await?;
-            let made = trees(&node.id, node.basis, &sources, view.level, view.precision);
-            node.trees = made.map_err(ApiError::unavailable)?;
+            let read = read(self, node.number, node.basis).await?;
+            let (id, basis) = (Arc::clone(&node.id), node.basis);
+            let (level, precision) = (view.level, view.precision);
+            // One node after the other: whoever no longer waits costs one more at most.
+            let made = call.apart(move || trees(&id, basis, &read.sources(), level, precision));
+            let made = made.await?.map_err(ApiError::unavailable)?;
+            values += made.values;
+            if values > VALUES_AT_ONCE {
+                let message = format!(
+                    "{level}; these nodes have more than {VALUES_AT_ONCE} reports and values, \
+                     which is shown at most: ask for level 2, or for one node"
+                );
+                return Err(ApiError::field("level", message));
+            }
+            node.trees = made.by_directive;
         }
         Ok(nodes)
     }
@@ -270,6 +313,7 @@ fn node_shown(
         basis,
         directives,
         skipped: skipped.collect(),
+        aborts: fleet.aborts(id),
         trees: Trees::default(),
     })
 }

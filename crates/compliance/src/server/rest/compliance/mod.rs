@@ -1,5 +1,6 @@
 //! Compliance of the fleet, by node, rule, directive and group.
 
+mod csv;
 mod found;
 mod schemas;
 mod tree;
@@ -12,7 +13,8 @@ use super::route::{Answer, Call, Route, Work};
 use crate::server::service::Service;
 use found::Part;
 use schemas::{
-    ASKED, DIRECTIVE, DIRECTIVE_LIST, GLOBAL, GROUP_LIST, NODE_LIST, PRECISION, RULE_LIST,
+    ASKED, DIRECTIVE, DIRECTIVE_LIST, FORMATTED, GLOBAL, GROUP_LIST, NODE_LIST, PRECISION,
+    RULE_LIST,
 };
 
 pub(super) use schemas::DETAILS;
@@ -53,7 +55,9 @@ const fn all(path: &'static str, action: &'static str, summary: &'static str, of
             Work::Now(Service::all_groups),
         ),
     };
-    Route::get(path, action, summary, output, work).asks(ASKED)
+    Route::get(path, action, summary, output, work)
+        .asks(ASKED)
+        .long()
 }
 
 /// A call that shows one of a kind.
@@ -93,14 +97,36 @@ const fn one(path: &'static str, action: &'static str, summary: &'static str, of
         ),
         One::Group => (
             ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, false))),
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Both))),
         ),
-        One::GroupTargeted => (
+        One::GroupByRule => (
             ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, true))),
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Others))),
+        ),
+        One::GroupByNode => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Nodes))),
+        ),
+        One::Targeted => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Both))),
+        ),
+        One::TargetedByRule => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Others))),
+        ),
+        One::TargetedByNode => (
+            ("groupCompliance", &GROUP_LIST),
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Nodes))),
         ),
     };
-    Route::get(path, action, summary, output, work).asks(ASKED)
+    let asked = match of {
+        One::Directive | One::DirectiveByNode | One::DirectiveByRule => FORMATTED,
+        _ => ASKED,
+    };
+    Route::get(path, action, summary, output, work)
+        .asks(asked)
+        .long()
 }
 
 #[derive(Clone, Copy)]
@@ -122,7 +148,11 @@ enum One {
     DirectiveByNode,
     DirectiveByRule,
     Group,
-    GroupTargeted,
+    GroupByRule,
+    GroupByNode,
+    Targeted,
+    TargetedByRule,
+    TargetedByNode,
 }
 
 /// The calls of compliance.
@@ -216,7 +246,31 @@ pub(super) const ROUTES: &[Route] = &[
         "groups/{id}/compliance/targeted",
         "getGroupCompliance",
         "Compliance of a group's nodes with the rules that target it",
-        One::GroupTargeted,
+        One::Targeted,
+    ),
+    one(
+        "groups/{id}/compliance/global/byRule",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with all rules, by rule",
+        One::GroupByRule,
+    ),
+    one(
+        "groups/{id}/compliance/global/byNode",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with all rules, by node",
+        One::GroupByNode,
+    ),
+    one(
+        "groups/{id}/compliance/targeted/byRule",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with the rules that target it, by rule",
+        One::TargetedByRule,
+    ),
+    one(
+        "groups/{id}/compliance/targeted/byNode",
+        "getGroupCompliance",
+        "Compliance of a group's nodes with the rules that target it, by node",
+        One::TargetedByNode,
     ),
 ];
 

@@ -75,6 +75,10 @@ pub(super) static RULE: Schema = Schema::Object(
     ],
 );
 pub(super) static RULE_LIST: Schema = Schema::List(&RULE, usize::MAX);
+static ABORT: Schema = Schema::Object(
+    "Abort",
+    &[needed("cause", &TEXT, ""), needed("message", &TEXT, "")],
+);
 pub(super) static NODE: Schema = Schema::Object(
     "NodeCompliance",
     &[
@@ -85,6 +89,11 @@ pub(super) static NODE: Schema = Schema::Object(
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
         may("rules", &RULE_LIST, "not of a rule's node"),
+        may(
+            "policyModeInconsistency",
+            &Schema::List(&ABORT, usize::MAX),
+            "why the agent gave up its last run, if it did",
+        ),
         may("directives", &DIRECTIVE_LIST, "of a rule's node"),
         may("components", &COMPONENT_LIST, "of a block"),
         may("values", &VALUES, ""),
@@ -121,11 +130,18 @@ pub(super) const PRECISION: Parameter = Parameter {
     schema: &Schema::Number(0, 5),
     note: "digits behind the point, 2 if it is left out",
 };
-pub(super) const ASKED: &[Parameter] = &[
-    Parameter {
-        name: "level",
-        schema: &Schema::Number(0, 10),
-        note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
-    },
+const LEVEL: Parameter = Parameter {
+    name: "level",
+    schema: &Schema::Number(0, 10),
+    note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
+};
+pub(super) const ASKED: &[Parameter] = &[LEVEL, PRECISION];
+pub(super) const FORMATTED: &[Parameter] = &[
+    LEVEL,
     PRECISION,
+    Parameter {
+        name: "format",
+        schema: &Schema::Word(&["json", "csv"]),
+        note: "csv is a table of all messages, whatever the level",
+    },
 ];

@@ -1,7 +1,7 @@
 //! Components, values and messages of a node: found again from its last run, as it is stored,
 //! for those who look at them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use commit::StoreError;
 use serde_json::{Map, Value, json};
@@ -19,6 +19,7 @@ use crate::reports::status::Status;
 use crate::server::fleet::{EXPECTED_BYTES, stored_log, stored_text};
 use crate::server::packed;
 use crate::server::service::Service;
+use crate::server::store::StoredRun;
 
 /// From these levels on values and reports are shown.
 const VALUES: u8 = 5;
@@ -28,6 +29,13 @@ const REPORTS: u8 = 6;
 pub(super) type Component = (FleetLevel, Map<String, Value>);
 /// Components by rule and directive.
 pub(super) type Trees = BTreeMap<(String, String), Vec<Component>>;
+
+/// What the store has of a node, packed.
+pub(super) struct Read {
+    current: Option<Vec<u8>>,
+    of_run: Option<Vec<u8>>,
+    run: Option<StoredRun>,
+}
 
 /// What a node's components are made of.
 pub(super) struct Sources {
@@ -43,11 +51,7 @@ pub(super) struct Sources {
 ///
 /// # Errors
 /// The store cannot be read.
-pub(super) async fn sources(
-    service: &Service,
-    number: i64,
-    basis: Basis,
-) -> Result<Sources, ApiError> {
+pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result<Read, ApiError> {
     // Most runs are of the current configuration, and what it expects is large.
     let older = matches!(basis, Basis::PendingRun { .. });
     let read = service.looked_up(move |ledger| {
@@ -65,15 +69,33 @@ pub(super) async fn sources(
     let (current, of_run, run) = read.await?.map_err(|error| {
         ApiError::unavailable(format!("reading a node's last run: {error}; ask again"))
     })?;
-    let expected = |packed: Option<Vec<u8>>| -> Option<ExpectedReports> {
-        let json = packed::unpack(&packed?).ok()?;
-        ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()
-    };
-    Ok(Sources {
-        current: expected(current),
-        of_run: expected(of_run),
-        text: run.and_then(|run| stored_text(&run).ok()),
+    Ok(Read {
+        current,
+        of_run,
+        run,
     })
+}
+
+impl Read {
+    /// The same unpacked. What cannot be read is left out.
+    pub(super) fn sources(&self) -> Sources {
+        let expected = |packed: &Option<Vec<u8>>| -> Option<ExpectedReports> {
+            let json = packed::unpack(packed.as_ref()?).ok()?;
+            ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()
+        };
+        Sources {
+            current: expected(&self.current),
+            of_run: expected(&self.of_run),
+            text: self.run.as_ref().and_then(|run| stored_text(run).ok()),
+        }
+    }
+}
+
+/// The trees of a node.
+pub(super) struct Made {
+    pub(super) by_directive: Trees,
+    /// How many reports and expected values there are in them.
+    pub(super) values: usize,
 }
 
 /// Makes the trees of a node.
@@ -86,13 +108,14 @@ pub(super) fn trees(
     sources: &Sources,
     level: u8,
     precision: Precision,
-) -> Result<Trees, String> {
+) -> Result<Made, String> {
     let log = sources.text.as_deref().map(|text| stored_log(node, text));
     let log = log.transpose().map_err(|error| error.to_string())?;
     let mut making = Making {
         level,
         precision,
         trees: Trees::new(),
+        values: log.as_ref().map_or(0, |log| log.reports.len()),
     };
     let current = sources.current.as_ref();
     match basis {
@@ -109,7 +132,7 @@ pub(super) fn trees(
         }
         Basis::PendingRun { .. } => {
             making.uniform(current, Status::Pending)?;
-            let pending: Vec<_> = making.trees.keys().cloned().collect();
+            let pending: HashSet<_> = making.trees.keys().cloned().collect();
             if let (Some(expected), Some(log)) = (&sources.of_run, &log) {
                 making.matched(expected, log, |key| pending.contains(key))?;
             }
@@ -121,32 +144,50 @@ pub(super) fn trees(
             }
         }
     }
-    Ok(making.trees)
+    Ok(Made {
+        by_directive: making.trees,
+        values: making.values,
+    })
 }
 
 struct Making {
     level: u8,
     precision: Precision,
     trees: Trees,
+    values: usize,
 }
 
-/// Reports of a directive that count, with their places.
-fn received<'r>(
-    reports: &'r [Report<'_>],
-    wanted: impl Fn(&Report<'_>) -> bool,
-) -> Vec<Received<'r>> {
-    let all = (0_u32..).zip(reports);
-    let of_directive = all.filter(|(_, report)| wanted(report));
-    let counting = of_directive.filter_map(|(place, report)| {
-        Some(Received {
-            report: place,
-            report_id: report.report_id,
-            component: &report.component,
-            key: &report.key_value,
-            status: Status::of_report(report.kind())?,
-        })
-    });
-    counting.collect()
+/// Reports that count, by rule and directive.
+#[derive(Default)]
+struct ReceivedOfAll<'r> {
+    places: HashMap<(&'r str, &'r str), usize>,
+    all: Vec<Vec<Received<'r>>>,
+}
+
+/// Reports that count, with their places, by rule and directive. A run has as many of either as
+/// its node makes up, so that it is gone through once.
+fn received<'r>(log: &'r RunLog<'_>) -> ReceivedOfAll<'r> {
+    let mut received = ReceivedOfAll::default();
+    for (place, report) in (0_u32..).zip(&log.reports) {
+        let Some(status) = Status::of_report(report.kind()) else {
+            continue;
+        };
+        let key = (report.rule_id, report.directive_id);
+        let of_directive = *received.places.entry(key).or_insert(received.all.len());
+        if of_directive == received.all.len() {
+            received.all.push(Vec::new());
+        }
+        if let Some(of_directive) = received.all.get_mut(of_directive) {
+            of_directive.push(Received {
+                report: place,
+                report_id: report.report_id,
+                component: &report.component,
+                key: &report.key_value,
+                status,
+            });
+        }
+    }
+    received
 }
 
 impl Making {
@@ -159,7 +200,7 @@ impl Making {
         let Some(expected) = expected else {
             return Ok(());
         };
-        self.each(expected, |_, _, _| None, Some(status))
+        self.each(expected, |_| None, Some(status))
     }
 
     /// What is expected, matched with a run; of those directives that are wanted.
@@ -169,10 +210,12 @@ impl Making {
         log: &RunLog<'_>,
         wanted: impl Fn(&(String, String)) -> bool,
     ) -> Result<(), String> {
-        let choose = |rule: &str, directive: &str, key: &(String, String)| {
-            let of =
-                |report: &Report<'_>| report.rule_id == rule && report.directive_id == directive;
-            wanted(key).then(|| (received(&log.reports, of), &log.reports[..]))
+        let received = received(log);
+        let choose = |key: &(String, String)| {
+            let place = received.places.get(&(&*key.0, &*key.1)).copied();
+            let of_directive = place.and_then(|place| received.all.get(place));
+            let of_directive = of_directive.map_or(&[][..], Vec::as_slice);
+            wanted(key).then_some((of_directive, &log.reports[..]))
         };
         self.each(expected, choose, None)
     }
@@ -180,7 +223,7 @@ impl Making {
     fn each<'r>(
         &mut self,
         expected: &ExpectedReports,
-        choose: impl Fn(&str, &str, &(String, String)) -> Option<(Vec<Received<'r>>, &'r [Report<'r>])>,
+        choose: impl Fn(&(String, String)) -> Option<(&'r [Received<'r>], &'r [Report<'r>])>,
         uniform: Option<Status>,
     ) -> Result<(), String> {
         let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
@@ -191,13 +234,17 @@ impl Making {
             for directive in &rule.directives {
                 let key = (rule.id.clone(), directive.id.clone());
                 let numbers = (ids.known(&rule.id), ids.known(&directive.id));
-                let mut entries = compiled.entries().iter();
-                let entry =
-                    entries.find(|entry| (Some(entry.rule), Some(entry.directive)) == numbers);
-                let Some(entry) = entry else { continue };
-                let components = match (choose(&rule.id, &directive.id, &key), uniform) {
+                let entries = compiled.entries();
+                let place = entries.binary_search_by_key(&numbers, |entry| {
+                    (Some(entry.rule), Some(entry.directive))
+                });
+                let Some(entry) = place.ok().and_then(|place| entries.get(place)) else {
+                    continue;
+                };
+                self.values += entry.shape.value_count();
+                let components = match (choose(&key), uniform) {
                     (Some((received, reports)), _) => {
-                        let matched = matcher.directive(&compiled, entry, &received);
+                        let matched = matcher.directive(&compiled, entry, received);
                         let shape = &entry.shape;
                         let tree = directive_tree(directive, shape, matched.assigned, reports);
                         self.roots(&tree)
@@ -226,13 +273,12 @@ impl Making {
 
     /// Reports of directives that are not expected.
     fn unexpected_beside(&mut self, expected: &ExpectedReports, log: &RunLog<'_>) {
-        let known = |report: &Report<'_>| {
-            let mut rules = expected.rules.iter();
-            rules.any(|rule| {
-                let mut directives = rule.directives.iter();
-                rule.id == report.rule_id && directives.any(|one| one.id == report.directive_id)
-            })
-        };
+        let of_rule = expected.rules.iter().flat_map(|rule| {
+            let directives = rule.directives.iter();
+            directives.map(|one| (&*rule.id, &*one.id))
+        });
+        let known: HashSet<(&str, &str)> = of_rule.collect();
+        let known = |report: &Report<'_>| known.contains(&(report.rule_id, report.directive_id));
         for report in log.reports.iter().filter(|report| !known(report)) {
             self.add_unexpected(report);
         }

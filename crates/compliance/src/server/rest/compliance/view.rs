@@ -11,8 +11,12 @@ use crate::definitions::Definitions;
 use crate::model::mode::{PolicyMode, resolve, word_of_rule};
 use crate::model::node::Node;
 use crate::reports::decision::Basis;
+use crate::reports::fleet::Abort;
 use crate::reports::level::{ComplianceLevel, FleetLevel, Precision};
 use crate::reports::matching::Types;
+
+/// The word for a mode that is not the same of all directives.
+const MIXED: &str = "mixed";
 
 /// What one directive comes to on a node.
 pub(super) struct DirectiveShown {
@@ -38,8 +42,68 @@ pub(super) struct NodeShown {
     pub(super) basis: Basis,
     pub(super) directives: Vec<DirectiveShown>,
     pub(super) skipped: Vec<SkippedShown>,
+    /// Why its last run gave up.
+    pub(super) aborts: Arc<[Abort]>,
     /// Components, if they are shown.
     pub(super) trees: Trees,
+}
+
+/// What one rule, or one directive, comes to on a node.
+pub(super) struct Portion<'n> {
+    pub(super) shown: &'n NodeShown,
+    pub(super) directives: Vec<&'n DirectiveShown>,
+    pub(super) skipped: Vec<&'n SkippedShown>,
+}
+
+/// Portions of nodes by what they are of.
+pub(super) type Portions<'n> = HashMap<&'n str, Vec<Portion<'n>>>;
+
+/// What nodes show by rule. A fleet has many of both, so that nodes are gone through once.
+pub(super) fn by_rule(nodes: &[NodeShown]) -> Portions<'_> {
+    portions(nodes, |one| &one.rule, |one| &one.rule)
+}
+
+/// The same by directive.
+pub(super) fn by_directive(nodes: &[NodeShown]) -> Portions<'_> {
+    portions(nodes, |one| &one.directive, |one| &one.directive)
+}
+
+fn portions(
+    nodes: &[NodeShown],
+    of: fn(&DirectiveShown) -> &str,
+    of_skipped: fn(&SkippedShown) -> &str,
+) -> Portions<'_> {
+    let mut all = Portions::new();
+    for shown in nodes {
+        for one in &shown.directives {
+            portion(&mut all, of(one), shown).directives.push(one);
+        }
+        for one in &shown.skipped {
+            portion(&mut all, of_skipped(one), shown).skipped.push(one);
+        }
+    }
+    all
+}
+
+/// The portion of a node, which comes last if it is there.
+fn portion<'a, 'n>(
+    all: &'a mut Portions<'n>,
+    key: &'n str,
+    shown: &'n NodeShown,
+) -> &'a mut Portion<'n> {
+    let portions = all.entry(key).or_default();
+    let known = portions
+        .last()
+        .is_some_and(|last| std::ptr::eq(last.shown, shown));
+    if !known {
+        portions.push(Portion {
+            shown,
+            directives: Vec::new(),
+            skipped: Vec::new(),
+        });
+    }
+    let last = portions.len() - 1;
+    &mut portions[last]
 }
 
 /// How much is shown, and of what.
@@ -69,21 +133,35 @@ impl View {
         .name()
     }
 
+    /// The mode of a rule on a node, by those of its directives there; of what gave way only where
+    /// nothing else is left.
+    fn rule_mode_on(
+        &self,
+        shown: &NodeShown,
+        directives: &[&DirectiveShown],
+        skipped: &[&SkippedShown],
+    ) -> &'static str {
+        let mode = |id: &str| self.policy_mode(Some(&shown.node), Some(id));
+        let modes = directives.iter().map(|one| mode(&one.directive));
+        let gave_way = skipped.iter().map(|one| mode(&one.directive));
+        let gave_way = gave_way.filter(|_| directives.is_empty());
+        let same = |one: &'static str, other| if one == other { one } else { MIXED };
+        let mode = modes.chain(gave_way).reduce(same);
+        mode.unwrap_or_else(|| self.policy_mode(Some(&shown.node), None))
+    }
+
     /// The mode of a rule on those of these nodes that have it.
-    fn rule_mode(&self, id: &str, nodes: &[NodeShown]) -> &'static str {
+    fn rule_mode(&self, id: &str, nodes: &[Portion<'_>]) -> &'static str {
         let rule = self.all.rules.get(id);
         let directives = rule.map_or(&[][..], |rule| &rule.directives);
         if self.types == Types::SYSTEM && !directives.is_empty() {
             return PolicyMode::Enforce.name();
         }
-        let having = nodes.iter().filter(|node| {
-            let mut rules = node.directives.iter().map(|one| &one.rule);
-            rules.any(|rule| **rule == *id)
-        });
+        let having = nodes.iter().filter(|node| !node.directives.is_empty());
         word_of_rule(
             self.all.settings.policy_mode,
             self.all.modes_of(directives),
-            having.map(|node| node.node.policy_mode).collect(),
+            having.map(|node| node.shown.node.policy_mode).collect(),
         )
     }
 
@@ -92,7 +170,7 @@ impl View {
         known.map_or(id, |directive| directive.display_name.as_str())
     }
 
-    fn rule_name<'s>(&'s self, id: &'s str) -> &'s str {
+    pub(super) fn rule_name<'s>(&'s self, id: &'s str) -> &'s str {
         let known = self.all.rules.get(id);
         known.map_or(id, |rule| rule.display_name.as_str())
     }
@@ -111,8 +189,10 @@ impl View {
         for one in wanted {
             by_rule.entry(&one.rule).or_default().push(one);
         }
+        let mut skipped: HashMap<&str, Vec<&SkippedShown>> = HashMap::new();
         for one in self.skipped(shown) {
             by_rule.entry(&one.rule).or_default();
+            skipped.entry(&one.rule).or_default().push(one);
         }
         let level = sum(by_rule.values().flatten().map(|one| &one.level));
         let mut object = named(&shown.id, &shown.node.hostname);
@@ -120,16 +200,23 @@ impl View {
         let mode = self.policy_mode(Some(&shown.node), None);
         object.insert("policyMode".into(), mode.into());
         let mut object = self.object(object, &level);
+        if !shown.aborts.is_empty() {
+            let aborts = shown.aborts.iter();
+            let aborts = aborts.map(|one| json!({"cause": one.cause, "message": one.message}));
+            object.insert("policyModeInconsistency".into(), aborts.collect());
+        }
         if self.level >= 1 {
             let rules = by_rule.iter().map(|(rule, directives)| {
                 let level = sum(directives.iter().map(|one| &one.level));
                 let mut object = named(rule, self.rule_name(rule));
+                let skipped = skipped.get(rule).map_or(&[][..], Vec::as_slice);
+                let mode = self.rule_mode_on(shown, directives, skipped);
                 object.insert("policyMode".into(), mode.into());
                 let mut object = self.object(object, &level);
                 if self.level >= super::DIRECTIVES {
                     let directives = directives.iter();
                     let directives = directives.map(|one| self.directive_of(shown, one));
-                    let skipped = self.skipped(shown).filter(|one| *one.rule == **rule);
+                    let skipped = skipped.iter();
                     let skipped = skipped.map(|one| self.skipped_directive(Some(shown), one));
                     object.insert("directives".into(), directives.chain(skipped).collect());
                 }
@@ -185,11 +272,10 @@ impl View {
     }
 
     /// The nodes of a rule, each with the rule's directives.
-    pub(super) fn nodes_of_rule(&self, rule: &str, nodes: &[NodeShown]) -> Value {
-        let nodes = nodes.iter().filter_map(|shown| {
-            let of_rule = shown.directives.iter().filter(|one| *one.rule == *rule);
-            let of_rule: Vec<_> = of_rule.collect();
-            let mut object = self.node_of(shown, &of_rule, None)?;
+    pub(super) fn nodes_of_rule(&self, nodes: &[Portion<'_>]) -> Value {
+        let nodes = nodes.iter().filter_map(|portion| {
+            let (shown, of_rule) = (portion.shown, &portion.directives);
+            let mut object = self.node_of(shown, of_rule, None)?;
             if self.level >= super::COMPONENTS {
                 let directives = of_rule.iter().map(|one| self.directive_of(shown, one));
                 object.insert("directives".into(), directives.collect());
@@ -200,11 +286,10 @@ impl View {
     }
 
     /// The nodes of a directive, each with the rules that bring it.
-    pub(super) fn nodes_of_directive(&self, directive: &str, nodes: &[NodeShown]) -> Value {
-        let nodes = nodes.iter().filter_map(|shown| {
-            let all = shown.directives.iter();
-            let brought: Vec<_> = all.filter(|one| *one.directive == *directive).collect();
-            let mut object = self.node_of(shown, &brought, Some(directive))?;
+    pub(super) fn nodes_of_directive(&self, directive: &str, nodes: &[Portion<'_>]) -> Value {
+        let nodes = nodes.iter().filter_map(|portion| {
+            let (shown, brought) = (portion.shown, &portion.directives);
+            let mut object = self.node_of(shown, brought, Some(directive))?;
             if self.level >= super::COMPONENTS {
                 let rules = brought.iter().map(|one| {
                     let mut object = named(&one.rule, self.rule_name(&one.rule));
@@ -241,10 +326,10 @@ impl View {
     }
 
     /// A rule with its directives, over these nodes.
-    pub(super) fn rule(&self, id: &str, nodes: &[NodeShown]) -> Map<String, Value> {
+    pub(super) fn rule(&self, id: &str, nodes: &[Portion<'_>]) -> Map<String, Value> {
         let all = nodes.iter().flat_map(|node| &node.directives);
         let mut by_directive: BTreeMap<&str, FleetLevel> = BTreeMap::new();
-        for one in all.filter(|one| *one.rule == *id) {
+        for one in all {
             *by_directive.entry(&one.directive).or_default() += &one.level;
         }
         let mut level = FleetLevel::default();
@@ -267,9 +352,10 @@ impl View {
             });
             let mut directives: Vec<_> = directives.collect();
             // What gave way on every node: elsewhere it has its level.
-            let skipped = nodes.iter().flat_map(|node| self.skipped(node));
-            let skipped = skipped.filter(|one| *one.rule == *id);
-            let skipped = skipped.map(|one| (&*one.directive, one));
+            let users = self.types == Types::USER;
+            let skipped = nodes.iter().flat_map(|node| &node.skipped);
+            let skipped = skipped.filter(|_| users);
+            let skipped = skipped.map(|one| (&*one.directive, *one));
             let mut skipped: BTreeMap<&str, &SkippedShown> = skipped.collect();
             skipped.retain(|directive, _| !by_directive.contains_key(directive));
             directives.extend(
@@ -283,10 +369,10 @@ impl View {
     }
 
     /// A directive with its rules, over these nodes.
-    pub(super) fn directive(&self, id: &str, nodes: &[NodeShown]) -> Map<String, Value> {
+    pub(super) fn directive(&self, id: &str, nodes: &[Portion<'_>]) -> Map<String, Value> {
         let all = nodes.iter().flat_map(|node| &node.directives);
         let mut by_rule: BTreeMap<&str, FleetLevel> = BTreeMap::new();
-        for one in all.filter(|one| *one.directive == *id) {
+        for one in all {
             *by_rule.entry(&one.rule).or_default() += &one.level;
         }
         let mut level = FleetLevel::default();
@@ -317,12 +403,12 @@ impl View {
     fn components(
         &self,
         (rule, directive): (&str, &str),
-        nodes: &[NodeShown],
+        nodes: &[Portion<'_>],
     ) -> Vec<Map<String, Value>> {
         let key = (rule.to_owned(), directive.to_owned());
         let mut order: Vec<&str> = Vec::new();
         let mut by_name: HashMap<&str, Vec<(&NodeShown, &Component)>> = HashMap::new();
-        for node in nodes {
+        for node in nodes.iter().map(|portion| portion.shown) {
             for component in node.trees.get(&key).into_iter().flatten() {
                 let name = component.1.get("name").and_then(Value::as_str);
                 let name = name.unwrap_or_default();

@@ -1,6 +1,9 @@
 //! Nodes: who is pending, who is accepted, decisions about them, and what is set for them.
 
+mod details;
 mod schemas;
+
+use std::sync::Arc;
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -18,7 +21,7 @@ use crate::server::generator::Task;
 use crate::server::ledger::{Refusal, Request};
 use crate::server::service::Service;
 use crate::server::state::{Access, NodeRecord};
-use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, NODE_STATUSES, NODES, ONE_DECISION};
+use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, INCLUDE, NODE_STATUSES, NODES, ONE_DECISION};
 
 /// Most nodes that one decision is about.
 const DECIDED: usize = 100_000;
@@ -32,22 +35,25 @@ pub(super) const ROUTES: &[Route] = &[
         "listAcceptedNodes",
         "Accepted nodes",
         ("nodes", &NODES),
-        Work::Now(|service, call| service.all(call, Standing::Accepted)),
-    ),
+        Work::Later(|service, call| Box::pin(service.all(call, Standing::Accepted))),
+    )
+    .asks(INCLUDE),
     Route::get(
         "nodes/pending",
         "listPendingNodes",
         "Nodes that wait for a decision",
         ("nodes", &NODES),
-        Work::Now(|service, call| service.all(call, Standing::Pending)),
-    ),
+        Work::Later(|service, call| Box::pin(service.all(call, Standing::Pending))),
+    )
+    .asks(INCLUDE),
     Route::get(
         "nodes/pending/{id}",
         "pendingNodeDetails",
         "A node that waits",
         ("nodes", &NODES),
-        Work::Now(|service, call| service.one(call.id(), Standing::Pending)),
-    ),
+        Work::Later(|service, call| Box::pin(service.included_one(call, Standing::Pending))),
+    )
+    .asks(INCLUDE),
     Route::get(
         "nodes/status",
         "nodesStatus",
@@ -61,8 +67,9 @@ pub(super) const ROUTES: &[Route] = &[
         "nodeDetails",
         "An accepted node",
         ("nodes", &NODES),
-        Work::Now(|service, call| service.one(call.id(), Standing::Accepted)),
-    ),
+        Work::Later(|service, call| Box::pin(service.included_one(call, Standing::Accepted))),
+    )
+    .asks(INCLUDE),
     Route::get(
         "nodes/pending",
         "changePendingNodeStatus",
@@ -202,29 +209,31 @@ impl Service {
 
     /// All nodes. Who asks for those of a query is not answered all of them, which might then be
     /// acted on.
-    fn all(&self, call: &Call<'_>, standing: Standing) -> Answer {
+    async fn all(&self, call: &Call<'_>, standing: Standing) -> Answer {
         let asked = QUERY.iter().find(|name| call.query.get(name).is_some());
         if let Some(name) = asked {
             let message = "nodes are not found by a query here: make a group of it, whose nodeIds \
                            are its nodes";
             return Err(ApiError::field(*name, message));
         }
-        Ok(json!({"nodes": self.list(standing)}))
+        self.included(call, self.records(standing)).await
     }
 
-    fn list(&self, standing: Standing) -> Vec<Value> {
+    async fn included_one(&self, call: &Call<'_>, standing: Standing) -> Answer {
+        let record = self.record(call.id(), standing)?;
+        self.included(call, vec![record]).await
+    }
+
+    fn record(&self, id: &str, standing: Standing) -> Result<Arc<NodeRecord>, ApiError> {
         let state = self.view.read();
-        let all = state.nodes.values();
-        let all = all.filter(|node| node.known.standing == standing);
-        all.map(|node| shown(node)).collect()
+        let node = state.nodes.get(id).cloned();
+        let node = node.filter(|node| node.known.standing == standing);
+        node.ok_or_else(|| ApiError::not_found("node", id))
     }
 
     fn one(&self, id: &str, standing: Standing) -> Result<Value, ApiError> {
-        let state = self.view.read();
-        let node = state.nodes.get(id);
-        let node = node.filter(|node| node.known.standing == standing);
-        let node = node.ok_or_else(|| ApiError::not_found("node", id))?;
-        Ok(json!({"nodes": [shown(node)]}))
+        let record = self.record(id, standing)?;
+        Ok(json!({"nodes": [shown(&record)]}))
     }
 
     fn statuses(&self, ids: Option<&str>) -> Value {

@@ -17,15 +17,19 @@ pub(super) static MODES: Schema = Schema::Word(&["default", "audit", "enforce"])
 pub(super) static STANDINGS: Schema = Schema::Word(&["pending", "accepted", "refused", "unknown"]);
 pub(super) static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
 
+/// An element of an inventory: texts, numbers, and lists of addresses.
+static ELEMENT: Schema = Schema::Map(&Schema::Any);
+static ELEMENTS: Schema = Schema::List(&ELEMENT, usize::MAX);
+
 pub(super) static NODE: Schema = Schema::Object(
     "Node",
     &[
         needed("id", &Schema::Identity, ""),
         needed("hostname", &TEXT, ""),
         needed("status", &STANDINGS, ""),
-        needed("kind", &Schema::Word(&["node", "relay", "root"]), ""),
-        needed("state", &STATES, ""),
-        needed(
+        may("kind", &Schema::Word(&["node", "relay", "root"]), ""),
+        may("state", &STATES, ""),
+        may(
             "os",
             &Schema::Object(
                 "OperatingSystem",
@@ -40,22 +44,22 @@ pub(super) static NODE: Schema = Schema::Object(
             ),
             "",
         ),
-        needed("architectureDescription", &TEXT, ""),
-        needed(
+        may("architectureDescription", &TEXT, ""),
+        may(
             "ram",
             &Schema::Either(&[&Schema::Number(0, i64::MAX), &Schema::Any]),
             "bytes, or null",
         ),
-        needed("ipAddresses", &TEXTS, ""),
-        needed(
+        may("ipAddresses", &TEXTS, ""),
+        may(
             "policyServerId",
             &TEXT,
             "root, or the relay that it is behind",
         ),
-        needed("policyMode", &MODES, ""),
-        needed("lastInventoryDate", &TEXT, ""),
-        needed("properties", &PROPERTY_LIST, ""),
-        needed(
+        may("policyMode", &MODES, ""),
+        may("lastInventoryDate", &TEXT, ""),
+        may("properties", &PROPERTY_LIST, ""),
+        may(
             "managementTechnology",
             &Schema::List(
                 &Schema::Object(
@@ -66,6 +70,23 @@ pub(super) static NODE: Schema = Schema::Object(
             ),
             "",
         ),
+        may("accounts", &TEXTS, "if include asks for it, as all below"),
+        may("machine", &ELEMENT, ""),
+        may("software", &ELEMENTS, ""),
+        may("networkInterfaces", &ELEMENTS, ""),
+        may("fileSystems", &ELEMENTS, ""),
+        may("processes", &ELEMENTS, ""),
+        may("virtualMachines", &ELEMENTS, ""),
+        may("environmentVariables", &ELEMENTS, ""),
+        may("processors", &ELEMENTS, ""),
+        may("memories", &ELEMENTS, ""),
+        may("storage", &ELEMENTS, ""),
+        may("bios", &ELEMENTS, ""),
+        may("controllers", &ELEMENTS, ""),
+        may("ports", &ELEMENTS, ""),
+        may("slots", &ELEMENTS, ""),
+        may("sound", &ELEMENTS, ""),
+        may("videos", &ELEMENTS, ""),
     ],
 );
 pub(super) static NODES: Schema = Schema::List(&NODE, usize::MAX);
@@ -144,4 +165,10 @@ pub(super) const IDS: &[Parameter] = &[Parameter {
     name: "ids",
     schema: &TEXT,
     note: "identities, separated by commas",
+}];
+
+pub(super) const INCLUDE: &[Parameter] = &[Parameter {
+    name: "include",
+    schema: &TEXT,
+    note: "minimal, default, full, or names of fields, separated by commas",
 }];

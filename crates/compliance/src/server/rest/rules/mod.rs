@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::managed::{self, MANAGED_BY, Managed, SYSTEM, Show, TAGS, named};
+use super::categories::RULES_ROOT;
+use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, TAGS, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::{Definitions, Made, Object};
@@ -44,7 +45,8 @@ static RULE: Schema = Schema::Object(
         ),
         may("targets", &Schema::List(&TARGET, TARGETS), ""),
         may("enabled", &Schema::Flag, ""),
-        may("categoryId", &TEXT, ""),
+        may("categoryId", &TEXT, "rootRuleCategory if it is left out"),
+        may("category", &TEXT, "as categoryId, which is what is shown"),
         may("tags", &TAGS, ""),
         may(
             "policyMode",
@@ -53,6 +55,7 @@ static RULE: Schema = Schema::Object(
         ),
         may("status", &STATUS, "only shown"),
         SYSTEM,
+        SOURCE,
         MANAGED_BY,
     ],
 );
@@ -70,7 +73,8 @@ static STATUS: Schema = Schema::Object(
 static RULES: Schema = Schema::List(&RULE, usize::MAX);
 
 /// The calls of rules.
-pub(super) const ROUTES: &[Route] = managed::routes!(Rule, "rules", "Rule", &RULE, &RULES);
+pub(super) const ROUTES: &[Route] =
+    managed::routes!(Rule, "rules", "Rule", "ruleDetails", &RULE, &RULES);
 
 impl Managed for Rule {
     const KIND: &'static str = "rule";
@@ -104,6 +108,9 @@ impl Managed for Rule {
             let (global, directives) = (all.settings.policy_mode, all.modes_of(&rule.directives));
             let mode = word_of_rule(global, directives, found.modes);
             object.insert("policyMode".into(), mode.into());
+            if rule.category_id.is_empty() {
+                object.insert("categoryId".into(), RULES_ROOT.into());
+            }
             let (value, details) = applied::status(rule, all, found.none);
             let mut status = Map::from_iter([("value".into(), json!(value))]);
             status.extend(details.map(|text| ("details".into(), Value::from(text))));
@@ -114,5 +121,8 @@ impl Managed for Rule {
     fn complete(body: &mut Map<String, Value>, _: &Definitions) {
         body.remove("policyMode");
         body.remove("status");
+        if let Some(category) = body.remove("category") {
+            body.insert("categoryId".into(), category);
+        }
     }
 }

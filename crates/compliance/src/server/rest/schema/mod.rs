@@ -3,6 +3,7 @@
 
 mod check;
 mod document;
+mod form;
 #[cfg(test)]
 mod tests;
 

@@ -17,7 +17,8 @@ pub(super) static SCHEMA: Schema = Schema {
     application: "headroom compliance",
     lock: i64::from_be_bytes(*b"hr-compl"),
     book: "compliance_schema",
-    migrations: &["
+    migrations: &[
+        "
     CREATE TABLE nodes (number bigint PRIMARY KEY, id bytea NOT NULL, standing bytea NOT NULL,
         key_status bytea NOT NULL, certificate bytea NOT NULL, node bytea NOT NULL,
         received bigint NOT NULL, inventory bytea NOT NULL);
@@ -51,7 +52,14 @@ pub(super) static SCHEMA: Schema = Schema {
     ALTER TABLE definitions ALTER body SET STORAGE EXTERNAL;
     ALTER TABLE contents ALTER body SET STORAGE EXTERNAL;
     ALTER TABLE runs ALTER message SET STORAGE EXTERNAL;
-"],
+",
+        "
+    ALTER TABLE runs ADD part bigint NOT NULL DEFAULT 0, ADD digest bigint;
+    UPDATE runs SET part = number WHERE NOT whole;
+    DROP INDEX runs_of_nodes;
+    CREATE UNIQUE INDEX runs_of_nodes ON runs (node, start, part);
+",
+    ],
 };
 
 /// Writes a batch in one transaction.

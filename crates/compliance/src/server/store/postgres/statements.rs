@@ -225,9 +225,10 @@ impl<'a> Rows<'a> {
             return;
         }
         let text = "INSERT INTO runs (number, node, start, received, config_id, whole, reports,
-                message, signed)
+                message, signed, part, digest)
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
-                $5::bytea[], $6::boolean[], $7::bigint[], $8::bytea[], $9::boolean[])";
+                $5::bytea[], $6::boolean[], $7::bigint[], $8::bytea[], $9::boolean[],
+                $10::bigint[], $11::bigint[])";
         let number = |of: fn(&(i64, i64, &RunRecord)) -> i64| -> Vec<i64> {
             self.runs.iter().map(of).collect()
         };
@@ -240,6 +241,7 @@ impl<'a> Rows<'a> {
             .map(|(.., run)| run.config_id.as_deref().map(str::as_bytes))
             .collect();
         let messages: Vec<&[u8]> = runs.map(|(.., run)| &run.message[..]).collect();
+        let told_by: Vec<Option<i64>> = self.runs.iter().map(|(.., run)| run.told_by()).collect();
         let columns = vec![
             number(|(number, ..)| *number).into(),
             number(|(_, node, _)| *node).into(),
@@ -250,6 +252,8 @@ impl<'a> Rows<'a> {
             number(|(.., run)| run.reports.into()).into(),
             messages.into(),
             flag(|run| run.signed).into(),
+            number(|(.., run)| run.part()).into(),
+            told_by.into(),
         ];
         all.push(Statement::new(text, columns));
         let exceptions = self.runs.iter().flat_map(|(number, _, run)| {

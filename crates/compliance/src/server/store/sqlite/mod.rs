@@ -7,6 +7,7 @@ use std::path::Path;
 use commit::{Sqlite, StoreError};
 
 use super::{FILE, OWNER, Row};
+use crate::private;
 use crate::server::state::Write;
 
 const MIGRATIONS: &[&str] = &[
@@ -49,11 +50,21 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX runs_that_count ON runs (node, number) WHERE whole;
 ",
+    "
+    ALTER TABLE runs ADD COLUMN part INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN digest INTEGER;
+    UPDATE runs SET part = number WHERE NOT whole;
+    DROP INDEX runs_of_nodes;
+    CREATE UNIQUE INDEX runs_of_nodes ON runs (node, start, part);
+",
 ];
 
 /// Opens the database in `folder` and makes what is missing.
 pub(super) fn open(folder: &Path) -> Result<Sqlite, StoreError> {
-    Sqlite::open(&folder.join(FILE), OWNER, MIGRATIONS)
+    let path = folder.join(FILE);
+    // What SQLite writes beside it has its rights. What cannot be made SQLite tells better.
+    let _ = private::folder(folder).and_then(|()| private::file(&path));
+    Sqlite::open(&path, OWNER, MIGRATIONS)
 }
 
 /// Hands over what a query finds in `table`.

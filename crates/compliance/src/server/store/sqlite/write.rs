@@ -209,8 +209,8 @@ fn run(
     transaction
         .prepare_cached(
             "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message,
-                 signed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                 signed, part, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             number,
@@ -222,6 +222,8 @@ fn run(
             record.reports,
             &record.message[..],
             record.signed,
+            record.part(),
+            record.told_by(),
         ])?;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)
