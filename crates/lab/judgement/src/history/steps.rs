@@ -253,6 +253,14 @@ fn candidates(values: &[f64], settings: &HistorySettings) -> Vec<usize> {
 pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
     // The median move of independent normal values is 0.954 of their deviation.
     let deviation = usual_move(values) / 0.954;
+    // One that the values on either side agree about does not reach into the median of a step
+    // near it.
+    let agreed: Vec<f64> = (0..values.len())
+        .map(|at| match (at.checked_sub(1), values.get(at + 1)) {
+            (Some(last), Some(next)) if deviation <= 0.0 && values[last] == *next => *next,
+            _ => values[at],
+        })
+        .collect();
     let around = |at: usize| {
         let half = NEIGHBOURS / 2;
         let inside = at >= half && at + half < values.len();
@@ -263,7 +271,7 @@ pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
         };
         let from = at.saturating_sub(length / 2);
         let from = from.min(values.len().saturating_sub(length));
-        median(&values[from..(from + length).min(values.len())])
+        median(&agreed[from..(from + length).min(values.len())])
     };
     let each = values.iter().enumerate();
     let smooth: Vec<f64> = each
