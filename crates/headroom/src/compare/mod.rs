@@ -90,7 +90,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     let base = usable("base", base, &mut left_out)?;
     let new = usable("new", new, &mut left_out)?;
     let mut compared = compared(&base, &new, args)?;
-    compared.differences.splice(0..0, left_out);
+    compared.differences.extend(left_out);
     print(&match args.json {
         true => serde_json::to_string_pretty(&compared)? + "\n",
         false => text(&compared),
@@ -99,11 +99,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
 }
 
 /// The runs of a side that say something; the others are told.
-fn usable(
-    side: &str,
-    paths: &[PathBuf],
-    left_out: &mut Vec<Difference>,
-) -> Result<Vec<Recorded>> {
+fn usable(side: &str, paths: &[PathBuf], left_out: &mut Vec<Difference>) -> Result<Vec<Recorded>> {
     let mut runs = Vec::new();
     for path in paths {
         match read(path)? {
@@ -352,7 +348,7 @@ fn text(compared: &Compared) -> String {
         .iter()
         .filter(|it| it.verdict == Verdict::CannotTell);
     let open: String = open
-        .filter(|metric| metric.effect.is_some())
+        .filter(|metric| metric.effect.is_some() || metric.needs.is_some())
         .map(|metric| format!("{}\n", printable(&metric.finding_in_words())))
         .collect();
     if !open.is_empty() {
