@@ -145,14 +145,16 @@ pub(super) fn judged(
 /// The first of the last runs that measured a metric, as many as count as lately. What none of the
 /// latest runs measures any more is not of lately.
 fn recent(metric: &Metric, records: &[&Record]) -> usize {
-    let measured = |record: &Record| record.metric(&metric.name).is_some();
-    let mut with = records.iter().enumerate().rev();
-    let mut with = with.by_ref().filter(|(_, record)| measured(record));
-    let newest = with.clone().next().map_or(0, |(at, _)| at);
-    if newest + RECENT < records.len() {
+    let each = records.iter().enumerate().rev();
+    let mut with = each.filter(|(_, record)| record.metric(&metric.name).is_some());
+    let Some((newest, _)) = with.next() else {
         return records.len();
+    };
+    match newest + RECENT < records.len() {
+        true => records.len(),
+        // One of them is taken already.
+        false => with.nth(RECENT - 2).map_or(0, |(at, _)| at),
     }
-    with.nth(RECENT - 1).map_or(0, |(at, _)| at)
 }
 
 fn history_of(
