@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lab_judgement::{Fingerprint, Metric, MetricValue, Record, Weight, differences};
+use lab_judgement::{Fingerprint, Metric, MetricValue, Record, Weight, differences, done_by_hand};
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,9 @@ fn of(records: &[Record]) -> Result<Baseline> {
     for (at, record) in records.iter().enumerate() {
         if let Some(other) = records[..at].iter().find(|other| other.run == record.run) {
             bail!("baseline: the run {} is given twice", other.run);
+        }
+        if let Some(done) = done_by_hand(record).first() {
+            bail!("baseline: {}: nobody can repeat that", done.sentence);
         }
         let differ = differences(first, record).into_iter();
         let mut forbids = differ.filter(|one| one.weight == Weight::Forbids);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use lab_judgement::{Fingerprint, Record};
-use lab_store::{Outcome, RunFile, RunFolder};
+use lab_store::{Event, EventKind, Outcome, RunFile, RunFolder, Verdict};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,8 +18,24 @@ pub(crate) struct Recorded {
     pub(crate) plan: Value,
 }
 
+/// A run that was read.
+pub(crate) enum Read {
+    /// It was measured.
+    Measured(Box<Recorded>),
+    /// Its load was INVALID, so that nothing of it says anything: why.
+    Invalid(String),
+}
+
 /// Reads a run that has ended and was measured.
 pub(crate) fn recorded(path: &Path) -> Result<Recorded> {
+    match read(path)? {
+        Read::Measured(recorded) => Ok(*recorded),
+        Read::Invalid(why) => bail!("read {}: {why}", path.display()),
+    }
+}
+
+/// Reads a run that has ended.
+pub(crate) fn read(path: &Path) -> Result<Read> {
     let folder = RunFolder::open(path)?;
     let metrics = folder.metrics()?;
     let shown = path.display();
@@ -28,6 +44,9 @@ pub(crate) fn recorded(path: &Path) -> Result<Recorded> {
         bail!("read {shown}: the run did not come to its end: {reason}");
     }
     if metrics.is_empty() {
+        if verdict.outcome == Outcome::Invalid {
+            return Ok(Read::Invalid(invalid(&verdict)));
+        }
         bail!(
             "read {shown}: it holds no metrics; either nothing that [[expect]] and [[gate]] of its file are \
              about was measured, or an older version of headroom made it: run it again"
@@ -43,9 +62,10 @@ pub(crate) fn recorded(path: &Path) -> Result<Recorded> {
         kernel: environment.kernel,
         headroom_version: environment.headroom_version,
         versions: environment.versions,
+        by_hand: by_hand(&folder.records::<Event>()?),
     };
     let commit = environment.git_commit;
-    Ok(Recorded {
+    Ok(Read::Measured(Box::new(Recorded {
         record: Record::new(
             folder.id(),
             commit.unwrap_or_else(|| UNKNOWN.to_owned()),
@@ -54,8 +74,38 @@ pub(crate) fn recorded(path: &Path) -> Result<Recorded> {
             metrics,
         ),
         plan,
-    })
+    })))
 }
+
+/// Why nothing of a run can be used, as its verdict has it.
+fn invalid(verdict: &Verdict) -> String {
+    let mut notes = verdict.expectations.iter().map(|one| one.note.as_str());
+    let why = verdict.reason.as_deref();
+    let why = why.or_else(|| notes.find(|note| !note.is_empty()));
+    match why {
+        Some(why) => format!("its load was INVALID, so nothing of it counts: {why}"),
+        None => "its load was INVALID, so nothing of it counts".to_owned(),
+    }
+}
+
+/// What somebody did to a run: a changed rate, an early end. A note changes nothing.
+fn by_hand(events: &[Event]) -> Vec<String> {
+    let each = events.iter().filter_map(|event| match event.kind {
+        // What is noted of a load is that its rate was changed.
+        EventKind::Noted if !event.name.is_empty() => Some(event.text.clone()),
+        EventKind::Interrupted => Some(format!("ended early by {}", event.text)),
+        _ => None,
+    });
+    let mut done: Vec<String> = each.take(BY_HAND_MOST + 1).collect();
+    if done.len() > BY_HAND_MOST {
+        done.truncate(BY_HAND_MOST);
+        done.push("and more".to_owned());
+    }
+    done
+}
+
+/// Most changes by hand that are kept of a run.
+const BY_HAND_MOST: usize = 10;
 
 /// SHA-256 of a plan, in hexadecimal: keys of objects are in order, whoever wrote it.
 fn hash(plan: &Value) -> String {
@@ -124,6 +174,44 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_done_by_hand_is_kept_and_a_note_is_not() {
+        let event = |kind, name: &str, text: &str| Event {
+            t_s: 1.0,
+            kind,
+            name: name.into(),
+            text: text.into(),
+        };
+        let events = [
+            event(EventKind::StepStarted, "soak", ""),
+            event(EventKind::Noted, "", "deployed"),
+            event(EventKind::Noted, "users", "users at 80/s from its page"),
+            event(EventKind::Interrupted, "web", "its page"),
+        ];
+        assert_eq!(
+            by_hand(&events),
+            ["users at 80/s from its page", "ended early by its page"]
+        );
+        assert!(by_hand(&events[..2]).is_empty());
+        let many = vec![events[2].clone(); 30];
+        assert_eq!(by_hand(&many).len(), BY_HAND_MOST + 1);
+    }
+
+    #[test]
+    fn why_a_run_is_invalid_is_what_its_verdict_says() {
+        let mut verdict: Verdict = serde_json::from_value(json!({
+            "outcome": "invalid", "duration_s": 3.0,
+            "expectations": [{
+                "that": "users p50 < 1s", "measured": "", "outcome": "invalid",
+                "note": "requests were sent late"
+            }]
+        }))
+        .unwrap();
+        assert!(invalid(&verdict).ends_with(": requests were sent late"));
+        verdict.expectations.clear();
+        assert!(invalid(&verdict).ends_with("nothing of it counts"));
+    }
 
     #[test]
     fn plans_differ_where_they_do() {

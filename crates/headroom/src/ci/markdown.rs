@@ -13,19 +13,23 @@ pub(super) fn table(result: &CiResult) -> String {
     if result.cases.is_empty() {
         return out;
     }
-    let heads = result.columns.join(" | ");
+    let heads: String = result
+        .columns
+        .iter()
+        .map(|head| format!(" {head} |"))
+        .collect();
     out += &format!(
-        "| | {heads} | |\n|---|{}---|\n",
+        "| |{heads} |\n|---|{}---|\n",
         "---|".repeat(result.columns.len())
     );
     for case in &result.cases {
-        let cells: Vec<String> = case.cells.iter().map(|cell| text(cell)).collect();
+        let cells: String = case
+            .cells
+            .iter()
+            .map(|cell| format!(" {} |", text(cell)))
+            .collect();
         let (mark, word) = said(case.outcome);
-        out += &format!(
-            "| {} | {} | {mark} {word} |\n",
-            text(&case.name),
-            cells.join(" | ")
-        );
+        out += &format!("| {} |{cells} {mark} {word} |\n", text(&case.name),);
     }
     let open = result
         .cases

@@ -139,6 +139,25 @@ impl CiResult {
     }
 }
 
+impl CiResult {
+    /// That of something that could not be done, and why.
+    pub(crate) fn of_error(name: &str, why: &str, seconds: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            outcome: Outcome::Error,
+            sentence: why.to_owned(),
+            seconds,
+            columns: Vec::new(),
+            cases: vec![Case {
+                name: "it comes to a verdict".into(),
+                outcome: Outcome::Error,
+                cells: Vec::new(),
+                text: why.to_owned(),
+            }],
+        }
+    }
+}
+
 impl ResultFiles {
     /// Writes what was asked for.
     pub(crate) fn write(&self, result: &CiResult) -> Result<()> {

@@ -105,6 +105,7 @@ fn markdown_has_a_row_for_each_and_stays_one_table() {
 #[test]
 fn the_workflow_is_yaml_whatever_the_commands() {
     let args = GithubArgs {
+        source: "https://example.com/headroom.git".into(),
         build: "make all && echo 'x: y'".into(),
         run: "./bench --name 'a b' # {}".into(),
         limit: "3%".into(),
@@ -119,9 +120,30 @@ fn the_workflow_is_yaml_whatever_the_commands() {
         gate.contains(r"--new './bench --name '\''a b'\'' # {}' --limit 3%"),
         "{gate}"
     );
-    let of_two_lines = GithubArgs {
-        build: "a\nb".into(),
-        ..args
-    };
-    assert!(filled(&of_two_lines).is_err());
+    let install = steps[1]["run"].as_str().unwrap();
+    assert!(
+        install
+            .ends_with("cargo install --locked --git 'https://example.com/headroom.git' headroom"),
+        "{install}"
+    );
+    // Nothing is left for whoever puts it into a repository: every variable is one of the server.
+    let variables = text.split('$').skip(1);
+    for variable in variables.filter(|text| !text.starts_with(['(', '?'])) {
+        let name: String = variable.trim_start_matches('{').chars().take(7).collect();
+        assert!(name == "GITHUB_" || name.starts_with("code"), "{name}");
+    }
+    let wrong = [
+        ("https://example.com/headroom.git", "a\nb"),
+        ("", "make"),
+        ("two words", "make"),
+    ];
+    for (source, build) in wrong {
+        let args = GithubArgs {
+            source: source.into(),
+            build: build.into(),
+            run: args.run.clone(),
+            limit: args.limit.clone(),
+        };
+        assert!(filled(&args).is_err(), "{source} {build}");
+    }
 }

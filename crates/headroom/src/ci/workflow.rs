@@ -10,6 +10,9 @@ const GITHUB: &str = include_str!("github.yml");
 
 #[derive(Debug, Args)]
 pub(crate) struct GithubArgs {
+    /// The git repository of headroom that the workflow builds it from
+    #[arg(long, value_name = "URL")]
+    pub(crate) source: String,
     /// What builds a version, in its folder
     #[arg(long, value_name = "CMD", default_value = "make")]
     pub(crate) build: String,
@@ -36,10 +39,17 @@ pub(super) fn filled(args: &GithubArgs) -> Result<String> {
             bail!("print a workflow: {flag} is a command on one line");
         }
     }
+    let source = args.source.trim();
+    if source.is_empty() || source.contains(|c: char| c.is_control() || c.is_whitespace()) {
+        bail!("print a workflow: --source is the address of a git repository, found {source:?}");
+    }
     // A quote ends the string of the shell, stands for itself, and begins it again.
-    let quoted = args.run.replace('\'', r"'\''");
+    let quote = |text: &str| text.replace('\'', r"'\''");
+    let quoted = quote(&args.run);
+    // The commands last: whatever is in them stays as it is.
     Ok(GITHUB
+        .replace("SOURCE", &quote(source))
+        .replace("LIMIT", &args.limit)
         .replace("BUILD_COMMAND", &args.build)
-        .replace("RUN_COMMAND", &quoted)
-        .replace("LIMIT", &args.limit))
+        .replace("RUN_COMMAND", &quoted))
 }

@@ -24,7 +24,7 @@ use reading::times;
 pub(crate) use reading::unit_of;
 pub(crate) use told::verdict_word;
 
-use crate::ci::CiResult;
+use crate::ci::{CiResult, ResultFiles};
 use crate::cli::RunArgs;
 use crate::lab::ExperimentFile;
 use crate::output::{print, tell};
@@ -38,11 +38,41 @@ const SEED: u64 = 1;
 
 /// Compares two commands, or the runs of a file.
 pub(crate) fn run(args: &GateArgs) -> Result<Outcome> {
+    let file = args.file.as_ref().map(|file| file.display().to_string());
+    let name = file.or_else(|| args.new.clone()).unwrap_or_default();
+    errors_too(&name, &args.pairs.files, || compare(args))
+}
+
+fn compare(args: &GateArgs) -> Result<Outcome> {
     match (&args.file, &args.base, &args.new) {
         (Some(file), ..) => of_file(&ExperimentFile::read(file)?, args),
         (None, Some(base), Some(new)) => of_commands([base, new], args),
         _ => bail!("compare what? Give --base and --new, or an experiment file"),
     }
+}
+
+/// Has a build server see also why nothing could be judged.
+pub(crate) fn errors_too(
+    name: &str,
+    files: &ResultFiles,
+    judge: impl FnOnce() -> Result<Outcome>,
+) -> Result<Outcome> {
+    let begin = Instant::now();
+    let ended = judge();
+    if let Err(error) = &ended {
+        let (why, seconds) = (format!("{error:#}"), begin.elapsed().as_secs_f64());
+        if let Err(error) = files.write(&CiResult::of_error(name, &why, seconds)) {
+            tell(format_args!("headroom: {error:#}"));
+        }
+    }
+    ended
+}
+
+/// The same of a file whose mistakes a person has been told.
+pub(crate) fn mistaken(name: &str, files: &ResultFiles) -> Result<Outcome> {
+    let why = "the file has mistakes; headroom check tells them";
+    files.write(&CiResult::of_error(name, why, 0.0))?;
+    Ok(Outcome::Error)
 }
 
 fn of_commands(sides: [&str; 2], args: &GateArgs) -> Result<Outcome> {
@@ -92,7 +122,7 @@ fn no_stray(args: &GateArgs, names: &[&str]) -> Result<()> {
 
 fn of_file(file: &ExperimentFile, args: &GateArgs) -> Result<Outcome> {
     let Some(plan) = file.plan(&args.set) else {
-        return Ok(Outcome::Error);
+        return mistaken(&file.source.name, &args.pairs.files);
     };
     // A constant that there is not is told before anything is built.
     let named = args.program.iter().map(|name| (name.clone(), name.clone()));
@@ -125,7 +155,7 @@ fn compare_runs(
 ) -> Result<Outcome> {
     let begin = Instant::now();
     let Some(mut runs) = Experiments::of(file, &args.out, sides) else {
-        return Ok(Outcome::Error);
+        return mistaken(name, &args.pairs.files);
     };
     let metrics = settings.metrics.clone();
     let decided = decide(settings, |side| runs.sample(side, &metrics), told::look)?;
@@ -161,5 +191,40 @@ fn settings(metrics: Vec<Gated>, pairs_most: usize, seed: u64) -> GateSettings {
         pairs_most,
         pairs_first: FIRST_LOOK.min(pairs_most),
         ..GateSettings::new(metrics, seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_compared_is_told_to_build_servers_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ResultFiles {
+            junit: Some(folder.path().join("g.xml")),
+            markdown: Some(folder.path().join("g.md")),
+        };
+        let written = || {
+            let read = |path: &Option<std::path::PathBuf>| {
+                fs::read_to_string(path.as_ref().unwrap()).unwrap_or_default()
+            };
+            (read(&files.junit), read(&files.markdown))
+        };
+        assert!(errors_too("web.toml", &files, || Ok(Outcome::Pass)).is_ok());
+        assert_eq!(written(), (String::new(), String::new()));
+        let ended = errors_too("web.toml", &files, || bail!("base: it fell over"));
+        assert_eq!(ended.unwrap_err().to_string(), "base: it fell over");
+        let (junit, markdown) = written();
+        assert!(
+            junit.contains("errors=\"1\"") && junit.contains("it fell over"),
+            "{junit}"
+        );
+        assert!(
+            markdown.contains("error") && markdown.contains("it fell over"),
+            "{markdown}"
+        );
     }
 }

@@ -5,7 +5,7 @@ use lab_judgement::{Gate, GateJudgement, GateSettings, Next, Order, PairValues, 
 use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// So many runs may fail, of both sides together, before there is nothing to compare.
+/// So many runs may fail before one pair has values of both: beyond them it is held that none will.
 const FAILURES_MOST: usize = 3;
 
 /// Which of the two.
@@ -59,7 +59,8 @@ pub(crate) struct Decided {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Runs pairs until the gate knows or its budget is spent. `measure` makes a run, `looked` hears what
+/// Runs pairs until the gate knows or its budget is spent; a pair that lacks a value uses it up, too.
+/// `measure` makes a run, `looked` hears what
 /// can be said while more pairs are wanted.
 pub(crate) fn decide(
     settings: GateSettings,
@@ -70,6 +71,7 @@ pub(crate) fn decide(
     let metrics = settings.metrics.len();
     let mut gate = Gate::new(settings)?;
     let (mut pairs, mut failures) = (Vec::new(), Vec::new());
+    let mut whole = 0;
     let mut wanted = gate.next();
     while let Next::Pairs(_) = wanted {
         let order = gate.order();
@@ -93,7 +95,12 @@ pub(crate) fn decide(
                 failures.push(Failure { pair, side, text });
             }
         }
-        if failures.len() > FAILURES_MOST {
+        whole += usize::from(
+            values
+                .iter()
+                .any(|pair| pair.base.is_some() && pair.new.is_some()),
+        );
+        if failures.len() > FAILURES_MOST && whole == 0 {
             bail!(failed_too_often(&failures, pairs.len() + 1));
         }
         let before = wanted;
@@ -246,8 +253,44 @@ mod tests {
         assert_eq!(found.failures[0].side, Side::New);
     }
 
+    /// Every third run of a side fails, of a slower program or of the same.
+    fn failing(side_that_fails: Side, slower: f64) -> Decided {
+        let mut random = SplitMix::new(5);
+        let mut runs = 0;
+        let run = |side| {
+            runs += usize::from(side == side_that_fails);
+            let of = if side == Side::New { slower } else { 1.0 };
+            Ok(match side == side_that_fails && runs % 3 == 0 {
+                true => failed(),
+                false => sample(of * (0.005 * random.normal()).exp()),
+            })
+        };
+        decide(settings(), run, |_, _| {}).unwrap()
+    }
+
     #[test]
-    fn one_that_fails_often_is_an_error() {
+    fn runs_without_a_value_use_up_the_budget_and_end_nothing() {
+        let worse = failing(Side::Base, 1.3);
+        assert_eq!(worse.judgement.verdict, Verdict::Worse);
+        let equal = failing(Side::Base, 1.0);
+        assert_eq!(equal.judgement.verdict, Verdict::NotWorse);
+        assert!(equal.judgement.metrics[0].missing.in_base >= 4);
+        // What the new program fails to do is never a pass; all that was measured stays.
+        let new = failing(Side::New, 1.0);
+        assert_eq!(new.judgement.verdict, Verdict::CannotTell);
+        assert_eq!((new.pairs.len(), new.failures.len()), (24, 8));
+        assert!(
+            new.judgement.metrics[0]
+                .effect
+                .unwrap()
+                .high_share
+                .is_some()
+        );
+        assert_eq!(failing(Side::New, 1.3).judgement.verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn one_that_fails_from_the_first_on_is_an_error() {
         let run = |side| match side {
             Side::New => Ok(failed()),
             Side::Base => Ok(sample(1.0)),

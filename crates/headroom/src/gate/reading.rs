@@ -187,7 +187,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Units that are told apart, each with how much of [`Unit`] it is.
-const UNITS: [(&str, f64, Unit); 22] = [
+const UNITS: [(&str, f64, Unit); 25] = [
     ("ns", 1e-9, Unit::Seconds),
     ("us", 1e-6, Unit::Seconds),
     ("µs", 1e-6, Unit::Seconds),
@@ -200,13 +200,16 @@ const UNITS: [(&str, f64, Unit); 22] = [
     ("min", 60.0, Unit::Seconds),
     ("h", 3_600.0, Unit::Seconds),
     ("B", 1.0, Unit::Bytes),
+    ("bytes", 1.0, Unit::Bytes),
     ("kB", 1e3, Unit::Bytes),
     ("KB", 1e3, Unit::Bytes),
     ("MB", 1e6, Unit::Bytes),
     ("GB", 1e9, Unit::Bytes),
+    ("TB", 1e12, Unit::Bytes),
     ("KiB", 1_024.0, Unit::Bytes),
     ("MiB", 1_048_576.0, Unit::Bytes),
     ("GiB", 1_073_741_824.0, Unit::Bytes),
+    ("TiB", 1_099_511_627_776.0, Unit::Bytes),
     ("%", 0.01, Unit::Share),
     ("/s", 1.0, Unit::PerSecond),
     ("cores", 1.0, Unit::Cores),

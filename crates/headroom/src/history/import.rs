@@ -8,7 +8,7 @@ use measure::Machine;
 use serde::Deserialize;
 
 use super::{ImportArgs, read_text};
-use crate::gate::{Better, chosen, unit_of};
+use crate::gate::{Better, ForMetric, chosen, unit_of};
 
 pub(crate) const AFTER_HELP: &str = "\
 Two forms are read:
@@ -16,11 +16,16 @@ Two forms are read:
   [{ \"name\": \"parse\", \"unit\": \"ns/iter\", \"value\": 120 }, …], as many benchmark actions have it: one run, of
   --commit, made on this machine
 
-ns, us, ms and s, bytes and their multiples, % and /s are units, also with /iter or /op behind them; every other one
-is a count.";
+ns, us, ms and s, bytes and their multiples, and % are units, also with /iter or /op behind them. What ends with /s
+or /sec is a rate, of which more is better: ops/s, MiB/s. Every other unit is a count.
+
+Whatever its file is called, a list can be compared with others of its --name, made on the same machine.";
 
 /// Most metrics of a run.
 const METRICS_MOST: usize = 10_000;
+
+/// Most names of metrics that an error lists.
+const NAMES_SHOWN: usize = 20;
 
 /// An entry of a list of metrics.
 #[derive(Deserialize)]
@@ -36,6 +41,12 @@ pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
     let reading = || format!("read {}", args.results.display());
     if !text.trim_start().starts_with('[') {
         let mut records = read_records(&text).with_context(reading)?;
+        if !args.better.is_empty() {
+            bail!(
+                "{}: a history says itself which way its metrics get better; leave --better out",
+                reading()
+            );
+        }
         if let Some(commit) = &args.commit {
             match &mut records[..] {
                 [one] => one.commit.clone_from(commit),
@@ -62,24 +73,47 @@ pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
             reading()
         );
     }
+    let known = |name: &String| entries.iter().any(|entry| entry.name == *name);
+    let mut named = args.better.iter().filter_map(ForMetric::metric);
+    if let Some(name) = named.find(|name| !known(name)) {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
+        bail!(
+            "{}: no metric is called \"{name}\"; there is {shown}",
+            reading()
+        );
+    }
     let metrics = entries
         .into_iter()
         .map(|entry| metric(entry, args))
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
-    let stem = args.results.file_stem();
-    let stem = stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    // Several results of a commit are runs of their own.
+    // Several results of a commit are runs of their own, also those of one moment.
     let short: String = commit.chars().take(12).collect();
-    let run = format!("{stem}-{short}-{}", now / 1_000_000);
+    let run = format!("{}-{short}-{now}", args.name);
     Ok(vec![Record::new(
         run,
         commit.clone(),
         now,
-        here(&stem),
+        here(&args.name),
         metrics,
     )])
+}
+
+/// A unit of rates as how much a second it is: `MiB/s`, `req/sec`. Of what is no size, 1 each.
+fn rate_of(word: &str) -> Option<f64> {
+    let ends = ["/s", "/sec", "/second", " per second"];
+    let of = ends.iter().find_map(|end| word.strip_suffix(end));
+    if let Some(of) = of {
+        return match unit_of(of.trim()) {
+            Some((factor, Unit::Bytes)) => Some(factor),
+            // A time in a time is a share of it, and no rate.
+            Some((_, Unit::Seconds)) => None,
+            _ => Some(1.0),
+        };
+    }
+    ["rps", "qps", "tps"].contains(&word).then_some(1.0)
 }
 
 fn metric(entry: Entry, args: &ImportArgs) -> MetricValue {
@@ -88,7 +122,8 @@ fn metric(entry: Entry, args: &ImportArgs) -> MetricValue {
         .iter()
         .find_map(|end| word.strip_suffix(end))
         .unwrap_or(word);
-    let (factor, unit) = unit_of(word).unwrap_or((1.0, Unit::Count));
+    let rate = rate_of(word).map(|factor| (factor, Unit::PerSecond));
+    let (factor, unit) = rate.or_else(|| unit_of(word)).unwrap_or((1.0, Unit::Count));
     let direction = match chosen(&args.better, &entry.name) {
         Some(Better::Higher) => Direction::HigherIsBetter,
         Some(Better::Lower) => Direction::LowerIsBetter,
@@ -117,5 +152,62 @@ fn here(name: &str) -> Fingerprint {
         kernel: machine.kernel,
         headroom_version: env!("CARGO_PKG_VERSION").to_owned(),
         ..Fingerprint::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(unit: &str) -> (f64, Unit, Direction) {
+        let args = ImportArgs {
+            results: "r.json".into(),
+            commit: None,
+            name: "imported".into(),
+            better: Vec::new(),
+            history: crate::history::HistoryFile {
+                file: "h.jsonl".into(),
+            },
+        };
+        let entry = Entry {
+            name: "it".into(),
+            unit: unit.into(),
+            value: 2.0,
+        };
+        let found = metric(entry, &args);
+        (found.value, found.metric.unit, found.metric.direction)
+    }
+
+    #[test]
+    fn of_rates_more_is_better_and_of_all_else_less() {
+        let (higher, lower) = (Direction::HigherIsBetter, Direction::LowerIsBetter);
+        for unit in [
+            "/s",
+            "ops/s",
+            "req/s",
+            "ops/sec",
+            "events/s",
+            "1/s",
+            "rows per second",
+            "rps",
+        ] {
+            assert_eq!(read(unit), (2.0, Unit::PerSecond, higher), "{unit}");
+        }
+        assert_eq!(read("MB/s"), (2e6, Unit::PerSecond, higher));
+        assert_eq!(read("MiB/s"), (2_097_152.0, Unit::PerSecond, higher));
+        for (unit, value, of) in [
+            ("ns/iter", 2e-9, Unit::Seconds),
+            ("B/op", 2.0, Unit::Bytes),
+            ("bytes", 2.0, Unit::Bytes),
+            ("TiB", 2.0 * 1024_f64.powi(4), Unit::Bytes),
+            ("allocs/op", 2.0, Unit::Count),
+            ("%", 0.02, Unit::Share),
+            ("ms/s", 2.0, Unit::Count),
+            ("", 2.0, Unit::Count),
+        ] {
+            let found = read(unit);
+            assert!((found.0 / value - 1.0).abs() < 1e-12, "{unit} {found:?}");
+            assert_eq!((found.1, found.2), (of, lower), "{unit}");
+        }
     }
 }

@@ -5,22 +5,28 @@ mod page;
 mod show;
 mod store;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use lab_judgement::{Record, read_records, write_record};
+use lab_judgement::{Record, done_by_hand, read_records, write_record};
 use lab_store::Outcome;
 
 use crate::gate::{Better, ForMetric, for_metric};
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::recorded::recorded;
 use store::Store;
 
 /// Largest history that is read, in bytes: thousands of runs with their parts.
 const BYTES_MOST: u64 = 1 << 30;
+
+/// How often and how far apart a history is tried that another program holds: ten seconds.
+const LOCK_TRIES: u32 = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) const AFTER_HELP: &str = "\
 A history is a file of JSON Lines, a run each, in the order in which they were added:
@@ -95,6 +101,9 @@ pub(crate) struct ImportArgs {
     /// The version that was measured; a list of metrics needs it
     #[arg(long, value_name = "COMMIT")]
     pub(crate) commit: Option<String>,
+    /// What a list of metrics was measured with; those of one name are compared with each other
+    #[arg(long, value_name = "NAME", default_value = "imported")]
+    pub(crate) name: String,
     /// Which way metrics of a list get better, or NAME=WAY for one of them; may be repeated
     #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = for_metric::<Better>)]
     pub(crate) better: Vec<ForMetric<Better>>,
@@ -130,46 +139,90 @@ pub(crate) fn run(command: &HistoryCommand) -> Result<Outcome> {
     }
 }
 
-/// Appends runs, all of them or none.
+/// Appends runs, all of them or none; two that add at once do so one after the other.
 fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
-    let known = match file.exists() {
-        true => read(file)?,
-        false => Vec::new(),
-    };
-    let mut lines = String::new();
-    for (at, record) in records.iter().enumerate() {
-        let twice = known.iter().chain(&records[..at]);
-        if twice.into_iter().any(|known| known.run == record.run) {
-            bail!(
-                "add to {}: the run {} is in it already",
-                file.display(),
-                record.run
-            );
-        }
-        lines += &write_record(record)?;
-    }
     let writing = || format!("add to {}", file.display());
+    let mut lines = String::new();
+    let mut given: BTreeSet<&str> = BTreeSet::new();
+    for record in records {
+        if !given.insert(&record.run) {
+            bail!("{}: the run {} is given twice", writing(), record.run);
+        }
+        lines += &write_record(record).with_context(writing)?;
+    }
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(writing)?;
     }
-    // One write: two that add at once leave whole lines.
-    let mut out = OpenOptions::new()
+    let out = OpenOptions::new()
         .create(true)
+        .read(true)
         .append(true)
         .open(file)
         .with_context(writing)?;
-    out.write_all(lines.as_bytes()).with_context(writing)?;
-    added(
-        &file.display().to_string(),
-        records.len(),
-        known.len() + records.len(),
-    )
+    locked(&out, file, File::try_lock)?;
+    let text = text_of(&out, file)?;
+    let known = read_records(&text).with_context(writing)?;
+    let mut twice = known
+        .iter()
+        .filter(|known| given.contains(known.run.as_str()));
+    if let Some(known) = twice.next() {
+        bail!("{}: the run {} is in it already", writing(), known.run);
+    }
+    // A line that somebody wrote by hand may lack its end.
+    if !text.is_empty() && !text.ends_with('\n') {
+        lines.insert(0, '\n');
+    }
+    let put = |mut out: &File, lines: &[u8]| {
+        out.write_all(lines)?;
+        out.sync_data()
+    };
+    append(&out, text.len() as u64, lines.as_bytes(), put).with_context(writing)?;
+    let all = known.len() + records.len();
+    added(&file.display().to_string(), records, all)
 }
 
-fn added(place: &str, count: usize, all: usize) -> Result<Outcome> {
+/// Tells what was added where, and how many runs there are in all.
+fn added(place: &str, records: &[Record], all: usize) -> Result<Outcome> {
+    let count = records.len();
     let noun = if count == 1 { "run" } else { "runs" };
     print(&format!("{place}: {count} {noun} added, {all} in all\n"))?;
+    for done in records.iter().flat_map(done_by_hand) {
+        tell(format_args!(
+            "headroom: {}; it is kept apart from other runs",
+            done.sentence
+        ));
+    }
     Ok(Outcome::Pass)
+}
+
+/// Puts lines behind what is there: half a line would stop every later command, so that a write that
+/// fails is undone.
+fn append(
+    out: &File,
+    length: u64,
+    lines: &[u8],
+    put: impl FnOnce(&File, &[u8]) -> io::Result<()>,
+) -> Result<()> {
+    put(out, lines).or_else(|error| match out.set_len(length) {
+        Ok(()) => Err(error).context("nothing was added"),
+        Err(_) => Err(error).context("its last line may be cut off: remove it"),
+    })
+}
+
+/// Waits for others that read or write a history, but not for ever.
+fn locked(out: &File, file: &Path, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Result<()> {
+    let locking = || format!("lock {}", file.display());
+    for _ in 0..LOCK_TRIES {
+        match lock(out) {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(locking),
+        }
+    }
+    bail!(
+        "{}: another program holds it; end that, or try again later",
+        locking()
+    )
 }
 
 fn read(file: &Path) -> Result<Vec<Record>> {
@@ -178,9 +231,14 @@ fn read(file: &Path) -> Result<Vec<Record>> {
 }
 
 fn read_text(file: &Path) -> Result<String> {
+    let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
+    locked(&input, file, File::try_lock_shared)?;
+    text_of(&input, file)
+}
+
+fn text_of(input: &File, file: &Path) -> Result<String> {
     let reading = || format!("read {}", file.display());
     let mut text = String::new();
-    let input = File::open(file).with_context(reading)?;
     input
         .take(BYTES_MOST + 1)
         .read_to_string(&mut text)

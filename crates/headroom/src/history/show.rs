@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, bail};
 use console::style;
 use lab_judgement::{
-    Change, HistoryJudgement, HistorySettings, Metric, Record, Weight, differences, judge_history,
+    Change, HistoryJudgement, HistorySettings, Metric, MetricValue, Record, Weight, differences,
+    judge_history,
 };
 use lab_report::terminal::printable;
 use lab_store::Outcome;
@@ -45,6 +46,9 @@ pub(super) struct MetricHistory {
     pub(super) judgement: HistoryJudgement,
     /// What lies between, for each change.
     pub(super) between: Vec<Between>,
+    /// Latest runs that did not measure it.
+    #[serde(default)]
+    pub(super) not_since: usize,
 }
 
 /// Where a change lies.
@@ -88,17 +92,32 @@ pub(super) fn judged(
     let Some(latest) = records.last() else {
         bail!("show: the history is empty; add a run with headroom history add RUN");
     };
-    let alike = |record: &&Record| {
+    // One that somebody changed by hand is like no other.
+    let untouched = |record: &&Record| record.environment.by_hand.is_empty();
+    let latest = records.iter().rfind(untouched).unwrap_or(latest);
+    // Metrics that the latest run lacks are those of the newest one that has them.
+    let mut like = latest.clone();
+    let comparable = |record: &&Record| {
         let mut found = differences(record, latest).into_iter();
         !found.any(|difference| difference.weight == Weight::Forbids)
     };
+    for record in records.iter().rev().filter(comparable) {
+        let more = record.metrics.iter();
+        let more = more.filter(|value| like.metric(&value.metric.name).is_none());
+        let more: Vec<MetricValue> = more.cloned().collect();
+        like.metrics.extend(more);
+    }
+    let alike = |record: &&Record| {
+        let mut found = differences(record, &like).into_iter();
+        record.run == latest.run || !found.any(|it| it.weight == Weight::Forbids)
+    };
     let alike: Vec<&Record> = records.iter().filter(alike).collect();
-    let known: Vec<&Metric> = latest.metrics.iter().map(|value| &value.metric).collect();
+    let known: Vec<&Metric> = like.metrics.iter().map(|value| &value.metric).collect();
     for name in wanted {
         if !known.iter().any(|metric| metric.name == *name) {
             let known: Vec<&str> = known.iter().map(|metric| metric.name.as_str()).collect();
             let known = known.join(", ");
-            bail!("show: the latest run has no metric \"{name}\"; it has {known}");
+            bail!("show: no run has a metric \"{name}\"; there is {known}");
         }
     }
     let asked = |metric: &&Metric| wanted.is_empty() || wanted.contains(&metric.name);
@@ -107,11 +126,12 @@ pub(super) fn judged(
         .filter(asked)
         .map(|metric| history_of(metric, &alike, log))
         .collect();
-    let recent = alike.len().saturating_sub(RECENT);
     let got_worse = metrics.iter().any(|found| {
+        let recent = recent(&found.metric, &alike);
         let changes = found.judgement.changes.iter();
         let mut changes = changes.filter(|change| change.certain && change.index >= recent);
         let alarm = found.judgement.alarm.as_ref();
+        let alarm = alarm.filter(|alarm| alarm.index >= recent);
         changes.any(|change| change.worse) || alarm.is_some_and(|alarm| alarm.worse)
     });
     Ok(Shown {
@@ -121,6 +141,21 @@ pub(super) fn judged(
         got_worse,
         metrics,
     })
+}
+
+/// The first of the last runs that measured a metric, as many as count as lately. What none of the
+/// latest runs measures any more is not of lately.
+fn recent(metric: &Metric, records: &[&Record]) -> usize {
+    let each = records.iter().enumerate().rev();
+    let mut with = each.filter(|(_, record)| record.metric(&metric.name).is_some());
+    let Some((newest, _)) = with.next() else {
+        return records.len();
+    };
+    match newest + RECENT < records.len() {
+        true => records.len(),
+        // One of them is taken already.
+        false => with.nth(RECENT - 2).map_or(0, |(at, _)| at),
+    }
 }
 
 fn history_of(
@@ -138,6 +173,7 @@ fn history_of(
         .iter()
         .map(|change| between(change, records, log));
     MetricHistory {
+        not_since: values.iter().rev().take_while(|it| it.is_none()).count(),
         between: between.collect(),
         metric: metric.clone(),
         judgement,
@@ -197,7 +233,8 @@ pub(super) fn counted_runs(shown: &Shown) -> String {
     let (count, left_out) = (shown.runs.len(), shown.left_out);
     let mut out = format!("{count} {}", noun(count, "run"));
     if left_out > 0 {
-        out += &format!("; left out, with another plan or processor: {left_out}");
+        out +=
+            &format!("; left out, with another plan or processor, or changed by hand: {left_out}");
     }
     out
 }
@@ -207,6 +244,10 @@ pub(super) fn text(shown: &Shown) -> String {
     for found in &shown.metrics {
         out += &format!("\n{}\n", style(printable(&found.metric.name)).bold());
         let judgement = &found.judgement;
+        if found.not_since > 0 {
+            let (runs, noun) = (found.not_since, noun(found.not_since, "run"));
+            out += &format!("  not measured in the last {runs} {noun}\n");
+        }
         for (change, between) in judgement.changes.iter().zip(&found.between) {
             out += &format!("  {}\n", change.sentence);
             out += &told(between);

@@ -118,6 +118,147 @@ fn runs_of_another_plan_are_left_out() {
     let error = judged(&all, &["p50".into()], &no_log)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("it has p99"), "{error}");
+    assert!(error.contains("there is p99"), "{error}");
     assert!(judged(&[], &[], &no_log).is_err());
+}
+
+/// A value of another metric in the place of that of each of some runs.
+fn with_other(mut all: Vec<Record>, runs: std::ops::Range<usize>) -> Vec<Record> {
+    for record in &mut all[runs] {
+        record.metrics[0].metric.name = "other".into();
+    }
+    all
+}
+
+#[test]
+fn a_metric_that_the_latest_runs_lack_is_looked_at_all_the_same() {
+    let mut all = stepped(0.13);
+    all.truncate(25);
+    // The change is the tenth last value of p99, and not of the last ten runs.
+    let found = judged(&with_other(all.clone(), 24..25), &[], &no_log).unwrap();
+    let p99 = found.metrics.iter().find(|it| it.metric.name == "p99");
+    let p99 = p99.unwrap();
+    assert_eq!(p99.judgement.changes[0].index, 15);
+    assert_eq!(p99.not_since, 1);
+    assert!(text(&found).contains("not measured in the last 1 run\n"));
+    assert!(found.got_worse);
+    // Long gone is not lately.
+    let gone = judged(&with_other(stepped(0.13), 19..30), &[], &no_log).unwrap();
+    assert!(!gone.got_worse && gone.metrics.len() == 2);
+    // And with nothing to find.
+    let flat = judged(&with_other(stepped(0.1), 29..30), &["p99".into()], &no_log).unwrap();
+    assert!(!flat.got_worse && flat.metrics[0].judgement.changes.is_empty());
+}
+
+#[test]
+fn a_run_that_was_changed_by_hand_is_kept_apart() {
+    let mut all = stepped(0.1);
+    for at in [12, 29] {
+        all[at].environment.by_hand = vec!["users at 80/s from its page".into()];
+    }
+    let shown = judged(&all, &[], &no_log).unwrap();
+    assert_eq!((shown.runs.len(), shown.left_out), (28, 2));
+    assert!(!shown.runs.contains(&"run-12".to_owned()));
+}
+
+#[test]
+fn a_history_without_its_last_line_feed_is_added_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.jsonl");
+    let all = records([1.0, 2.0, 3.0]);
+    let first = write_record(&all[0]).unwrap();
+    fs::write(&file, first.trim_end()).unwrap();
+    add(&file, &all[1..]).unwrap();
+    assert_eq!(read(&file).unwrap(), all);
+    // Whoever adds one twice, or half a line, changes nothing.
+    let before = fs::read(&file).unwrap();
+    assert!(add(&file, &all[2..]).is_err());
+    assert_eq!(fs::read(&file).unwrap(), before);
+    fs::write(&file, &before[..before.len() - 20]).unwrap();
+    assert!(add(&file, &records([1.0])).is_err());
+    assert_eq!(fs::read(&file).unwrap(), before[..before.len() - 20]);
+}
+
+#[test]
+fn of_several_that_add_the_same_run_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.jsonl");
+    let record = records([1.0]);
+    let added = std::thread::scope(|scope| {
+        let each: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| add(&file, &record).is_ok()))
+            .collect();
+        let each = each.into_iter().map(|one| one.join().unwrap());
+        each.filter(|added| *added).count()
+    });
+    assert_eq!(added, 1);
+    assert_eq!(read(&file).unwrap(), record);
+}
+
+#[test]
+fn a_full_disk_leaves_the_history_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("history.jsonl");
+    fs::write(&path, "before\n").unwrap();
+    let file = OpenOptions::new().append(true).open(&path).unwrap();
+    let half = |mut file: &File, lines: &[u8]| {
+        file.write_all(&lines[..3])?;
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    };
+    let error = append(&file, 7, b"a line\n", half).unwrap_err();
+    assert!(
+        format!("{error:#}").starts_with("nothing was added"),
+        "{error:#}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before\n");
+    append(&file, 7, b"a line\n", |mut file, lines| {
+        file.write_all(lines)
+    })
+    .unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before\na line\n");
+}
+
+#[test]
+fn lists_of_any_file_are_compared_and_names_that_nothing_has_are_refused() {
+    use clap::Parser;
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let import = |file: &str, more: &[&str]| {
+        let path = folder.path().join(file);
+        let list = r#"[{"name": "parse", "unit": "ops/s", "value": 120}]"#;
+        fs::write(&path, list).unwrap();
+        let path = path.display().to_string();
+        let commit: &[&str] = match more.first() {
+            Some(&"--commit") => &[],
+            _ => &["--commit", "c1"],
+        };
+        let line = [&["import", &path], commit, more].concat();
+        import::records(&Line::parse_from(line).args).map_err(|error| format!("{error:#}"))
+    };
+    let plan = |records: Vec<Record>| records[0].environment.plan_hash.clone();
+    let (one, other) = (import("parse.json", &[]), import("parse2.json", &[]));
+    assert_eq!(plan(one.unwrap()), plan(other.unwrap()));
+    let named = import("parse.json", &["--name", "nightly"]).unwrap();
+    assert_eq!(plan(named.clone()), "nightly");
+    assert!(named[0].run.starts_with("nightly-c1-"));
+    let error = import("parse.json", &["--better", "typo=higher"]).unwrap_err();
+    assert!(
+        error.contains("no metric is called \"typo\"; there is parse"),
+        "{error}"
+    );
+    let lower = import("parse.json", &["--better", "parse=lower"]).unwrap();
+    assert_eq!(
+        lower[0].metrics[0].metric.direction,
+        Direction::LowerIsBetter
+    );
+    // Whatever says nothing is refused before it is written.
+    let file = folder.path().join("history.jsonl");
+    for commit in ["", "a\nb"] {
+        let records = import("parse.json", &["--commit", commit]);
+        assert!(records.is_err() || add(&file, &records.unwrap()).is_err());
+    }
 }

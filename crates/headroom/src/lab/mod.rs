@@ -47,8 +47,13 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome> {
+    let name = args.check.file.display().to_string();
+    gate::errors_too(&name, &args.files, || run_checked(args, &name))
+}
+
+fn run_checked(args: &RunArgs, name: &str) -> Result<Outcome> {
     let Some(checked) = read_plan(&args.check)? else {
-        return Ok(Outcome::Error);
+        return gate::mistaken(name, &args.files);
     };
     let gates = checked.plan.gates.as_ref();
     let one = gates.is_none_or(|gates| gates.sides.is_none()) && checked.plan.sweep.is_none();

@@ -170,25 +170,16 @@ impl Serving {
     }
 
     async fn done(&self, act: Act, body: Incoming) -> Response<Body> {
-        let done = match (act, net::read_body(body, BODY_BYTES, BODY_WITHIN).await) {
-            (_, Err(error)) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
-            (Act::Stop, Ok(_)) => self.acts.stop(),
-            (Act::Mark, Ok(body)) => match serde_json::from_slice::<Noted>(&body) {
-                Ok(noted) => self.acts.mark(&noted.note),
-                Err(error) => Err(format!("found {error}; expected {{\"note\": \"...\"}}")),
-            },
-            (Act::Rate, Ok(body)) => match serde_json::from_slice::<Changed>(&body) {
-                Ok(changed) => {
-                    per_second(&changed.rate).and_then(|rate| self.acts.rate(&changed.load, rate))
-                }
-                Err(error) => Err(format!(
-                    "found {error}; expected {{\"load\": \"...\", \"rate\": \"500/s\"}}"
-                )),
-            },
+        let body = match net::read_body(body, BODY_BYTES, BODY_WITHIN).await {
+            Ok(body) => body,
+            Err(error) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
         };
-        match done {
-            Ok(()) => answer(StatusCode::NO_CONTENT, "text/plain", Bytes::new()),
-            Err(why) => text(StatusCode::CONFLICT, &why),
+        match Asked::read(act, &body) {
+            Err(why) => text(StatusCode::BAD_REQUEST, &why),
+            Ok(asked) => match asked.done(self.acts.as_ref()) {
+                Ok(()) => answer(StatusCode::NO_CONTENT, "text/plain", Bytes::new()),
+                Err(why) => text(StatusCode::CONFLICT, &why),
+            },
         }
     }
 
@@ -204,6 +195,42 @@ impl Serving {
             Ok(Ok(snapshot)) => Ok(snapshot.clone()),
             // None in time, or the run is over and nothing more comes.
             _ => Err(self.newest.borrow().clone()),
+        }
+    }
+}
+
+/// What somebody asks to be done, once it was understood.
+#[derive(Debug, PartialEq)]
+enum Asked {
+    Mark(String),
+    Rate(String, f64),
+    Stop,
+}
+
+impl Asked {
+    /// Reads a body; an error is a mistake of whoever sent it.
+    fn read(act: Act, body: &[u8]) -> Result<Self, String> {
+        match act {
+            Act::Stop => Ok(Self::Stop),
+            Act::Mark => match serde_json::from_slice::<Noted>(body) {
+                Ok(noted) => Ok(Self::Mark(noted.note)),
+                Err(error) => Err(format!("found {error}; expected {{\"note\": \"...\"}}")),
+            },
+            Act::Rate => match serde_json::from_slice::<Changed>(body) {
+                Ok(changed) => Ok(Self::Rate(changed.load, per_second(&changed.rate)?)),
+                Err(error) => Err(format!(
+                    "found {error}; expected {{\"load\": \"...\", \"rate\": \"500/s\"}}"
+                )),
+            },
+        }
+    }
+
+    /// Has it done; an error says what stands against it now.
+    fn done(&self, acts: &dyn Acts) -> Result<(), String> {
+        match self {
+            Self::Mark(note) => acts.mark(note),
+            Self::Rate(load, rate) => acts.rate(load, *rate),
+            Self::Stop => acts.stop(),
         }
     }
 }
@@ -256,5 +283,33 @@ fn not_yet(trouble: &str) -> Response<Body> {
 fn tag(answer: &mut Response<Body>, has: Known) {
     if let Ok(tag) = HeaderValue::from_str(&has.tag()) {
         answer.headers_mut().insert(ETAG, tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_understood_is_told_from_what_cannot_be_done() {
+        let rate = |body: &str| Asked::read(Act::Rate, body.as_bytes());
+        let asked = Asked::Rate("users".into(), 80.0);
+        assert_eq!(rate(r#"{"load": "users", "rate": "80/s"}"#), Ok(asked));
+        for wrong in [
+            r#"{"load": "users", "rate": "fast"}"#,
+            r#"{"load": "users", "rate": 80}"#,
+            r#"{"load": "users"}"#,
+            "",
+            "[",
+        ] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+        let mark = |body: &str| Asked::read(Act::Mark, body.as_bytes());
+        assert_eq!(mark(r#"{"note": "x"}"#), Ok(Asked::Mark("x".into())));
+        assert!(mark(r#"{"note": 5}"#).is_err() && mark("{}").is_err());
+        assert_eq!(Asked::read(Act::Stop, b""), Ok(Asked::Stop));
+        // Of a page that can only be read, what is understood cannot be done.
+        let stop = Asked::Stop.done(&super::super::ReadOnly);
+        assert!(stop.is_err());
     }
 }

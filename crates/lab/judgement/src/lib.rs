@@ -34,7 +34,7 @@ pub use metric::{Direction, Metric, Unit};
 pub use objective::{apdex, burn_rate};
 pub use pairs::{Missing, Order, PairValues};
 pub use record::{
-    Difference, Fingerprint, MetricValue, Record, RecordError, Weight, differences, read_records,
-    write_record,
+    Difference, Fingerprint, MetricValue, Record, RecordError, Weight, differences, done_by_hand,
+    metrics_of, read_records, write_record,
 };
 pub use verdict::{Effect, Needs, Verdict};

@@ -33,12 +33,15 @@ pub struct Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Needs {
     /// About so many pairs (or runs of each group) in all, should the effect stay as it
-    /// is estimated; `None`: the effect is so near to the limit that no reasonable number helps.
+    /// is estimated; without an interval, so many that there is one. `None`: the effect is so near to
+    /// the limit, or the noise so large, that no reasonable number helps.
     pub runs: Option<usize>,
     /// The noise of these runs as a share of what it is.
     pub noise_share: Option<f64>,
-    /// The smallest limit of which these runs would have said "not worse".
-    pub limit_share: f64,
+    /// The smallest limit of which these runs would have said "not worse"; `None`: no limit below
+    /// 100 % would do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_share: Option<f64>,
 }
 
 /// The chance that a verdict errs, half of it to either side, unless a gate's settings say
@@ -50,6 +53,12 @@ pub(crate) const POWER: f64 = 0.8;
 
 /// More than so many times the runs that there are is no advice.
 const RUNS_FACTOR_MOST: f64 = 20.0;
+
+/// More runs than this of either side are not taken.
+const RUNS_MOST: usize = 1_000;
+
+/// A limit is below 100 %, also as it is told.
+const LIMIT_MOST: f64 = 0.99;
 
 /// How the ends of an interval are chosen, and with which power an effect shall be seen.
 #[derive(Debug, Clone, Copy)]
@@ -124,9 +133,21 @@ impl Evidence {
         }
     }
 
-    /// What would settle it, with `runs` there are; `None` without an interval.
-    pub(crate) fn needs(&self, limit: f64, runs: usize, direction: Direction) -> Option<Needs> {
-        let error = self.error.filter(|error| *error > 0.0)?;
+    /// What would settle it, with `runs` there are and `runs_least` that an interval takes;
+    /// `None` where there is no noise.
+    pub(crate) fn needs(
+        &self,
+        limit: f64,
+        runs: usize,
+        runs_least: usize,
+        direction: Direction,
+    ) -> Option<Needs> {
+        let Some(error) = self.error else {
+            return Some(Needs::of_runs(runs_least.max(runs + 1)));
+        };
+        if error <= 0.0 {
+            return None;
+        }
         let (end, power) = self.reach;
         let enough = match self.estimate > limit {
             true => self.estimate / end,
@@ -136,12 +157,23 @@ impl Evidence {
         let factor = noise.powi(-2);
         let reachable = factor.is_finite() && factor <= RUNS_FACTOR_MOST;
         let more = || ((runs as f64 * factor).ceil() as usize).max(runs + 1);
-        let smallest = self.high?.max((end + power) * error);
+        let smallest = direction.share(self.high?.max((end + power) * error));
         Some(Needs {
-            runs: reachable.then(more),
+            runs: reachable.then(more).filter(|runs| *runs <= RUNS_MOST),
             noise_share: reachable.then_some(noise.min(1.0)),
-            limit_share: direction.share(smallest),
+            limit_share: Some(smallest).filter(|share| *share <= LIMIT_MOST),
         })
+    }
+}
+
+impl Needs {
+    /// Nothing but more of them.
+    pub(crate) fn of_runs(runs: usize) -> Self {
+        Self {
+            runs: Some(runs),
+            noise_share: None,
+            limit_share: None,
+        }
     }
 }
 
@@ -216,7 +248,7 @@ mod tests {
         let (mut settled, mut asked) = (0, 0);
         for _ in 0..300 {
             let found = evidence(&sample(12));
-            let needs = found.needs(0.03, 12, Direction::LowerIsBetter).unwrap();
+            let needs = found.needs(0.03, 12, 6, Direction::LowerIsBetter).unwrap();
             let Some(runs) = needs
                 .runs
                 .filter(|_| found.verdict(0.03) == Verdict::CannotTell)

@@ -74,7 +74,7 @@ pub(super) fn add(history: &HistoryFile, records: &[Record]) -> Result<Outcome> 
         Some(Store::Folder(folder)) => Folder(folder).change(|files| with(files, records, &place)),
         Some(Store::Branch(branch)) => Branch(branch).change(|files| with(files, records, &place)),
     };
-    added(&place, records.len(), all?)
+    added(&place, records, all?)
 }
 
 fn records(files: &[PlanFile], place: &str) -> Result<Vec<Record>> {

@@ -94,12 +94,32 @@ fn override_of(
         }
     };
     let constant = reader.scope.constants.get(field.key);
+    let in_quotes = matches!(field.value.get_ref(), DeValue::String(_));
+    if let (true, Some(kind)) = (in_quotes, constant.and_then(bare)) {
+        let problem = Problem::new(field.span(), format!("expected {kind}, found \"{text}\""));
+        let of = match overriding(constant.unwrap_or(&Constant::Broken), &text) {
+            Ok(_) => problem.help(format!("write {text} without quotes")),
+            Err(_) => problem,
+        };
+        reader.problem(of);
+        return None;
+    }
     let read = overriding(constant.unwrap_or(&Constant::Broken), &text);
     if let Err(message) = read {
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
     Some((field.key.to_owned(), text))
+}
+
+/// What a constant is that stands without quotes.
+fn bare(constant: &Constant) -> Option<&'static str> {
+    match constant {
+        Constant::Integer(_) => Some("a whole number"),
+        Constant::Float(_) => Some("a number"),
+        Constant::Boolean(_) => Some("true or false"),
+        Constant::Text(_) | Constant::Broken => None,
+    }
 }
 
 /// Reads every `[[gate]]`; `None` if there is none.
@@ -195,6 +215,11 @@ fn compare(reader: &mut Reader<'_>, value: &Value<'_>, variants: &[Variant]) -> 
         }
         compare.sides[at] = text.as_str().to_owned();
         compare.named[at] = true;
+    }
+    if compare.sides[0] == compare.sides[1] {
+        let twice = format!("\"{}\" is compared with itself", compare.sides[0]);
+        let problem = Problem::new(value.span(), twice);
+        reader.problem(problem.help("two variants of different names may have the same values"));
     }
     if let Some(field) = fields.get("pairs") {
         let pairs = reader.count(field, PAIRS)?;

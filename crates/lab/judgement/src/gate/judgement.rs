@@ -87,6 +87,13 @@ impl Gate {
         judgement
     }
 
+    /// The fewest pairs that have an interval at the last look: all signs alike have a chance of
+    /// one in two to the power of their number.
+    fn pairs_least(&self) -> usize {
+        let tail = self.tails[0].last().copied().unwrap_or_default();
+        (-tail.max(f64::MIN_POSITIVE).log2()).ceil() as usize
+    }
+
     fn metric(&self, at: usize) -> MetricJudgement {
         let (gated, measured) = (&self.settings.metrics[at], &self.measured[at]);
         let direction = gated.metric.direction;
@@ -94,9 +101,11 @@ impl Gate {
         let verdict = measured.concluded.unwrap_or(Verdict::CannotTell);
         let pairs = measured.worse_by.len();
         let evidence = measured.evidence;
-        let needs = evidence
-            .filter(|_| verdict == Verdict::CannotTell)
-            .and_then(|evidence| evidence.needs(limit, pairs, direction));
+        let needs = match evidence {
+            _ if verdict != Verdict::CannotTell => None,
+            Some(evidence) => evidence.needs(limit, pairs, self.pairs_least(), direction),
+            None => Some(Needs::of_runs(self.pairs_least().max(pairs + 1))),
+        };
         let detectable = evidence.and_then(|evidence| evidence.detectable);
         MetricJudgement {
             metric: gated.metric.clone(),

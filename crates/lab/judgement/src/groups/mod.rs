@@ -23,6 +23,10 @@ const BATCHES_MOST: usize = 200;
 /// Latest runs of a group that are looked at: memory grows with the product of both.
 const RUNS_MOST: usize = 1000;
 
+/// Fewer runs of each than this have no interval at 95 %: all of one group above all of the other
+/// has a chance of one in 70 with four, and one in 20 with three.
+const RUNS_LEAST: usize = 4;
+
 /// What a comparison can be held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -152,7 +156,12 @@ fn compare(
         effect: evidence.map(|evidence| evidence.effect(direction)),
         detectable_share: detectable.map(|worse_by| direction.share(worse_by)),
         mann_whitney_p_value: test.map(|test| test.p_value),
-        needs: evidence.and_then(|evidence| evidence.needs(limit, fewer, direction)),
+        needs: match evidence {
+            Some(evidence) => evidence.needs(limit, fewer, RUNS_LEAST, direction),
+            // Parts of one run each are judged by other rules than their number.
+            None if licence == Licence::Unpaired => Some(Needs::of_runs(RUNS_LEAST)),
+            None => None,
+        },
         sentence: String::new(),
     }
 }

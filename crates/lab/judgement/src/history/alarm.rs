@@ -1,10 +1,10 @@
 //! The fast alarm: whether the latest runs left the level of those before them.
 
-use stats::{cusum, level_and_spread};
+use stats::{cusum, level_and_spread, mean, variance};
 
 use super::drift::Slope;
 use super::steps::Steps;
-use super::{FastAlarm, Series};
+use super::{FastAlarm, HistorySettings, Series};
 use crate::verdict::median;
 
 /// Runs in which an excursion is looked for.
@@ -21,7 +21,12 @@ const LIMIT: f64 = 7.0;
 const OUTLIER: f64 = 4.5;
 
 /// None while the history is too short since its last step, or drifts: a drift has no level.
-pub(super) fn latest(series: &Series, steps: &Steps, slopes: &[Slope]) -> Option<FastAlarm> {
+pub(super) fn latest(
+    series: &Series,
+    steps: &Steps,
+    slopes: &[Slope],
+    settings: &HistorySettings,
+) -> Option<FastAlarm> {
     let points = series.scaled.len();
     let from = steps.at.last().copied().unwrap_or(0);
     let split = points
@@ -32,8 +37,18 @@ pub(super) fn latest(series: &Series, steps: &Steps, slopes: &[Slope]) -> Option
     }
     let before = &series.scaled[from..split];
     let (level, spread) = level_and_spread(before)?;
+    // Where most values are equal, what the others add to the spread counts; where all are, the
+    // smallest change that matters stands for it.
+    let (level, spread) = match spread > series.nothing(level, settings.least_share) {
+        true => (level, spread),
+        false => {
+            let unit = if series.logarithmic { 1.0 } else { level.abs() };
+            let least = settings.least_share * unit;
+            (mean(before)?, variance(before)?.sqrt().max(least))
+        }
+    };
     // Runs that resemble each other go astray together.
-    let deviation = spread / steps.worth(&series.smooth).sqrt();
+    let deviation = spread / steps.worth(series, settings).sqrt();
     let latest = series.scaled[split..].iter();
     // One outlier alone is none.
     let latest: Vec<f64> = latest

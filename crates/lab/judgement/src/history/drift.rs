@@ -28,7 +28,7 @@ pub(super) fn tell_apart(
 ) -> (Steps, Vec<Slope>) {
     let mut slopes: Vec<Slope> = Vec::new();
     let values = &series.smooth;
-    let worth = steps.worth(values);
+    let worth = steps.worth(series, settings);
     let bounds = steps.bounds(values.len());
     let level = |part: usize| mean(&values[bounds[part]..bounds[part + 1]]).unwrap_or_default();
     let rises: Vec<bool> = (0..steps.at.len())

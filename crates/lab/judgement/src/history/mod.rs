@@ -2,6 +2,7 @@
 
 mod alarm;
 mod drift;
+mod exact;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -147,7 +148,7 @@ pub fn judge_history(
     HistoryJudgement {
         points: series.values.len(),
         skipped: values.len() - series.values.len(),
-        alarm: alarm::latest(&series, &steps, &drifts),
+        alarm: alarm::latest(&series, &steps, &drifts, settings),
         changes: steps.changes(&series, settings),
         drifts: drifts.iter().map(|drift| drift.told(&series)).collect(),
     }
@@ -163,6 +164,8 @@ struct Series {
     /// The same, with the neighbourhood in the place of outliers.
     smooth: Vec<f64>,
     logarithmic: bool,
+    /// Whether most values equal the one before them, as counts do.
+    mostly_equal: bool,
     direction: Direction,
     unit: Unit,
 }
@@ -176,6 +179,7 @@ impl Series {
         };
         Self {
             smooth: steps::without_outliers(&scaled),
+            mostly_equal: steps::usual_move(&scaled) <= 0.0,
             places,
             values,
             scaled,

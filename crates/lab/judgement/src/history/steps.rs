@@ -20,6 +20,11 @@ const NEIGHBOURS_AT_ENDS: usize = 5;
 /// Deviations from the neighbourhood beyond which a value is an outlier.
 const OUTLIER: f64 = 5.0;
 
+/// Outliers that a series may have whose values mostly equal the one before: a share of them, and
+/// as many always.
+const OUTLIERS_MOST_SHARE: f64 = 0.03;
+const OUTLIERS_MOST_ALWAYS: f64 = 3.0;
+
 /// By so much may the logarithm of the likelihood, doubled, be below its maximum for a place
 /// to be held possible at 95 %: `(1 - exp(-x / 2))^2 = 0.95` (Siegmund, "Confidence sets in
 /// change-point problems", 1988).
@@ -40,7 +45,7 @@ impl Steps {
         let p_most = settings.p_most.min(settings.false_share / points);
         steps.settle(&series.smooth);
         // The weakest goes first, as its neighbours gain what it leaves.
-        while let Some((weakest, p)) = steps.weakest(&series.smooth) {
+        while let Some((weakest, p)) = steps.weakest(series, settings) {
             let small = (0..steps.at.len()).find(|step| {
                 let (before, after) = steps.levels(*step, &series.smooth);
                 !series.matters(after - before, before, settings.least_share)
@@ -77,23 +82,32 @@ impl Steps {
         )
     }
 
-    fn p_value(&self, step: usize, values: &[f64], worth: f64) -> f64 {
-        let (before, after) = self.sides(step, values);
-        match before.len().min(after.len()) < LEAST {
-            true => 1.0,
-            false => t_test(before, after, worth).unwrap_or(1.0),
+    fn p_value(&self, step: usize, series: &Series, worth: f64, settings: &HistorySettings) -> f64 {
+        let (before, after) = self.sides(step, &series.smooth);
+        if before.len().min(after.len()) < LEAST {
+            return 1.0;
+        }
+        let bounds = self.bounds(series.smooth.len());
+        let tested = || t_test(before, after, worth).unwrap_or(1.0);
+        match series.by_counts(&bounds, step) {
+            Some(counted) if series.flat(before, after, settings.least_share) => counted,
+            Some(counted) => counted.max(tested()),
+            None => tested(),
         }
     }
 
-    fn weakest(&self, values: &[f64]) -> Option<(usize, f64)> {
-        let worth = self.worth(values);
-        let each = (0..self.at.len()).map(|step| (step, self.p_value(step, values, worth)));
+    fn weakest(&self, series: &Series, settings: &HistorySettings) -> Option<(usize, f64)> {
+        let worth = self.worth(series, settings);
+        let each =
+            (0..self.at.len()).map(|step| (step, self.p_value(step, series, worth, settings)));
         each.max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
     /// As what share of itself a value counts beside those that resemble it: neighbours'
-    /// correlation around their levels, corrected for its bias in short series.
-    pub(super) fn worth(&self, values: &[f64]) -> f64 {
+    /// correlation around their levels, corrected for its bias in short series. What is too little
+    /// to be noise resembles nothing.
+    pub(super) fn worth(&self, series: &Series, settings: &HistorySettings) -> f64 {
+        let values = &series.smooth;
         let levels = self.bounds(values.len());
         let parts = levels.windows(2).map(|two| &values[two[0]..two[1]]);
         let (mut squares, mut products) = (0.0, 0.0);
@@ -108,10 +122,14 @@ impl Steps {
                 .map(|value| (value - level).powi(2))
                 .sum::<f64>();
         }
-        if squares <= 0.0 {
+        let n = values.len() as f64;
+        let largest = values
+            .iter()
+            .fold(0.0, |most: f64, value| most.max(value.abs()));
+        if (squares / n).sqrt() <= series.nothing(largest, settings.least_share) {
             return 1.0;
         }
-        let (seen, n) = (products / squares, values.len() as f64);
+        let seen = products / squares;
         let alike = (seen + parts.count() as f64 * (1.0 + 4.0 * seen) / n).clamp(0.0, 0.95);
         independent_values(1, alike)
     }
@@ -128,7 +146,7 @@ impl Steps {
     }
 
     pub(super) fn changes(&self, series: &Series, settings: &HistorySettings) -> Vec<Change> {
-        let worth = self.worth(&series.smooth);
+        let worth = self.worth(series, settings);
         let each = 0..self.at.len();
         each.map(|step| self.change(step, series, worth, settings))
             .collect()
@@ -167,7 +185,7 @@ impl Steps {
             ratio_low: low.and_then(|low| series.ratio(low)),
             ratio_high: high.and_then(|high| series.ratio(high)),
             worse: series.worse(shift),
-            p_value: self.p_value(step, &series.smooth, worth),
+            p_value: self.p_value(step, series, worth, settings),
             certain: series.values.len() - at > settings.points_after,
             sentence: String::new(),
         };
@@ -230,14 +248,19 @@ fn candidates(values: &[f64], settings: &HistorySettings) -> Vec<usize> {
 }
 
 /// Values that lie far from the median of those around them are replaced by it (Hampel's
-/// filter): up to three outliers in a row are no step, and a step stays where it is.
+/// filter): up to three outliers in a row are no step, and a step stays where it is. Where most
+/// values equal the one before them, all that differ from their neighbourhood lie far from it.
 pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
-    let moves: Vec<f64> = values
-        .windows(2)
-        .map(|two| (two[1] - two[0]).abs())
-        .collect();
     // The median move of independent normal values is 0.954 of their deviation.
-    let deviation = median(&moves).unwrap_or_default() / 0.954;
+    let deviation = usual_move(values) / 0.954;
+    // One that the values on either side agree about does not reach into the median of a step
+    // near it.
+    let agreed: Vec<f64> = (0..values.len())
+        .map(|at| match (at.checked_sub(1), values.get(at + 1)) {
+            (Some(last), Some(next)) if deviation <= 0.0 && values[last] == *next => *next,
+            _ => values[at],
+        })
+        .collect();
     let around = |at: usize| {
         let half = NEIGHBOURS / 2;
         let inside = at >= half && at + half < values.len();
@@ -248,12 +271,26 @@ pub(super) fn without_outliers(values: &[f64]) -> Vec<f64> {
         };
         let from = at.saturating_sub(length / 2);
         let from = from.min(values.len().saturating_sub(length));
-        median(&values[from..(from + length).min(values.len())])
+        median(&agreed[from..(from + length).min(values.len())])
     };
     let each = values.iter().enumerate();
-    each.map(|(at, value)| match around(at) {
-        Some(middle) if deviation > 0.0 && (value - middle).abs() > OUTLIER * deviation => middle,
-        _ => *value,
-    })
-    .collect()
+    let smooth: Vec<f64> = each
+        .map(|(at, value)| match around(at) {
+            Some(middle) if (value - middle).abs() > OUTLIER * deviation => middle,
+            _ => *value,
+        })
+        .collect();
+    // Without a usual move to measure by, what is too frequent is no outlier but the noise.
+    let replaced = smooth.iter().zip(values).filter(|(a, b)| a != b).count();
+    let most = (values.len() as f64 * OUTLIERS_MOST_SHARE).max(OUTLIERS_MOST_ALWAYS);
+    match deviation > 0.0 || replaced as f64 <= most {
+        true => smooth,
+        false => values.to_vec(),
+    }
+}
+
+/// By how much a value usually differs from the one before it: the median.
+pub(super) fn usual_move(values: &[f64]) -> f64 {
+    let moves = values.windows(2).map(|two| (two[1] - two[0]).abs());
+    median(&moves.collect::<Vec<f64>>()).unwrap_or_default()
 }

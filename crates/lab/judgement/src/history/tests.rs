@@ -227,3 +227,124 @@ fn commits_of_a_change_are_those_after_the_last_good_one() {
     assert_eq!(between("b", "b"), None);
     assert_eq!(between("x", "b"), None);
 }
+
+fn exact(levels: &[(usize, f64)]) -> Vec<Option<f64>> {
+    let each = levels.iter();
+    each.flat_map(|(runs, level)| std::iter::repeat_n(Some(*level), *runs))
+        .collect()
+}
+
+#[test]
+fn steps_of_what_has_no_noise_are_found_wherever_they_are() {
+    let pairs = [
+        (1000.0, 2000.0),
+        (120.0, 140.0),
+        (7.0, 9.0),
+        (5.0, 50.0),
+        (0.1, 0.3),
+        (140.0, 120.0),
+        (3.0, 0.0),
+        (0.0, 2.0),
+        (1e9, 1.02e9),
+        (1e-7, 1.3e-7),
+    ];
+    for (before, after) in pairs {
+        for split in 3..=27 {
+            let values = exact(&[(split, before), (30 - split, after)]);
+            // Beside nothing else, after a wild value of some runs ago, and one that is off by nothing.
+            for other in [
+                None,
+                Some((30.0, split / 2)),
+                Some((1.000_000_2, split / 2)),
+            ] {
+                let mut values = values.clone();
+                if let Some((times, at)) = other.filter(|_| split > 7) {
+                    values[at] = values[at].map(|value| value * times);
+                }
+                let found = judge(&values);
+                let [change] = &found.changes[..] else {
+                    panic!("{before} {after} at {split} {other:?}: {found:?}");
+                };
+                assert_eq!(
+                    (change.index, change.earliest_index, change.latest_index),
+                    (split, split, split),
+                    "{before} {after} {other:?}"
+                );
+                assert!(change.certain && change.worse == (after > before));
+                assert!(found.drifts.is_empty(), "{found:?}");
+            }
+        }
+    }
+    // Further on, in a long history, and several.
+    let found = judge(&exact(&[(97, 12.0), (3, 13.0)]));
+    assert_eq!(found.changes[0].index, 97);
+    let found = judge(&exact(&[(40, 12.0), (40, 13.0), (61, 11.0), (9, 12.0)]));
+    let at: Vec<usize> = found.changes.iter().map(|change| change.index).collect();
+    assert_eq!((at, found.alarm), (vec![40, 80, 141], None));
+    // A change before it that is too small to matter does not hide one that is not.
+    let found = judge(&exact(&[(15, 5.0), (15, 5.000_001), (5, 50.0)]));
+    assert_eq!(found.changes.len(), 1);
+    assert_eq!(found.changes[0].index, 30);
+}
+
+#[test]
+fn what_has_no_noise_and_no_change_has_none() {
+    let constant = |level: f64, points| judge(&vec![Some(level); points]);
+    for level in [0.0, 0.1, 1.0, 3.0, 1000.0, 1e-9, 7e12] {
+        for points in 1..=120 {
+            let found = constant(level, points);
+            assert!(
+                found.changes.is_empty() && found.drifts.is_empty() && found.alarm.is_none(),
+                "{level} {points}: {found:?}"
+            );
+        }
+    }
+    // A value or two that are off, and values that a thousandth of the smallest change moves.
+    for (at, value) in [(0, 9.0), (20, 5.000_001), (39, 9.0), (37, 500.0)] {
+        let mut values = exact(&[(40, 5.0)]);
+        values[at] = Some(value);
+        let found = judge(&values);
+        assert!(
+            found.changes.is_empty() && found.alarm.is_none(),
+            "{found:?}"
+        );
+    }
+    let found = judge(&exact(&[(20, 5.0), (20, 5.000_05)]));
+    assert!(
+        found.changes.is_empty() && found.alarm.is_none(),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn two_runs_of_another_count_raise_an_alarm() {
+    let found = judge(&exact(&[(40, 120.0), (2, 140.0)]));
+    assert!(found.changes.is_empty());
+    let alarm = found.alarm.unwrap();
+    assert_eq!((alarm.since_index, alarm.worse), (40, true));
+    let better = judge(&exact(&[(40, 120.0), (2, 100.0)]));
+    assert!(!better.alarm.unwrap().worse);
+    assert_eq!(judge(&exact(&[(40, 120.0), (1, 140.0)])).alarm, None);
+}
+
+/// Noise of a clock that is coarse, and of counts of what is rare.
+#[test]
+fn noise_in_whole_numbers_is_no_change() {
+    for share in [0.02, 0.05, 0.1, 0.2, 0.35, 0.5] {
+        for points in [30, 100, 200] {
+            let (mut changed, mut alarms) = (0, 0);
+            for seed in 0..200 {
+                let mut random = stats::SplitMix::new(seed);
+                let values: Vec<Option<f64>> = (0..points)
+                    .map(|_| Some(if random.uniform() < share { 21.0 } else { 20.0 }))
+                    .collect();
+                let found = judge(&values);
+                changed += usize::from(certain(&found).next().is_some());
+                alarms += usize::from(found.alarm.is_some());
+            }
+            // As above: at most one change in a hundred, and of 200, up to 5 by chance.
+            assert!(changed <= 5, "{changed} changes of {share} in {points}");
+            assert!(alarms <= 12, "{alarms} alarms of {share} in {points}");
+        }
+    }
+}

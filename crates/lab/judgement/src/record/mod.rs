@@ -1,6 +1,6 @@
 //! What history keeps of a run: its metrics, at which commit, where.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,18 +16,25 @@ const LINE_BYTES_MOST: usize = 16 << 20;
 /// A run in a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of this form.
+    /// Version of this form; 1 where it is missing.
+    #[serde(default = "schema")]
     pub schema: u32,
     /// Identity of the run.
     pub run: String,
     /// What was measured: a commit of the system, or another name that says which version.
     pub commit: String,
-    /// Start of the run in nanoseconds since the Unix epoch.
+    /// Start of the run in nanoseconds since the Unix epoch; 0: unknown.
+    #[serde(default)]
     pub started_at_unix_ns: i64,
     /// Where and with what it was measured.
+    #[serde(default)]
     pub environment: Fingerprint,
     /// What was measured.
     pub metrics: Vec<MetricValue>,
+}
+
+fn schema() -> u32 {
+    SCHEMA
 }
 
 /// A metric of a run.
@@ -44,8 +51,9 @@ pub struct MetricValue {
     pub replicates: Vec<f64>,
 }
 
-/// Where and with what a run was made.
+/// Where and with what a run was made. What is empty, or 0, is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Fingerprint {
     /// Hash of the experiment's plan, seed included.
     pub plan_hash: String,
@@ -62,6 +70,10 @@ pub struct Fingerprint {
     /// Version of each further part, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
+    /// What somebody did to the run while it was under way, in words: it is not the experiment
+    /// that its plan says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_hand: Vec<String>,
 }
 
 impl Record {
@@ -110,12 +122,25 @@ pub struct Difference {
     pub sentence: String,
 }
 
+/// Metrics of any of the records, each as the first one that has it says.
+#[must_use]
+pub fn metrics_of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<&'a Metric> {
+    let mut found: Vec<&Metric> = Vec::new();
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for value in records.into_iter().flat_map(|record| &record.metrics) {
+        if known.insert(&value.metric.name) {
+            found.push(&value.metric);
+        }
+    }
+    found
+}
+
 /// In what two runs differ that bears on comparing them, the weightiest first. They are comparable
-/// when nothing forbids it.
+/// when nothing forbids it. What only one of them measured is not told here.
 #[must_use]
 pub fn differences(base: &Record, new: &Record) -> Vec<Difference> {
     let (a, b) = (&base.environment, &new.environment);
-    let mut found = Vec::new();
+    let mut found = [done_by_hand(base), done_by_hand(new)].concat();
     let mut differ = |weight, what: &str, a: &str, b: &str| {
         if a != b {
             let name = |text: &str| match text {
@@ -134,7 +159,11 @@ pub fn differences(base: &Record, new: &Record) -> Vec<Difference> {
         &b.plan_hash,
     );
     differ(forbids, "the processor", &a.cpu_model, &b.cpu_model);
-    let cores = [a, b].map(|at| at.cores.to_string());
+    let known = |number: u64, shown: String| match number {
+        0 => String::new(),
+        _ => shown,
+    };
+    let cores = [a, b].map(|at| known(at.cores.into(), at.cores.to_string()));
     differ(forbids, "the number of cores", &cores[0], &cores[1]);
     for one in &base.metrics {
         let Some(other) = new.metric(&one.metric.name) else {
@@ -155,7 +184,7 @@ pub fn differences(base: &Record, new: &Record) -> Vec<Difference> {
         );
     }
     let mentioned = Weight::Mentioned;
-    let memory = [a, b].map(|at| units::show_bytes(at.memory_bytes as f64));
+    let memory = [a, b].map(|at| known(at.memory_bytes, units::show_bytes(at.memory_bytes as f64)));
     differ(mentioned, "the memory", &memory[0], &memory[1]);
     differ(mentioned, "the kernel", &a.kernel, &b.kernel);
     differ(
@@ -164,8 +193,7 @@ pub fn differences(base: &Record, new: &Record) -> Vec<Difference> {
         &a.headroom_version,
         &b.headroom_version,
     );
-    let parts: std::collections::BTreeSet<&String> =
-        a.versions.keys().chain(b.versions.keys()).collect();
+    let parts: BTreeSet<&String> = a.versions.keys().chain(b.versions.keys()).collect();
     for part in parts {
         let version = |at: &Fingerprint| at.versions.get(part).cloned().unwrap_or_default();
         differ(
@@ -175,20 +203,19 @@ pub fn differences(base: &Record, new: &Record) -> Vec<Difference> {
             &version(b),
         );
     }
-    let only = |here: &Record, there: &Record| -> Vec<String> {
-        let names = here.metrics.iter().map(|value| value.metric.name.clone());
-        names.filter(|name| there.metric(name).is_none()).collect()
-    };
-    for (missing, which) in [(only(base, new), "base"), (only(new, base), "new")] {
-        if !missing.is_empty() {
-            let sentence = format!("only the {which} run measured {}", missing.join(", "));
-            found.push(Difference {
-                weight: mentioned,
-                sentence,
-            });
-        }
-    }
     found
+}
+
+/// What was done by hand to a run, each in a sentence: it is another experiment than its plan says,
+/// whatever it is compared with.
+#[must_use]
+pub fn done_by_hand(record: &Record) -> Vec<Difference> {
+    let run = &record.run;
+    let each = record.environment.by_hand.iter().map(|text| Difference {
+        weight: Weight::Forbids,
+        sentence: format!("{run} was changed by hand: {text}"),
+    });
+    each.collect()
 }
 
 /// Why a history cannot be read or written.
@@ -214,25 +241,41 @@ pub enum RecordError {
     },
 }
 
-/// Reads JSON Lines, a record each; empty lines are skipped. Keys that are not known are
-/// ignored, so that an older version reads what a newer one added.
+/// Reads JSON Lines, a record each; empty lines are skipped, and so is a record that is there
+/// already. Keys that are not known are ignored, so that an older version reads what a newer one added.
 ///
 /// # Errors
-/// The first line that is no record, or has a metric twice or a later schema.
+/// The first line that is no record, has a metric twice or a later schema, or is of a run that an
+/// earlier line says something else of.
 pub fn read_records(text: &str) -> Result<Vec<Record>, RecordError> {
     let lines = text
         .lines()
         .zip(1..)
         .filter(|(line, _)| !line.trim().is_empty());
-    let read = lines.map(|(text, line)| {
-        read_record(text).map_err(|problem| RecordError::Line { line, problem })
-    });
-    read.collect()
+    let mut records: Vec<Record> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for (text, line) in lines {
+        let wrong = |problem| RecordError::Line { line, problem };
+        let record = read_record(text).map_err(wrong)?;
+        match places.get(&record.run) {
+            None => {
+                places.insert(record.run.clone(), records.len());
+                records.push(record);
+            }
+            Some(at) if records[*at] == record => {}
+            Some(_) => {
+                let problem = format!("the run \"{}\" again, with other values", record.run);
+                return Err(wrong(problem));
+            }
+        }
+    }
+    Ok(records)
 }
 
 fn read_record(text: &str) -> Result<Record, String> {
     #[derive(Deserialize)]
     struct SchemaOnly {
+        #[serde(default = "schema")]
         schema: u32,
     }
     if text.len() > LINE_BYTES_MOST {
@@ -252,13 +295,14 @@ fn read_record(text: &str) -> Result<Record, String> {
 ///
 /// # Errors
 /// A record that could not be read back: a value that is not finite, a metric twice, or
-/// too long.
+/// too long; and one of which a run, commit or metric has no name, or one of several lines.
 pub fn write_record(record: &Record) -> Result<String, RecordError> {
     let unwritable = |problem| RecordError::Unwritable {
         run: record.run.clone(),
         problem,
     };
     check(record).map_err(unwritable)?;
+    named(record).map_err(unwritable)?;
     let mut line = serde_json::to_string(record).map_err(|error| unwritable(error.to_string()))?;
     if line.len() > LINE_BYTES_MOST {
         let problem = format!("{} bytes, more than {LINE_BYTES_MOST}", line.len());
@@ -266,6 +310,21 @@ pub fn write_record(record: &Record) -> Result<String, RecordError> {
     }
     line.push('\n');
     Ok(line)
+}
+
+/// Whether people can tell by their names what is meant.
+fn named(record: &Record) -> Result<(), String> {
+    let metrics = record.metrics.iter().map(|value| &value.metric.name);
+    let metrics = metrics.map(|name| ("metric", name));
+    let all = [("run", &record.run), ("commit", &record.commit)];
+    for (what, name) in all.into_iter().chain(metrics) {
+        if name.trim().is_empty() || name.contains(char::is_control) {
+            return Err(format!(
+                "expected the name of a {what} on one line, found {name:?}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check(record: &Record) -> Result<(), String> {

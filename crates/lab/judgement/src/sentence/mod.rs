@@ -52,8 +52,11 @@ fn effect(effect: &Effect) -> String {
     }
 }
 
-/// "; 31 pairs, noise of 80 % of this, or a limit of 3.6 % would settle it".
-fn needs(needs: &Needs, of: &str) -> String {
+/// "31 pairs, noise of 80 % of this, or a limit of 3.6 % would settle it".
+fn needs_of(needs: &Needs, of: &str, interval: bool) -> String {
+    if let (false, Some(runs)) = (interval, needs.runs) {
+        return format!("it takes at least {runs} {of}");
+    }
     let mut ways = Vec::new();
     ways.extend(needs.runs.map(|runs| format!("about {runs} {of} in all")));
     let quieter = needs.noise_share.filter(|share| *share < 0.995);
@@ -61,11 +64,13 @@ fn needs(needs: &Needs, of: &str) -> String {
         let noise = percent(share);
         format!("a machine with {noise} of the noise")
     }));
-    ways.push(format!("a limit of {}", percent(needs.limit_share)));
-    let last = ways.pop().unwrap_or_default();
-    match ways.is_empty() {
-        true => format!("{last} would settle it"),
-        false => format!("{} or {last} would settle it", ways.join(", ")),
+    let limit = needs.limit_share;
+    ways.extend(limit.map(|share| format!("a limit of {}", percent(share))));
+    let last = ways.pop();
+    match (last, ways.is_empty()) {
+        (None, _) => format!("the noise is too large for any number of {of}"),
+        (Some(last), true) => format!("{last} would settle it"),
+        (Some(last), false) => format!("{} or {last} would settle it", ways.join(", ")),
     }
 }
 
@@ -98,6 +103,15 @@ impl Parts<'_> {
         high.is_some_and(|high| high < 0.0)
     }
 
+    /// Nothing where values are missing: more of the same settle nothing.
+    fn needs_in_words(&self) -> String {
+        let interval = self.effect.and_then(|effect| effect.low_share).is_some();
+        let needs = self.needs.filter(|_| self.missing.is_none());
+        needs.map_or_else(String::new, |found| {
+            format!("; {}", needs_of(found, self.of, interval))
+        })
+    }
+
     fn sentence(&self) -> String {
         let (name, limit, from) = (self.name, &self.limit, &self.from);
         let effect = self.effect.map_or_else(|| "unknown".to_owned(), effect);
@@ -122,13 +136,11 @@ impl Parts<'_> {
                 format!("{name} is not worse by {limit} or more: {effect} in {from}{seen}")
             }
             Verdict::CannotTell if self.effect.is_none() => {
-                format!("cannot tell whether {name} is worse: {from} are too few")
+                let needs = self.needs_in_words();
+                format!("cannot tell whether {name} is worse: {from} are too few{needs}")
             }
             Verdict::CannotTell => {
-                let needs = self
-                    .needs
-                    .map(|found| format!("; {}", needs(found, self.of)));
-                let needs = needs.filter(|_| self.missing.is_none()).unwrap_or_default();
+                let needs = self.needs_in_words();
                 format!(
                     "cannot tell whether {name} is worse by more than {limit}: {effect} in {from}{needs}"
                 )
@@ -252,7 +264,7 @@ impl Comparison {
                 .to_owned(),
             Licence::Nothing => format!(
                 "One run of each says nothing without at least 8 batches in both; a batch is {} \
-                 values here, as neighbours resemble each other.",
+                 values here, as neighbours resemble each other: make longer runs, or at least 4 of each.",
                 self.batch_length.unwrap_or_default()
             ),
         }

@@ -89,9 +89,58 @@ fn groups_and_runs_name_their_licence() {
     let expected = [
         "soak: p99 is worse: 12 % worse (between 8.3 % and 16 % worse) in 10 runs beside 10, over the limit of 5 %: 992 ms became 1.12 s. These runs were not made in random pairs: whatever the machine did between them counts as a difference of the programs.",
         "soak: p99 is worse: 10 % worse (between 9.4 % and 11 % worse) in 12 beside 12 batches of one run each, over the limit of 5 %: 1 s became 1.1 s. One run of each: this holds for these two runs; whether the program or the machine made the difference, they cannot say.",
-        "cannot tell whether soak: p99 is worse: 0 beside 0 batches of one run each are too few. One run of each says nothing without at least 8 batches in both; a batch is 10 values here, as neighbours resemble each other.",
+        "cannot tell whether soak: p99 is worse: 0 beside 0 batches of one run each are too few. One run of each says nothing without at least 8 batches in both; a batch is 10 values here, as neighbours resemble each other: make longer runs, or at least 4 of each.",
     ];
     assert_eq!(said, expected);
+}
+
+/// A limit that is advised is one that is accepted: a share above 0 % and below 100 %.
+#[test]
+fn what_would_settle_it_can_be_done() {
+    let noise = |size: f64, at: usize| (size * ((at * 7919) % 13) as f64 - size * 6.0).exp();
+    let group = |size: f64, count: usize, of: usize| -> Vec<f64> {
+        (0..count).map(|at| noise(size, at * 3 + of)).collect()
+    };
+    let said = |size, runs| {
+        let (base, new) = (group(size, runs, 0), group(size, runs, 1));
+        let found = compare_groups(&metric(), 0.03, &base, &new);
+        assert_eq!(found.verdict, crate::Verdict::CannotTell);
+        (found.needs, found.finding_in_words())
+    };
+    let (few, text) = said(0.01, 3);
+    assert_eq!(few.unwrap().runs, Some(4));
+    assert!(
+        text.ends_with("; it takes at least 4 runs of each"),
+        "{text}"
+    );
+    let (none, text) = said(1.0, 8);
+    assert_eq!(
+        (none.unwrap().runs, none.unwrap().limit_share),
+        (None, None)
+    );
+    assert!(
+        text.ends_with("the noise is too large for any number of runs of each"),
+        "{text}"
+    );
+    let (some, text) = said(0.02, 8);
+    let share = some.unwrap().limit_share.unwrap();
+    assert!(
+        share > 0.03 && share < 0.995 && text.contains("a limit of"),
+        "{text}"
+    );
+    // One run beside one says how to go on.
+    let one = compare_groups(&metric(), 0.03, &[1.0], &[2.0]);
+    assert!(
+        one.sentence.contains("at least 4 runs of each"),
+        "{}",
+        one.sentence
+    );
+    // And what needs nothing gets no advice.
+    let equal = compare_groups(&metric(), 0.03, &[1.0; 9], &[1.0; 9]);
+    assert_eq!(
+        (equal.verdict, equal.needs),
+        (crate::Verdict::NotWorse, None)
+    );
 }
 
 #[test]

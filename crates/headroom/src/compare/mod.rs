@@ -1,14 +1,14 @@
 //! `headroom compare`: stored runs beside each other.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use console::measure_text_width;
 use lab_judgement::{
     Comparison, Difference, Metric, Record, Verdict, Weight, compare_groups, compare_runs,
-    differences,
+    differences, done_by_hand, metrics_of,
 };
 use lab_report::terminal::printable;
 use lab_store::Outcome;
@@ -19,10 +19,12 @@ use crate::baseline::runs_of;
 use crate::compare_page;
 use crate::gate::{ForMetric, LIMIT, Limit, chosen, for_metric, outcome, verdict_word};
 use crate::output::print;
-use crate::recorded::{Recorded, plan_differences, recorded};
+use crate::recorded::{Read, Recorded, plan_differences, read};
 
 /// Most runs of a group.
 const RUNS_MOST: usize = 1_000;
+/// Most runs that are named of those that lack a metric.
+const LACKING_MOST: usize = 5;
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
 /// The chance that one of several equal metrics is called worse.
@@ -95,12 +97,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
         (_, []) => bail!("compare: give two runs, or two groups with -- between them"),
         (base, new) => (base, new),
     };
-    let read = |paths: &[PathBuf]| -> Result<Vec<Recorded>> {
-        paths.iter().map(|path| recorded(path)).collect()
+    let mut left_out = Vec::new();
+    let base_runs = match &args.baseline {
+        Some(file) => runs_of(file)?,
+        None => usable("base", base, &mut left_out)?,
     };
-    let kept = args.baseline.as_deref().map(runs_of).transpose()?;
-    let base_runs = kept.map_or_else(|| read(base), Ok)?;
-    let compared = compared(&base_runs, &read(new)?, args)?;
+    let new_runs = usable("new", new, &mut left_out)?;
+    let mut compared = compared(&base_runs, &new_runs, args)?;
+    compared.differences.extend(left_out);
     if let Some(file) = &args.page {
         let differences = compared.differences.iter();
         let differences: Vec<String> = differences.map(|one| one.sentence.clone()).collect();
@@ -112,7 +116,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
             sentence: &compared.sentence,
             metrics: &compared.metrics,
         };
-        compare_page::write(file, &shown, &base[0], &new[0])?;
+        // Of each side the first run that says something.
+        let base = folder_of(&compared.base[0], base);
+        let new = folder_of(&compared.new[0], new);
+        compare_page::write(file, &shown, base, new)?;
     }
     print(&match args.json {
         true => serde_json::to_string_pretty(&compared)? + "\n",
@@ -121,10 +128,35 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     Ok(outcome(compared.verdict))
 }
 
+/// The folder of a run among those that were given.
+fn folder_of<'a>(run: &str, paths: &'a [PathBuf]) -> &'a Path {
+    let named = |path: &&PathBuf| path.file_name().is_some_and(|name| name == run);
+    paths.iter().find(named).unwrap_or(&paths[0])
+}
+
+/// The runs of a side that say something; the others are told.
+fn usable(side: &str, paths: &[PathBuf], left_out: &mut Vec<Difference>) -> Result<Vec<Recorded>> {
+    let mut runs = Vec::new();
+    for path in paths {
+        match read(path)? {
+            Read::Measured(run) => runs.push(*run),
+            Read::Invalid(why) => left_out.push(Difference {
+                weight: Weight::Mentioned,
+                sentence: format!("left out {}: {why}", path.display()),
+            }),
+        }
+    }
+    if let (true, Some(last)) = (runs.is_empty(), left_out.last()) {
+        bail!("compare: no run of the {side} is left; {}", last.sentence);
+    }
+    Ok(runs)
+}
+
 fn compared(base: &[Recorded], new: &[Recorded], args: &CompareArgs) -> Result<Compared> {
-    let first = &base[0];
-    let metrics = metrics(&first.record, args)?;
-    let differences = all_differences(base, new);
+    let records = base.iter().chain(new).map(|run| &run.record);
+    let known = metrics_of(records);
+    let metrics = metrics(&known, base, args)?;
+    let differences = all_differences(&known, base, new);
     let forbidden = !args.despite_differences
         && differences
             .iter()
@@ -157,9 +189,13 @@ fn compared(base: &[Recorded], new: &[Recorded], args: &CompareArgs) -> Result<C
     })
 }
 
-/// What is compared: all that the first run of the base measured, or what was asked for.
-fn metrics<'r>(first: &'r Record, args: &CompareArgs) -> Result<Vec<&'r Metric>> {
-    let known: Vec<&Metric> = first.metrics.iter().map(|value| &value.metric).collect();
+/// What is compared: all that any run of the base measured, or what was asked for. What too few runs
+/// have cannot be told, and so does not pass.
+fn metrics<'r>(
+    known: &[&'r Metric],
+    base: &[Recorded],
+    args: &CompareArgs,
+) -> Result<Vec<&'r Metric>> {
     let names = args
         .metrics
         .iter()
@@ -168,28 +204,73 @@ fn metrics<'r>(first: &'r Record, args: &CompareArgs) -> Result<Vec<&'r Metric>>
         if !known.iter().any(|metric| metric.name == *name) {
             let known: Vec<&str> = known.iter().map(|metric| metric.name.as_str()).collect();
             bail!(
-                "compare: {} has no metric \"{name}\"; it has {}",
-                first.run,
+                "compare: no run has a metric \"{name}\"; there is {}",
                 known.join(", ")
             );
         }
     }
-    let wanted = |metric: &&Metric| args.metrics.is_empty() || args.metrics.contains(&metric.name);
-    Ok(known.into_iter().filter(wanted).collect())
+    let wanted = |metric: &&&Metric| match args.metrics.is_empty() {
+        true => base
+            .iter()
+            .any(|run| run.record.metric(&metric.name).is_some()),
+        false => args.metrics.contains(&metric.name),
+    };
+    Ok(known.iter().filter(wanted).copied().collect())
+}
+
+/// Which runs lack a metric that others have.
+fn lacking(metric: &Metric, base: &[Recorded], new: &[Recorded]) -> Option<String> {
+    let lack = |runs: &[Recorded]| -> Vec<String> {
+        let lack = runs.iter().map(|run| &run.record);
+        let lack = lack.filter(|record| record.metric(&metric.name).is_none());
+        lack.map(|record| record.run.clone()).collect()
+    };
+    let (name, sides) = (&metric.name, [(base, "base"), (new, "new")]);
+    let lacks = sides.map(|(runs, side)| (lack(runs), runs.len(), side));
+    for (at, (lack, runs, _)) in lacks.iter().enumerate() {
+        if lack.len() == *runs {
+            let other = lacks[1 - at].2;
+            return Some(match base.len() + new.len() {
+                2 => format!("only the {other} run measured {name}"),
+                _ => format!("only {other} runs measured {name}"),
+            });
+        }
+    }
+    let lack: Vec<String> = lacks.into_iter().flat_map(|(lack, ..)| lack).collect();
+    let shown = lack[..lack.len().min(LACKING_MOST)].join(", ");
+    match lack.len() {
+        0 => None,
+        count if count > LACKING_MOST => Some(format!(
+            "{name} is missing in {shown} and {} more",
+            count - LACKING_MOST
+        )),
+        _ => Some(format!("{name} is missing in {shown}")),
+    }
 }
 
 /// In what any run differs from the first of the base, each difference once.
-fn all_differences(base: &[Recorded], new: &[Recorded]) -> Vec<Difference> {
-    let first = &base[0];
+fn all_differences(known: &[&Metric], base: &[Recorded], new: &[Recorded]) -> Vec<Difference> {
+    let all = || base.iter().chain(new);
+    // A metric that the first run lacks has the unit of the first one that has it.
+    let mut first = base[0].record.clone();
+    let has = all().flat_map(|run| &run.record.metrics);
+    for metric in known {
+        if first.metric(&metric.name).is_none() {
+            let mut has = has.clone();
+            first
+                .metrics
+                .extend(has.find(|value| value.metric == **metric).cloned());
+        }
+    }
     let mut found: Vec<Difference> = Vec::new();
-    for run in base[1..].iter().chain(new) {
-        for mut difference in differences(&first.record, &run.record) {
+    for run in all() {
+        for mut difference in differences(&first, &run.record) {
             if difference
                 .sentence
                 .starts_with("the plan of the experiment")
                 && !first.plan.is_null()
             {
-                let details = plan_differences(&first.plan, &run.plan).join("; ");
+                let details = plan_differences(&base[0].plan, &run.plan).join("; ");
                 difference.sentence = format!("the plan of the experiment differs: {details}");
             }
             if !found.contains(&difference) {
@@ -197,6 +278,11 @@ fn all_differences(base: &[Recorded], new: &[Recorded]) -> Vec<Difference> {
             }
         }
     }
+    let lacking = known.iter().filter_map(|metric| lacking(metric, base, new));
+    found.extend(lacking.map(|sentence| Difference {
+        weight: Weight::Mentioned,
+        sentence,
+    }));
     let commits = |runs: &[Recorded]| -> BTreeSet<String> {
         runs.iter().map(|run| run.record.commit.clone()).collect()
     };
@@ -208,6 +294,10 @@ fn all_differences(base: &[Recorded], new: &[Recorded]) -> Vec<Difference> {
         });
     }
     found.sort_by_key(|difference| std::cmp::Reverse(difference.weight));
+    // What was done by hand is more than a difference.
+    let done: Vec<Difference> = all().flat_map(|run| done_by_hand(&run.record)).collect();
+    found.retain(|difference| !done.contains(difference));
+    found.splice(0..0, done);
     found
 }
 
@@ -295,7 +385,7 @@ fn text(compared: &Compared) -> String {
         .iter()
         .filter(|it| it.verdict == Verdict::CannotTell);
     let open: String = open
-        .filter(|metric| metric.effect.is_some())
+        .filter(|metric| metric.effect.is_some() || metric.needs.is_some())
         .map(|metric| format!("{}\n", printable(&metric.finding_in_words())))
         .collect();
     if !open.is_empty() {
@@ -345,3 +435,6 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     };
     rows.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests;
