@@ -92,8 +92,8 @@ pub(super) struct Agent {
     /// The server's key for policies, once it is known.
     key: Option<PolicyKey>,
     policy: Option<(AgentPolicy, IssueNumber)>,
-    /// Why the policy in its folder is not used.
-    not_used: Option<policies::Refused>,
+    /// The policy in its folder, until it is checked.
+    kept: Option<Vec<u8>>,
 }
 
 impl Agent {
@@ -109,12 +109,6 @@ impl Agent {
         })?;
         let key = policy_key(folder, config.policy_key.as_deref())?;
         let kept = std::fs::read(folder.join(POLICY)).ok();
-        let kept = key.as_ref().zip(kept);
-        let kept = kept.map(|(key, packed)| policies::read(key, &identity.id, &packed, None));
-        let (policy, not_used) = match kept.transpose() {
-            Ok(policy) => (policy, None),
-            Err(refused) => (None, Some(refused)),
-        };
         Ok(Self {
             config,
             identity,
@@ -122,8 +116,8 @@ impl Agent {
             wire,
             spool,
             key,
-            policy,
-            not_used,
+            policy: None,
+            kept,
         })
     }
 
@@ -160,10 +154,6 @@ impl Agent {
             Timestamp::now(),
         );
         let conditions = machine::conditions(&facts);
-        if let Some(why) = self.not_used.take() {
-            round.refused += 1;
-            round.problems.push(format!("do the kept policy: {why}"));
-        }
         let due = inventory_is_due(&self.config.data);
         if due {
             self.send_inventory(&mut facts, &mut round).await;
@@ -248,6 +238,15 @@ impl Agent {
         let Some(key) = self.policy_key(round).await else {
             return;
         };
+        if let Some(packed) = self.kept.take() {
+            match policies::read(&key, &self.identity.id, &packed, None) {
+                Ok(policy) => self.policy = Some(policy),
+                Err(why) => {
+                    round.refused += 1;
+                    round.problems.push(format!("do the kept policy: {why}"));
+                }
+            }
+        }
         let known = self.policy.as_ref();
         let held = known.map(|(_, number)| *number);
         let known = known.map(|(policy, _)| policy.config_id.as_str());

@@ -31,8 +31,8 @@ pub(super) struct GroupFile {
     description: String,
     #[serde(default)]
     category: String,
-    pub(super) query: Option<Query>,
-    pub(super) nodes: Option<Vec<String>>,
+    query: Option<Query>,
+    nodes: Option<Vec<String>>,
     #[serde(default = "yes")]
     enabled: bool,
     #[serde(default)]
