@@ -46,7 +46,13 @@ impl Disk {
     /// Where a path leads. With `make` directories on the way to it are made.
     fn place(&self, path: &str, last: Last, make: bool) -> io::Result<Place> {
         match self.other_root() {
-            Some(root) => place::below(root, path, last, make),
+            Some(root) => {
+                if make {
+                    // The first that is written makes the root.
+                    fs::create_dir_all(root)?;
+                }
+                place::below(root, path, last, make)
+            }
             None => {
                 if make && let Some(parent) = Path::new(path).parent() {
                     fs::create_dir_all(parent)?;

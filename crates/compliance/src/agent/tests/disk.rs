@@ -569,3 +569,14 @@ fn on_the_machine_links_lead_where_they_lead() {
     assert_eq!(shown.kind, Kind::Directory);
     assert!(disk.read("/etc/../etc/passwd", 1 << 20).is_err());
 }
+
+#[test]
+fn another_root_is_made_by_the_first_file_in_it() {
+    let all = tempfile::tempdir().unwrap();
+    let root = all.path().join("not/yet");
+    let mut disk = Disk::new(&root, Site::default());
+    assert_eq!(disk.stat("/motd").unwrap(), None);
+    assert_eq!(disk.read("/motd", 9).unwrap(), None);
+    disk.write("/motd", b"a").unwrap();
+    assert_eq!(fs::read(root.join("motd")).unwrap(), b"a");
+}
