@@ -41,6 +41,8 @@ pub(super) struct Counters {
     sent: AtomicU64,
     dropped: AtomicU64,
     problems: AtomicU64,
+    /// Policies that were not taken.
+    refused: AtomicU64,
     /// Reports of simulated agents: all, and what became of them.
     reports: AtomicU64,
     reports_sent: AtomicU64,
@@ -75,6 +77,7 @@ impl Counters {
             sent: AtomicU64::default(),
             dropped: AtomicU64::default(),
             problems: AtomicU64::default(),
+            refused: AtomicU64::default(),
             reports: AtomicU64::default(),
             reports_sent: AtomicU64::default(),
             reports_dropped: AtomicU64::default(),
@@ -93,6 +96,13 @@ impl Counters {
             self.ran(round.calls, 0);
         }
         self.add(round.sent, round.dropped, round.problems.len());
+        self.refused(round.refused);
+    }
+
+    /// So many policies were not the server's, or older than what the agent had.
+    pub(super) fn refused(&self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.refused.fetch_add(count, Relaxed);
     }
 
     /// One more agent has a policy.
@@ -166,6 +176,11 @@ impl Counters {
                 "compliance_agent_runs_dropped_total",
                 "Run logs that were dropped.",
                 &self.dropped,
+            ),
+            (
+                "compliance_agent_policies_refused_total",
+                "Policies that were not the server's, or older than the one held.",
+                &self.refused,
             ),
             (
                 "compliance_agent_problems_total",

@@ -11,18 +11,19 @@ use jiff::Timestamp;
 use net::Shutdown;
 use stats::SplitMix;
 use telemetry::{Fields, Logger};
-use tokio::sync::{Barrier, Semaphore};
+use tokio::sync::{Barrier, OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant as Turn;
 
 use super::admin::{Counters, ReportsOf};
 use super::datagrams::Datagrams;
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
-use super::{Error, FleetConfig, NO_POLICY};
+use super::{Error, FleetConfig, NO_POLICY, policies};
 use crate::agent::{self, AgentPolicy, Hollow, Rates, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
+use crate::policy::signature::{IssueNumber, PolicyKey};
 use crate::reports::moment::Moment;
-use crate::upstream::{Asked, NodeIdentity, Wire, WireError, server_pin};
+use crate::upstream::{Asked, NodeIdentity, Wire, WireError, policy_key, server_pin};
 
 /// Until it is looked again whether another second has begun.
 const SAME_SECOND: Duration = Duration::from_millis(20);
@@ -43,8 +44,10 @@ struct One {
     seed: u64,
     rates: Rates,
     interval: Option<Duration>,
-    /// The configuration and the packed policy.
-    policy: Option<(String, bytes::Bytes)>,
+    /// The server's key for policies, once one of the fleet knows it.
+    key: Arc<OnceCell<PolicyKey>>,
+    /// The configuration, the packed policy and its number.
+    policy: Option<(String, bytes::Bytes, IssueNumber)>,
     waiting: VecDeque<Waiting>,
     /// Runs that may wait; the oldest make room.
     spool: usize,
@@ -78,6 +81,8 @@ pub(super) async fn run(
         &config.agent.data,
         config.agent.server_certificate.as_deref(),
     )?);
+    let key = policy_key(&config.agent.data, config.agent.policy_key.as_deref())?;
+    let key = Arc::new(OnceCell::new_with(key));
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
         let folder = folder_of(&config.agent.data, number);
@@ -93,6 +98,7 @@ pub(super) async fn run(
             seed,
             rates: config.rates,
             interval: config.agent.interval,
+            key: Arc::clone(&key),
             policy: None,
             waiting: VecDeque::new(),
             spool: config.spool,
@@ -206,14 +212,26 @@ impl One {
     }
 
     async fn fetch(&mut self) {
+        let key = match self.key.get_or_try_init(|| self.wire.policy_key()).await {
+            Ok(key) => key.clone(),
+            Err(error) => return self.problem("ask for the server's key for policies", &error),
+        };
         let known = self.policy.as_ref();
-        let known = known.map(|(config_id, _)| config_id.as_str());
-        match self.wire.policy(&self.identity.id, known).await {
-            Ok(Asked::New(id, packed)) => {
-                let fields = Fields::new().and("node", &self.identity.id);
-                self.logger.debug("policy-taken", fields.and("config", &id));
-                self.policy = Some((id, packed));
-            }
+        let held = known.map(|(_, _, number)| *number);
+        let known = known.map(|(config_id, ..)| config_id.as_str());
+        let node = &self.identity.id;
+        match self.wire.policy(node, known).await {
+            Ok(Asked::New(id, packed)) => match policies::verify(&key, node, &packed, held) {
+                Ok(number) => {
+                    let fields = Fields::new().and("node", node);
+                    self.logger.debug("policy-taken", fields.and("config", &id));
+                    self.policy = Some((id, packed, number));
+                }
+                Err(refused) => {
+                    self.counters.refused(1);
+                    self.problem("take the policy", &refused);
+                }
+            },
             Ok(Asked::Same | Asked::None { .. }) => {}
             Err(error) => self.problem("ask for the policy", &error),
         }
@@ -224,7 +242,7 @@ impl One {
         if !self.may_run() {
             return Some(NO_POLICY);
         }
-        let (_, packed) = self.policy.clone()?;
+        let (_, packed, _) = self.policy.clone()?;
         let start = self.next_start().await;
         let turn = Arc::clone(&self.computing).acquire_owned().await;
         let policy = match policy_of(&packed, &self.identity.id) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::agent::condition::canonify;
+use crate::agent::{Disk, Files as _, Site};
 use crate::inventory::NodeFacts;
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::Inventory;
@@ -13,6 +14,9 @@ use crate::model::node::{Node, OperatingSystem};
 
 /// Packages that an inventory names.
 const PACKAGES: usize = 20_000;
+
+/// Bytes of a file that an inventory is made of.
+const FILE_BYTES: usize = 64 << 20;
 
 /// The machine whose files are below `root`.
 pub(crate) fn facts(
@@ -22,7 +26,11 @@ pub(crate) fn facts(
     certificate: &str,
     now: Timestamp,
 ) -> NodeFacts {
-    let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+    let disk = Disk::new(root, Site::default());
+    let text = |path: &str| {
+        let content = disk.read(path, FILE_BYTES).ok().flatten();
+        String::from_utf8(content.unwrap_or_default()).unwrap_or_default()
+    };
     let kernel = |path: &str| {
         std::fs::read_to_string(path)
             .unwrap_or_default()
@@ -31,16 +39,16 @@ pub(crate) fn facts(
     };
     let told = kernel("/proc/sys/kernel/hostname");
     let hostname = hostname.map_or(told, str::to_owned);
-    let release = values(&text("etc/os-release"));
+    let release = values(&text("/etc/os-release"));
     let release = |key: &str| release.get(key).cloned().unwrap_or_default();
     let memory = memory(&kernel("/proc/meminfo"), "MemTotal:");
     let swap = memory_of("/proc/meminfo", "SwapTotal:");
     let mut inventory = Inventory::default();
-    for (name, version) in packages(&text("var/lib/dpkg/status")) {
+    for (name, version) in packages(&text("/var/lib/dpkg/status")) {
         let fields = [("cn", name), ("softwareVersion", version)];
         inventory.push(ObjectType::Software, &fields);
     }
-    let accounts = text("etc/passwd");
+    let accounts = text("/etc/passwd");
     let accounts = accounts.lines().filter_map(|line| line.split(':').next());
     let mut node = Node {
         os: OperatingSystem {

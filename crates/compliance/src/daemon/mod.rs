@@ -7,6 +7,7 @@ mod datagrams;
 mod hollow;
 mod machine;
 mod node;
+mod policies;
 mod spool;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,9 @@ pub struct Config {
     pub server: String,
     /// A file with the server's certificate; without one the first that is seen is trusted.
     pub server_certificate: Option<PathBuf>,
+    /// A file with the server's key for policies; without one the first that the server, or a relay of
+    /// it, tells is trusted.
+    pub policy_key: Option<PathBuf>,
     /// Folder of its key, its policy and its spool.
     pub data: PathBuf,
     /// What it takes for `/`.

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::machine;
+use super::policies;
 use super::spool::Spool;
 use super::{Config, Error};
 use crate::agent::{
@@ -16,6 +17,7 @@ use crate::agent::{
     RunSettings, RunTimes, Site, run,
 };
 use crate::model::mode::PolicyMode;
+use crate::policy::signature::{IssueNumber, PolicyKey};
 use crate::policy::system::is_reserved;
 use crate::private;
 use crate::reports::moment::Moment;
@@ -23,8 +25,8 @@ use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::sign;
 use crate::trust::{ServerPin, write_secret};
 use crate::upstream::{
-    Asked, NodeIdentity, Wire, WireError, inventory_is_due, keep_pin, keep_sent, random_id,
-    server_pin,
+    Asked, NodeIdentity, Wire, WireError, inventory_is_due, keep_pin, keep_policy_key, keep_sent,
+    policy_key, random_id, server_pin,
 };
 
 /// Bytes of a policy.
@@ -59,6 +61,9 @@ pub struct Round {
     pub waiting: usize,
     /// Runs that were dropped because too many waited, or that the server refuses.
     pub dropped: usize,
+    /// Policies that were not the server's, or older than the one that the agent has, and were not
+    /// taken.
+    pub refused: usize,
     /// What did not work; all else went on.
     pub problems: Vec<String>,
 }
@@ -85,7 +90,11 @@ pub(super) struct Agent {
     pin: Arc<ServerPin>,
     wire: Wire,
     spool: Spool,
-    policy: Option<AgentPolicy>,
+    /// The server's key for policies, once it is known.
+    key: Option<PolicyKey>,
+    policy: Option<(AgentPolicy, IssueNumber)>,
+    /// The policy in its folder, until it is checked.
+    kept: Option<Vec<u8>>,
 }
 
 impl Agent {
@@ -99,15 +108,17 @@ impl Agent {
             path: folder.clone(),
             cause,
         })?;
+        let key = policy_key(folder, config.policy_key.as_deref())?;
         let kept = std::fs::read(folder.join(POLICY)).ok();
-        let policy = kept.and_then(|packed| policy_of(&packed, &identity.id).ok());
         Ok(Self {
             config,
             identity,
             pin,
             wire,
             spool,
-            policy,
+            key,
+            policy: None,
+            kept,
         })
     }
 
@@ -125,7 +136,7 @@ impl Agent {
         let times = self
             .policy
             .as_ref()
-            .map_or(default, |policy| policy.schedule);
+            .map_or(default, |(policy, _)| policy.schedule);
         Duration::from_secs(times.until_next(Timestamp::now().as_second()))
     }
 
@@ -153,7 +164,7 @@ impl Agent {
             // The server may not know this node any more.
             self.send_inventory(&mut facts, &mut round).await;
         }
-        if let Some(policy) = self.policy.take() {
+        if let Some((policy, number)) = self.policy.take() {
             let start = self.next_start().await;
             round.config_id = Some(policy.config_id.clone());
             let settings = RunSettings {
@@ -168,7 +179,7 @@ impl Agent {
             let work = move || run_here(policy, methods, &settings, start);
             match tokio::task::spawn_blocking(work).await {
                 Ok((policy, outcome)) => {
-                    self.policy = Some(policy);
+                    self.policy = Some((policy, number));
                     self.keep_run(&outcome, &mut round);
                 }
                 Err(error) => round.problems.push(format!("the run ended: {error}")),
@@ -206,12 +217,45 @@ impl Agent {
         }
     }
 
+    /// The server's key for policies: that which is known, and otherwise the first that is told.
+    async fn policy_key(&mut self, round: &mut Round) -> Option<PolicyKey> {
+        if self.key.is_none() {
+            match self.wire.policy_key().await {
+                Ok(key) => {
+                    if let Err(error) = keep_policy_key(&self.config.data, &key) {
+                        round.problems.push(error.to_string());
+                    }
+                    self.key = Some(key);
+                }
+                Err(error) => round.problems.push(format!(
+                    "ask for the server's key for policies, without which none is done: {error}"
+                )),
+            }
+        }
+        self.key.clone()
+    }
+
     async fn fetch(&mut self, round: &mut Round) {
-        let known = self.policy.as_ref().map(|policy| policy.config_id.as_str());
-        match self.wire.policy(&self.identity.id, known).await {
+        let Some(key) = self.policy_key(round).await else {
+            return;
+        };
+        if let Some(packed) = self.kept.take() {
+            match policies::read(&key, &self.identity.id, &packed, None) {
+                Ok(policy) => self.policy = Some(policy),
+                Err(why) => {
+                    round.refused += 1;
+                    round.problems.push(format!("do the kept policy: {why}"));
+                }
+            }
+        }
+        let known = self.policy.as_ref();
+        let held = known.map(|(_, number)| *number);
+        let known = known.map(|(policy, _)| policy.config_id.as_str());
+        let node = &self.identity.id;
+        match self.wire.policy(node, known).await {
             Ok(Asked::Same) => {}
-            Ok(Asked::New(_, packed)) => match policy_of(&packed, &self.identity.id) {
-                // The old one stays until the new one is known to be whole.
+            Ok(Asked::New(_, packed)) => match policies::read(&key, node, &packed, held) {
+                // The old one stays until the new one is known to be whole, and the server's.
                 Ok(policy) => {
                     let kept = write_secret(&self.config.data.join(POLICY), &packed);
                     if let Err(error) = kept {
@@ -219,7 +263,10 @@ impl Agent {
                     }
                     self.policy = Some(policy);
                 }
-                Err(why) => round.problems.push(format!("take the new policy: {why}")),
+                Err(why) => {
+                    round.refused += 1;
+                    round.problems.push(format!("take the new policy: {why}"));
+                }
             },
             // What it was asked to be still holds.
             Ok(Asked::None { why, .. }) if self.policy.is_some() => round.problems.push(why),

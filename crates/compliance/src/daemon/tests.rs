@@ -38,6 +38,7 @@ fn agent(server: &Running, folder: &Path, root: &Path) -> Config {
     Config {
         server: format!("https://{}", server.address()),
         server_certificate: None,
+        policy_key: None,
         data: folder.to_path_buf(),
         root: root.to_path_buf(),
         hostname: Some("web-1.example.org".into()),

@@ -17,7 +17,7 @@ use crate::policy::system::is_reserved;
 const BROKEN: usize = 10;
 
 /// Something wrong with an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wrong {
     /// Where, in the words of the folder's files: keys, and places in lists.
     pub path: Vec<String>,
@@ -25,15 +25,25 @@ pub struct Wrong {
     pub message: String,
     /// A name that is not known, what such names are of, and those that are known.
     pub near: Option<(String, &'static str, Vec<String>)>,
+    /// Is the key wrong, not its value?
+    pub key: bool,
 }
 
 impl Wrong {
+    /// What is wrong at a place.
+    pub fn at(path: Vec<String>, message: impl Into<String>) -> Self {
+        Self {
+            path,
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
     /// What the object itself finds.
     pub fn of(checked: Result<(), ModelError>) -> Vec<Self> {
-        let wrong = checked.err().map(|error| Self {
-            path: Vec::new(),
-            message: error.message,
-            near: None,
+        let wrong = checked.err().map(|error| {
+            let field = Some(error.field).filter(|field| !field.is_empty());
+            Self::at(field.map(Into::into).into_iter().collect(), error.message)
         });
         wrong.into_iter().collect()
     }
@@ -62,7 +72,7 @@ impl Definitions {
                 Some(Wrong {
                     path: Vec::new(),
                     message: format!("the directive \"{}\" of it: {}", one.id, found.message),
-                    near: None,
+                    ..Wrong::default()
                 })
             });
         wrong.extend(broken.take(BROKEN));
@@ -82,7 +92,7 @@ impl Definitions {
         compiled.err().map(|error| Wrong {
             path: vec!["query".into(), "where".into()],
             message: error.to_string(),
-            near: None,
+            ..Wrong::default()
         })
     }
 
@@ -98,6 +108,7 @@ impl Definitions {
                 path: vec!["technique".into()],
                 message: format!("there is no technique \"{key}\""),
                 near: Some((key, "techniques", known)),
+                ..Wrong::default()
             });
         };
         accepted(technique, directive)
@@ -113,6 +124,7 @@ impl Definitions {
                     path: vec!["directives".into(), at.to_string()],
                     message: format!("there is no directive \"{id}\""),
                     near: Some((id.clone(), "directives", known)),
+                    ..Wrong::default()
                 });
             }
         }
@@ -127,6 +139,7 @@ impl Definitions {
                         path: vec!["targets".into(), at.to_string()],
                         message: format!("there is no group \"{id}\""),
                         near: Some((id.clone(), "groups", known)),
+                        ..Wrong::default()
                     });
                 }
             }
@@ -148,7 +161,7 @@ fn accepted(technique: &Technique, directive: &Directive) -> Option<Wrong> {
     Some(Wrong {
         path,
         message: error.to_string(),
-        near: None,
+        ..Wrong::default()
     })
 }
 
@@ -171,5 +184,6 @@ fn unknown_parameter(technique: &Technique, directive: &Directive) -> Option<Wro
         path: vec!["params".into(), name.clone()],
         message: format!("the technique has no parameter \"{name}\""),
         near: Some((name, "parameters of it", known.collect())),
+        key: true,
     })
 }

@@ -14,6 +14,8 @@ use serde::forward_to_deserialize_any;
 pub(super) struct Wrong {
     message: String,
     span: Option<Span>,
+    /// A word that is none of these.
+    near: Option<(String, &'static [&'static str])>,
 }
 
 impl Wrong {
@@ -36,6 +38,15 @@ impl de::Error for Wrong {
         Self {
             message: message.to_string(),
             span: None,
+            near: None,
+        }
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self {
+            message: format!("unknown word \"{variant}\""),
+            span: None,
+            near: Some((variant.to_owned(), expected)),
         }
     }
 }
@@ -58,7 +69,13 @@ pub(super) fn read<T: de::DeserializeOwned>(text: &str, node: &Node) -> Result<T
         Ok(_) => Err(problems),
         Err(wrong) => {
             let span = wrong.span.unwrap_or_else(|| node.span.clone());
-            problems.push(Problem::new(span, wrong.message));
+            let problem = Problem::new(span, wrong.message);
+            problems.push(match wrong.near {
+                None => problem,
+                Some((word, known)) => {
+                    problem.suggest_from(&word, "words here", known.iter().copied())
+                }
+            });
             Err(problems)
         }
     }
@@ -221,8 +238,11 @@ impl<'de, I: Iterator<Item = &'de Node>> SeqAccess<'de> for Items<'de, I> {
         seed: T,
     ) -> Result<Option<T::Value>, Wrong> {
         let next = self.nodes.next();
-        next.map(|node| seed.deserialize(self.from.of(node)))
-            .transpose()
+        next.map(|node| {
+            let read = seed.deserialize(self.from.of(node));
+            read.map_err(|wrong| wrong.at(&node.span))
+        })
+        .transpose()
     }
 }
 
@@ -262,6 +282,7 @@ impl<'de, I: Iterator<Item = &'de Entry>> MapAccess<'de> for Entries<'de, I> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
         let node = self.value.take();
         let node = node.ok_or_else(|| de::Error::custom("a value without a key"))?;
-        seed.deserialize(self.from.of(node))
+        let read = seed.deserialize(self.from.of(node));
+        read.map_err(|wrong| wrong.at(&node.span))
     }
 }

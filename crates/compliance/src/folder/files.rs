@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::model::directive::{Parameters, SectionValues};
 use crate::model::group::Group;
-use crate::model::mode::PolicyMode;
+use crate::model::mode::{PolicyMode, or_default};
 use crate::model::property::{Property, text_of};
 use crate::model::query::Query;
 use crate::model::rule::Rule;
 use crate::model::target::{RuleTarget, Union};
 use crate::model::technique::{
-    Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Section, Technique,
+    Action, Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Reporting, Section,
+    Technique, in_order,
 };
 
 /// `groups/ID.yml`.
@@ -31,8 +32,7 @@ pub(super) struct GroupFile {
     #[serde(default)]
     category: String,
     query: Option<Query>,
-    #[serde(default)]
-    nodes: Vec<String>,
+    nodes: Option<Vec<String>>,
     #[serde(default = "yes")]
     enabled: bool,
     #[serde(default)]
@@ -56,9 +56,46 @@ pub(super) struct TechniqueFile {
     generation: PolicyGeneration,
     #[serde(default)]
     params: Vec<MethodParameter>,
-    #[serde(default)]
-    items: Vec<MethodItem>,
+    items: Option<Vec<ItemFile>>,
     sections: Option<Vec<Section>>,
+}
+
+/// A call or a block of a technique. All that either may have is here, so that a mistake is told at
+/// its place and an unknown key is one.
+#[derive(Debug, Deserialize)]
+struct ItemFile {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    condition: String,
+    #[serde(default, deserialize_with = "mode")]
+    policy_mode_override: Option<PolicyMode>,
+    #[serde(default)]
+    reporting: Reporting,
+    #[serde(default)]
+    foreach: Vec<Map<String, Value>>,
+    foreach_name: Option<String>,
+    method: Option<String>,
+    #[serde(default, deserialize_with = "in_order::deserialize")]
+    params: Vec<(String, Value)>,
+    items: Option<Vec<ItemFile>>,
+    /// For people, as Rudder's YAML has them.
+    #[serde(rename = "description")]
+    _description: Option<String>,
+    #[serde(rename = "documentation")]
+    _documentation: Option<String>,
+    #[serde(rename = "tags")]
+    _tags: Option<Value>,
+}
+
+/// A policy mode, or `default` for none of its own.
+fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PolicyMode>, D::Error> {
+    match Option::<String>::deserialize(from)? {
+        None => Ok(None),
+        Some(word) => or_default::deserialize(word.into_deserializer()),
+    }
 }
 
 /// `directives/ID.yml`.
@@ -77,6 +114,7 @@ pub(super) struct DirectiveFile {
     priority: Option<u8>,
     #[serde(default = "yes")]
     enabled: bool,
+    #[serde(default, deserialize_with = "mode")]
     policy_mode: Option<PolicyMode>,
     #[serde(default)]
     tags: Vec<Map<String, Value>>,
@@ -162,7 +200,31 @@ impl GroupFile {
             properties: properties
                 .map(|(name, value)| Property::new(name, value))
                 .collect(),
-            ..Group::of_nodes(id, name, self.nodes)
+            ..Group::of_nodes(id, name, self.nodes.unwrap_or_default())
+        }
+    }
+}
+
+impl ItemFile {
+    fn into_item(self) -> MethodItem {
+        MethodItem {
+            id: self.id,
+            name: self.name,
+            condition: self.condition,
+            policy_mode_override: self.policy_mode_override,
+            reporting: self.reporting,
+            foreach: self.foreach,
+            foreach_name: self.foreach_name,
+            action: match (self.method, self.items) {
+                (None, Some(items)) => Action::Block {
+                    items: items.into_iter().map(Self::into_item).collect(),
+                },
+                // Neither, or both, is a mistake that is found with the others.
+                (method, _) => Action::Call {
+                    method: method.unwrap_or_default(),
+                    params: self.params,
+                },
+            },
         }
     }
 }
@@ -170,9 +232,10 @@ impl GroupFile {
 impl TechniqueFile {
     pub(super) fn into_technique(self, stem: &str) -> Technique {
         let id = self.id.unwrap_or_else(|| stem.to_owned());
+        let items = self.items.unwrap_or_default();
         let mut methods = Methods {
             params: self.params,
-            items: self.items,
+            items: items.into_iter().map(ItemFile::into_item).collect(),
         };
         methods.identify(&id);
         // A technique of calls is one that rudderc makes: each directive stands for itself.

@@ -11,16 +11,18 @@
 //!
 //! Files may be YAML (`.yml`, `.yaml`) or TOML (`.toml`). Every mistake is shown at its place.
 
+mod calls;
 mod check;
 mod deserialize;
 mod files;
+mod groups;
 mod load;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use document::{Node, Problem, Problems, Source, parse_toml, parse_yaml};
+use document::{Node, Problem, Problems, Source, Span, parse_toml, parse_yaml};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -53,6 +55,9 @@ type Places<'f> = BTreeMap<String, Read<'f>>;
 #[derive(Default)]
 struct Reading<'f> {
     definitions: Definitions,
+    /// Where settings and parameters stand.
+    settings: Option<Read<'f>>,
+    parameters: Option<Read<'f>>,
     groups: Places<'f>,
     techniques: Places<'f>,
     directives: Places<'f>,
@@ -93,7 +98,10 @@ impl<'f> Reading<'f> {
         let read = Read { file, node };
         let all = &mut self.definitions;
         match (folder, stem) {
-            ("", "settings") => all.settings = read.value::<Settings>()?,
+            ("", "settings") => {
+                all.settings = read.value::<Settings>()?;
+                self.settings = Some(read);
+            }
             ("", "parameters") => {
                 let values: Map<String, Value> = read.value()?;
                 for (id, value) in values {
@@ -104,6 +112,7 @@ impl<'f> Reading<'f> {
                     };
                     all.parameters.insert(id, parameter);
                 }
+                self.parameters = Some(read);
             }
             ("groups", stem) => {
                 let group = read.value::<GroupFile>()?.into_group(stem);
@@ -147,13 +156,21 @@ impl Read<'_> {
 
     /// The value at a path of keys and places in lists, or the nearest above it.
     fn at(&self, path: &[&str]) -> &Node {
+        self.way(path).0
+    }
+
+    /// The same, and the key that it has if the whole path is there and ends with a key.
+    fn way(&self, path: &[&str]) -> (&Node, Option<&Span>) {
         let mut node = &self.node;
+        let mut key = None;
         for step in path {
+            key = None;
             let next = match &node.value {
-                document::Value::Table(entries) => entries
-                    .iter()
-                    .find(|entry| entry.key == *step)
-                    .map(|entry| &entry.node),
+                document::Value::Table(entries) => {
+                    let entry = entries.iter().find(|entry| entry.key == *step);
+                    key = entry.map(|entry| &entry.key_span);
+                    entry.map(|entry| &entry.node)
+                }
                 document::Value::List(nodes) => {
                     step.parse().ok().and_then(|at: usize| nodes.get(at))
                 }
@@ -164,7 +181,15 @@ impl Read<'_> {
                 None => break,
             }
         }
-        node
+        (node, key)
+    }
+
+    /// Is there a value of this key in the table at a path?
+    fn has(&self, path: &[&str], key: &str) -> bool {
+        match &self.at(path).value {
+            document::Value::Table(entries) => entries.iter().any(|entry| entry.key == key),
+            _ => false,
+        }
     }
 }
 

@@ -140,7 +140,7 @@ fn mistakes_are_shown_at_their_places() {
             "directives/hello.yml",
             "text: hello",
             "txt: hello",
-            "directives/hello.yml:4:8: the technique has no parameter \"txt\"",
+            "directives/hello.yml:4:3: the technique has no parameter \"txt\"",
         ),
         (
             "directives/hello.yml",
@@ -184,4 +184,284 @@ fn an_object_is_there_once_and_every_file_has_its_place() {
     let mut files = folder();
     files.push(file("rules/inventory-all.yml", "name: x\n"));
     assert!(errors(&files).contains("one of the server's own"));
+}
+
+/// A technique, a directive of it with these values, and a rule.
+fn of_technique(technique: &str, values: &str) -> Vec<FolderFile> {
+    vec![
+        file("techniques/u.yml", technique),
+        file("directives/d.yml", &format!("technique: u\n{values}")),
+        file("rules/r.yml", "directives: [d]\ntargets: [special:all]\n"),
+    ]
+}
+
+#[test]
+fn what_no_agent_could_do_is_found_in_techniques() {
+    let item = |text: &str| format!("items: [{{{text}}}]\n");
+    let absent = |text: &str| {
+        item(&format!(
+            "{text}, method: file_absent, params: {{path: /a}}"
+        ))
+    };
+    let block = |reporting: &str| {
+        item(&format!(
+            "name: b, reporting: {reporting}, \
+             items: [{{name: a, id: i10, method: file_absent, params: {{path: /a}}}}]"
+        ))
+    };
+    let call = |method: &str, params: &str| {
+        item(&format!("name: a, method: {method}, params: {{{params}}}"))
+    };
+    for (technique, shown) in [
+        (
+            call("file_contnt", "path: /a"),
+            "techniques/u.yml:1:27: there is no method \"file_contnt\"\n   1 | items: [{name: a, \
+             method: file_contnt, params: {path: /a}}]\n     |                           \
+             ^^^^^^^^^^^\n     help: did you mean \"file_content\"?",
+        ),
+        (
+            call("file_content", "path: /a"),
+            "1:49: file_content needs the parameter \"lines\"",
+        ),
+        (
+            call("file_content", "path: /a, lines: b, linse: c"),
+            "1:70: file_content has no parameter \"linse\"",
+        ),
+        (
+            call("file_content", "path: /a, lines: {x: 1}"),
+            "1:67: the parameter \"lines\" is a table; expected a text",
+        ),
+        (
+            call("file_content", "path: /a, lines: [x]"),
+            "the parameter \"lines\" is a list; expected a text",
+        ),
+        (
+            call("file_content", "path: /a, lines: \"${u.nope}\""),
+            "1:67: the technique has no parameter \"nope\"",
+        ),
+        (
+            call("permissions", "path: /a, mode: u+x"),
+            "1:65: the mode \"u+x\" is not octal",
+        ),
+        (
+            absent("name: a, condition: '(linux'"),
+            "1:30: the condition \"(linux\" cannot be read at byte 6",
+        ),
+        (
+            absent("name: a, policy_mode_override: audt"),
+            "1:41: unknown policy mode \"audt\"; expected audit, enforce or default",
+        ),
+        (
+            absent("name: a@@b"),
+            "1:16: the name has @@, which delimits reports",
+        ),
+        (absent("name: a, methd: x"), "1:19: unknown key \"methd\""),
+        (item("name: a"), "1:9: an item needs a method, or items"),
+        (
+            absent("name: a, items: []"),
+            "1:26: an item has a method or items, not both",
+        ),
+        (
+            absent("foreach: [{k: 1}], name: \"${item.key}\""),
+            "1:35: not every set of the foreach has the key \"key\"",
+        ),
+        (
+            block("{mode: worst}"),
+            "1:37: unknown reporting mode \"worst\"",
+        ),
+        (
+            block("{mode: focus, id: i10typo}"),
+            "1:48: the block has no item \"i10typo\"",
+        ),
+        (
+            block("{mode: focus}"),
+            "1:37: the reporting mode focus needs the id of a call",
+        ),
+        (
+            "items: [{id: q, method: file_absent, params: {path: /a}}, {id: q, method: \
+             file_absent, params: {path: /b}}]\n"
+                .into(),
+            "1:64: \"q\" is the id of another item too",
+        ),
+        (
+            format!("version: one\n{}", absent("name: a")),
+            "1:10: \"one\" is no version; expected numbers such as 1.0",
+        ),
+        (
+            format!(
+                "params: [{{name: p, constraints: {{regex: '('}}}}]\n{}",
+                absent("name: a")
+            ),
+            "techniques/u.yml:1:41: ",
+        ),
+        (
+            "name: a\n".into(),
+            "1:1: the technique asks nothing; expected items",
+        ),
+    ] {
+        let errors = errors(&of_technique(&technique, ""));
+        assert!(
+            errors.contains(shown),
+            "{technique}{errors}\nexpected {shown}"
+        );
+    }
+    // What is right stays so.
+    for technique in [
+        call("file_content", "path: /a, text: b"),
+        call(
+            "file_content",
+            "path: \"${other.x}\", lines: \"${node.properties[x]}\"",
+        ),
+        call("permissions", "path: /a, mode: \"${u.mode}\"").replace(
+            "items",
+            "params: [{name: mode, constraints: {default: '0644'}}]\nitems",
+        ),
+        absent("name: a, condition: \"${x.y}|linux.!debian\""),
+        absent("foreach: [{k: 1}], foreach_name: each, name: \"${each.k}\""),
+        block("{mode: focus, id: i10}"),
+        block("{mode: focus, id: a}"),
+        block("{mode: focus-worst}"),
+        item("method: variable_string, params: {prefix: u, name: x, value: 1}").replace(
+            "]\n",
+            ", {name: \"${u.x}\", method: file_absent, params: {path: /a}}]\n",
+        ),
+    ] {
+        let read = read(&of_technique(&technique, ""));
+        let problems = read.err().unwrap_or_default();
+        assert!(problems.is_empty(), "{technique}{}", problems[0]);
+    }
+}
+
+#[test]
+fn mistakes_in_directives_rules_and_settings_have_their_places() {
+    let technique = "params: [{name: p}]\n\
+                     items: [{name: \"${u.p}\", method: file_absent, params: {path: /a}}]\n";
+    for (values, shown) in [
+        (
+            "params: {p: {x: [1, 2]}}\n",
+            "2:13: the parameter \"p\" is a table; expected a text",
+        ),
+        (
+            "priority: 11\nparams: {p: x}\n",
+            "2:11: priority 11; expected 0",
+        ),
+        (
+            "policyMode: audits\nparams: {p: x}\n",
+            "2:13: unknown policy mode \"audits\"; expected audit, enforce or default",
+        ),
+        (
+            "params: {p: x, foo: c}\n",
+            "2:16: the technique has no parameter \"foo\"",
+        ),
+        (
+            "id: ../x\nparams: {p: x}\n",
+            "2:5: the id \"../x\" is a path",
+        ),
+    ] {
+        let errors = errors(&of_technique(technique, values));
+        let shown = format!("directives/d.yml:{shown}");
+        assert!(errors.contains(&shown), "{errors}\nexpected {shown}");
+    }
+    let by_default = of_technique(technique, "policyMode: default\nparams: {p: x}\n");
+    assert_eq!(read(&by_default).unwrap().directives["d"].policy_mode, None);
+    for (path, text, shown) in [
+        (
+            "rules/s.yml",
+            "directives: [d, d]\n",
+            "1:17: the rule names the directive \"d\" twice",
+        ),
+        (
+            "settings.yml",
+            "agentRun: {interval: 61}\n",
+            "1:22: agents cannot run every 61 min",
+        ),
+        (
+            "settings.yml",
+            "agentRun: {interval: 60, startHour: 99}\n",
+            "1:37: agents cannot start at 99:00",
+        ),
+        (
+            "parameters.yml",
+            "'a b]': c\n",
+            "1:1: the property \"a b]\" has ' ' in its name",
+        ),
+        (
+            "groups/g.yml",
+            "nodes: []\nproperties: {'a b': c}\n",
+            "2:13: the property \"a b\" has ' ' in its name",
+        ),
+    ] {
+        let mut files = of_technique(technique, "params: {p: x}\n");
+        files.push(file(path, text));
+        let errors = errors(&files);
+        let shown = format!("{path}:{shown}");
+        assert!(errors.contains(&shown), "{errors}\nexpected {shown}");
+    }
+}
+
+#[test]
+fn it_must_be_clear_who_belongs_to_a_group() {
+    let one = |value: &str| {
+        format!("{{objectType: group, attribute: nodeGroupId, comparator: eq, value: {value}}}")
+    };
+    let of = |id: &str, text: String| file(&format!("groups/{id}.yml"), &text);
+    let group = |value: &str| format!("query: {{where: [{}]}}\n", one(value));
+    for (files, shown) in [
+        (
+            vec![of("g", group("g"))],
+            "groups/g.yml:1:84: the group's query names the group itself",
+        ),
+        (
+            vec![of("g", group("zzz")), of("zz", "nodes: []\n".into())],
+            "groups/g.yml:1:84: there is no group \"zzz\"",
+        ),
+        (
+            vec![
+                of("a", group("b")),
+                of("b", format!("query: {{where: [{{or: [{}]}}]}}\n", one("c"))),
+                of("c", format!("query: {{where: [{{not: {}}}]}}\n", one("a"))),
+            ],
+            "groups/a.yml:1:84: groups name each other in a circle: a → b → c → a",
+        ),
+        (
+            vec![of("g", format!("nodes: [a]\n{}", group("special")))],
+            "groups/g.yml:1:1: a group has a query or nodes, not both",
+        ),
+        (
+            vec![of("g", "name: g\n".into())],
+            "groups/g.yml:1:1: it is not said who belongs to the group",
+        ),
+        (
+            vec![of(
+                "g",
+                group("a").replace("objectType: group", "objectType: nod"),
+            )],
+            "groups/g.yml:1:30: unknown word \"nod\"\n   1 | query: {where: [{objectType: nod, \
+             attribute: nodeGroupId, comparator: eq, value: a}]}\n     |                              \
+             ^^^\n     help: did you mean \"node\"?",
+        ),
+        (
+            vec![of("g", "query: {where: [{objectType: node}]}\n".into())],
+            "groups/g.yml:1:17: expected objectType, attribute and comparator, or and, or, not",
+        ),
+        (
+            vec![of(
+                "g",
+                "query: {where: [{objectType: node, attribut: x, comparator: eq}]}\n".into(),
+            )],
+            "groups/g.yml:1:36: unknown key \"attribut\"",
+        ),
+    ] {
+        let errors = errors(&files);
+        assert!(errors.contains(shown), "{errors}\nexpected {shown}");
+    }
+    let circle = [
+        of("a", group("b")),
+        of("b", format!("query: {{where: [{{or: [{}]}}]}}\n", one("c"))),
+        of("c", format!("query: {{where: [{{not: {}}}]}}\n", one("a"))),
+    ];
+    // Each of them is named.
+    assert_eq!(errors(&circle).matches("in a circle").count(), 3);
+    let fine = [of("a", group("b")), of("b", "nodes: []\n".into())];
+    read(&fine).unwrap();
 }

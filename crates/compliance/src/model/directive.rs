@@ -220,11 +220,12 @@ impl Directive {
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("directive", &self.id)?;
         check_name("directive", &self.id, &self.display_name)?;
-        check_id("directive", &self.technique_name)?;
+        check_id("directive", &self.technique_name).map_err(|error| error.of("technique"))?;
         let wrong = |message: String| Err(ModelError::new("directive", &self.id, message));
         if self.priority > LOWEST_PRIORITY {
             let found = self.priority;
-            return wrong(format!("priority {found}; expected 0 (highest) to 10"));
+            let message = format!("priority {found}; expected 0 (highest) to 10");
+            return Err(ModelError::new("directive", &self.id, message).of("priority"));
         }
         match self.parameters.section.check(0, &mut 0) {
             Ok(()) => Ok(()),

@@ -39,6 +39,8 @@ pub struct ModelError {
     pub id: String,
     /// What was found, what was expected.
     pub message: String,
+    /// The field that is wrong, in the words of a folder's files; empty for the whole.
+    pub field: &'static str,
 }
 
 impl ModelError {
@@ -49,7 +51,15 @@ impl ModelError {
             kind,
             id: id[..end].to_owned(),
             message: message.into(),
+            field: "",
         }
+    }
+
+    /// An error about a field of it.
+    #[must_use]
+    pub fn of(mut self, field: &'static str) -> Self {
+        self.field = field;
+        self
     }
 }
 
@@ -59,7 +69,7 @@ impl ModelError {
 /// # Errors
 /// Names the kind of object and what is wrong.
 pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
-    let wrong = |message: &str| Err(ModelError::new(kind, id, message));
+    let wrong = |message: &str| Err(ModelError::new(kind, id, message).of("id"));
     if id.is_empty() {
         return wrong("the identity is empty");
     }
@@ -84,11 +94,8 @@ pub fn check_name(kind: &'static str, id: &str, name: &str) -> Result<(), ModelE
         return Err(ModelError::new(kind, id, "the name is empty"));
     }
     if name.len() > NAME_BYTES {
-        return Err(ModelError::new(
-            kind,
-            id,
-            "the name is longer than 1,024 bytes",
-        ));
+        let message = "the name is longer than 1,024 bytes";
+        return Err(ModelError::new(kind, id, message));
     }
     Ok(())
 }

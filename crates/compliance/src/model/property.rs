@@ -101,7 +101,7 @@ pub fn check_property(
     name: &str,
     value: &Value,
 ) -> Result<(), ModelError> {
-    let wrong = |message: String| Err(ModelError::new(kind, id, message));
+    let wrong = |message: String| Err(ModelError::new(kind, id, message).of("properties"));
     if name.is_empty() || name.len() > PROPERTY_NAME_BYTES {
         let found = name.len();
         return wrong(format!(

@@ -31,6 +31,11 @@ impl Digester {
         self.text(text.unwrap_or_default());
     }
 
+    /// Bytes without their length: only what comes last.
+    pub(super) fn rest(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
     pub(super) fn digest(&mut self, digest: &Digest) {
         self.0.update(digest);
     }

@@ -9,5 +9,6 @@ pub mod expression;
 pub mod generation;
 pub mod inheritance;
 pub mod node_policy;
+pub mod signature;
 pub mod system;
 pub mod template;

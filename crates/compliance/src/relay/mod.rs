@@ -14,6 +14,7 @@ mod aside;
 mod forward;
 mod intake;
 mod item;
+mod key;
 pub(crate) mod list;
 mod metrics;
 mod policies;
@@ -39,6 +40,7 @@ use tokio::task::JoinHandle;
 use self::aside::Aside;
 use self::forward::Forwarder;
 use self::intake::Intake;
+use self::key::ServerKey;
 use self::metrics::Metrics;
 use self::policies::Policies;
 use self::roster::{Charge, Roster};
@@ -224,6 +226,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let roster = Roster::open(&id, place.clone(), logger.session("roster")).map_err(folder)?;
     let roster = Arc::new(roster);
     let policies = Arc::new(Policies::open(place.join("policies")).map_err(folder)?);
+    let key = ServerKey::open(place.clone(), logger.session("key")).map_err(folder)?;
     let refused = Arc::new(Aside::open(place.join("refused")).map_err(folder)?);
     let metrics = Arc::new(Metrics::default());
     let (ask_stop, asked) = net::shutdown();
@@ -261,6 +264,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         spool,
         roster,
         policies,
+        key,
         upstream,
         metrics,
         logger: logger.session("service"),

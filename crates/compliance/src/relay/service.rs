@@ -10,6 +10,7 @@ use net::{Body, Handler, Incoming, PeerCertificate};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::intake::Intake;
+use super::key::ServerKey;
 use super::metrics::{Gauges, Metrics};
 use super::policies::Policies;
 use super::roster::Roster;
@@ -32,6 +33,7 @@ pub(super) struct Service {
     pub(super) spool: Arc<Spool>,
     pub(super) roster: Arc<Roster>,
     pub(super) policies: Arc<Policies>,
+    pub(super) key: ServerKey,
     pub(super) upstream: Arc<Upstream>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) logger: Logger,
@@ -70,6 +72,10 @@ impl Service {
                 answer(StatusCode::OK, prometheus::CONTENT_TYPE, self.metrics())
             }
             (&Method::GET, "uuid") => text(StatusCode::OK, self.id.clone()),
+            (&Method::GET, "policy-key") => match self.key.get(&self.upstream).await {
+                Ok(pem) => text(StatusCode::OK, pem),
+                Err(refused) => taken_answer(Err(refused)),
+            },
             (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head).await,
             (&Method::GET, "relays") => self.nodes_behind(&unescaped(rest, false), &head).await,
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {

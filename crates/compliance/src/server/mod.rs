@@ -26,6 +26,7 @@ mod plan;
 mod relays;
 mod rest;
 mod service;
+mod signing;
 mod start;
 mod state;
 mod store;
@@ -70,6 +71,12 @@ pub mod files {
     pub const CERTIFICATE: &str = "server.pem";
     /// Its private key.
     pub const KEY: &str = "server.key";
+    /// The private key that signs policies.
+    pub const POLICY_KEY: &str = "policy.key";
+    /// The key by which agents know policies as this server's.
+    pub const POLICY_VERIFICATION_KEY: &str = "policy.pem";
+    /// When the server last started, in seconds since 1970: policies of a later start are newer.
+    pub const POLICY_START: &str = "policy-start";
     /// The token of the REST API.
     pub const TOKEN: &str = "api-token";
     /// Where the server listens: `https://ADDRESS`.

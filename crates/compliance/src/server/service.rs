@@ -20,6 +20,7 @@ use super::metrics::{Gauges, Metrics};
 use super::page::page;
 use super::relays::hands_on;
 use super::rest::{answer, openapi, text, unescaped};
+use super::signing::Signing;
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
@@ -39,6 +40,7 @@ pub(crate) struct Service {
     pub(crate) compliance: Arc<Compliance>,
     pub(crate) tasks: mpsc::Sender<Task>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) signing: Signing,
     /// Hash of the administrator's token.
     pub(crate) token: TokenHash,
     /// The database's file, if it is one.
@@ -97,6 +99,7 @@ impl Service {
             (&Method::GET, "health") => text(StatusCode::OK, "ok\n"),
             (&Method::GET, "metrics") => self.metrics(),
             (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
+            (&Method::GET, "policy-key") => text(StatusCode::OK, self.signing.key.clone()),
             (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
             (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head),
             (&Method::GET, "relays") => self.nodes_behind(&unescaped(rest, false), &head).await,
@@ -171,16 +174,25 @@ impl Service {
         if record.known.standing != Standing::Accepted {
             return forbid("the node is pending: it has a policy once somebody accepts it");
         }
-        let Some(served) = state.policies.get(node).cloned() else {
-            return text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
+        let none = || text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
+        let Some(config_id) = state.policies.get(node).map(|one| one.config_id.clone()) else {
+            return none();
         };
         drop(state);
-        let (same, response) = tagged(head, &served.config_id, "application/gzip", served.document);
-        match same {
-            true => self.metrics.unchanged.add(1),
-            false => self.metrics.fetched.add(1),
+        if is_known(head, &config_id) {
+            self.metrics.unchanged.add(1);
+            return tagged(head, &config_id, "application/gzip", "").1;
         }
-        response
+        let (served, document) = match self.signing.signed(node, || self.view.read()) {
+            Some((served, Some(document))) => (served, document),
+            Some((_, None)) => {
+                let told = "the policy in the store cannot be signed: it was packed by others\n";
+                return text(StatusCode::INTERNAL_SERVER_ERROR, told);
+            }
+            None => return none(),
+        };
+        self.metrics.fetched.add(1);
+        tagged(head, &served.config_id, "application/gzip", document).1
     }
 
     fn metrics(&self) -> Response<Body> {

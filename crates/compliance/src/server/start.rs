@@ -18,6 +18,7 @@ use super::intake::{Intake, inventory_of};
 use super::ledger::{self, Absence, Ledger, Lost, Recovery};
 use super::metrics::Metrics;
 use super::service::{Front, Service, TURNS};
+use super::signing::Signing;
 use super::state::NodeRecord;
 use super::store::{self, Store};
 use super::syslog::{Listening, Sockets};
@@ -49,6 +50,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let store = open(&config)?;
     let identity = identity(&config)?;
     let token = rest::hash(token(&config.data)?.as_bytes());
+    let signing = Signing::open(&config.data)?;
     let tls = trust::server(&identity)?;
     let listener = net::bind(config.listen).await.map_err(Error::Listen)?;
     let address = listener.local_addr().map_err(Error::Listen)?;
@@ -131,6 +133,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         compliance: Arc::clone(&compliance),
         tasks: tasks.clone(),
         metrics: Arc::clone(&metrics),
+        signing,
         token,
         database: (!remote).then(|| config.data.join(store::FILE)),
         limits: config.limits,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::AccessError;
+use crate::policy::signature::PolicyKey;
 use crate::reports::signature::{NodeCertificate, SigningKey};
 use crate::trust::{Identity, ServerPin, TrustError, write_secret};
 
@@ -15,6 +16,7 @@ const ID: &str = "uuid";
 const KEY: &str = "agent.key";
 const CERTIFICATE: &str = "agent.pem";
 const SERVER: &str = "server.pem";
+const POLICY_KEY: &str = "policy.pem";
 const SENT: &str = "inventory-sent";
 /// Time from one inventory to the next.
 const INVENTORY: Duration = Duration::from_secs(86_400);
@@ -90,6 +92,27 @@ pub(crate) fn keep_pin(folder: &Path, pin: &Arc<ServerPin>) -> Result<(), TrustE
         Some(pem) if !path.exists() => write_secret(&path, pem.as_bytes()),
         _ => Ok(()),
     }
+}
+
+/// The key by which policies are known as the server's: told by a file, or learnt before.
+pub(crate) fn policy_key(
+    folder: &Path,
+    told: Option<&Path>,
+) -> Result<Option<PolicyKey>, TrustError> {
+    let learnt = folder.join(POLICY_KEY);
+    let path = match told {
+        Some(path) => path,
+        None if learnt.exists() => &learnt,
+        None => return Ok(None),
+    };
+    let pem = std::fs::read(path).map_err(|error| TrustError::file("read", path, error))?;
+    let key = PolicyKey::from_pem(&pem).map_err(|error| TrustError::file("use", path, error))?;
+    Ok(Some(key))
+}
+
+/// Keeps the key for policies that was learnt first.
+pub(crate) fn keep_policy_key(folder: &Path, key: &PolicyKey) -> Result<(), TrustError> {
+    write_secret(&folder.join(POLICY_KEY), key.to_pem().as_bytes())
 }
 
 /// Is the next inventory of the node in this folder due?

@@ -17,10 +17,12 @@ use net::{Answer, Client, ClientError, ClientOptions};
 use crate::inventory::{InventorySignature, NodeFacts, write};
 use crate::model::check_id;
 use crate::model::node::ROOT;
+use crate::policy::signature::PolicyKey;
 use crate::trust::{self, ServerPin, TrustError};
 
 pub(crate) use identity::{
-    NodeIdentity, inventory_is_due, keep_pin, keep_sent, random_id, server_pin,
+    NodeIdentity, inventory_is_due, keep_pin, keep_policy_key, keep_sent, policy_key, random_id,
+    server_pin,
 };
 
 /// Bytes of an answer: of a policy, packed, or of a list of nodes.
@@ -169,6 +171,17 @@ impl Wire {
             StatusCode::OK if check_id("node", &id).is_ok() => Ok(id),
             // One that has no such path has no relays either.
             StatusCode::OK | StatusCode::NOT_FOUND => Ok(ROOT.to_owned()),
+            status => Err(refused(status, &answer)),
+        }
+    }
+
+    /// The key by which policies are known as the server's, as the server says, or a relay of it.
+    pub(crate) async fn policy_key(&self) -> Result<PolicyKey, WireError> {
+        let answer = self.request(Method::GET, "/policy-key", None, Bytes::new());
+        let answer = answer.await?;
+        match answer.status {
+            StatusCode::OK => PolicyKey::from_pem(&answer.body)
+                .map_err(|error| WireError::Made(error.to_string())),
             status => Err(refused(status, &answer)),
         }
     }

@@ -70,6 +70,7 @@ async fn an_agent_needs_nothing_but_the_relays_address() {
     let config = daemon::Config {
         server: site.relay_url(),
         server_certificate: None,
+        policy_key: None,
         data: folder.path().to_path_buf(),
         root: root.path().to_path_buf(),
         hostname: Some("web-1.example.org".into()),

@@ -4,6 +4,7 @@ mod chain;
 mod children;
 mod killed;
 mod outage;
+mod policies;
 mod rights;
 
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ async fn nothing_is_made_again_that_is_there() {
     let mut changed = super::folder();
     changed["parameters"]["p"]["value"] = json!({"a": 2});
     admin.apply(&changed).await;
-    let policy = node.policy().await;
+    let (config_id, policy) = node.policy().await;
     let path = format!("nodes/{A}/compliance");
     let (shown, all) = (admin.get(&path).await, admin.get("definitions").await);
     server.stop().await.unwrap();
@@ -21,7 +21,12 @@ async fn nothing_is_made_again_that_is_there() {
     assert_eq!(admin.get("definitions").await, all);
     assert_eq!(admin.get(&path).await, shown);
     let node = Node::with(A, node.identity, &url(&server));
-    assert_eq!(node.policy().await, policy);
+    let (config_id_now, policy_now) = node.policy().await;
+    // It is signed anew, with a higher number.
+    assert_ne!(policy_now, policy);
+    let unpacked = |policy: &[u8]| std::io::read_to_string(flate2::read::GzDecoder::new(policy));
+    let (now, before) = (unpacked(&policy_now), unpacked(&policy));
+    assert_eq!((now.unwrap(), config_id_now), (before.unwrap(), config_id));
     // The server's own policy is not kept, so that it is another each time.
     assert_eq!(metric(&node, "compliance_policies_total").await, "1");
     let computed = metric(&node, "compliance_policies_computed_total").await;

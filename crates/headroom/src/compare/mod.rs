@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use console::measure_text_width;
 use lab_judgement::{
-    Comparison, Difference, Metric, Record, Verdict, Weight, compare_groups, compare_runs,
-    differences, done_by_hand, metrics_of,
+    Comparison, Difference, Metric, Verdict, Weight, compare_groups, compare_runs, differences,
+    done_by_hand, metrics_of,
 };
 use lab_report::terminal::printable;
 use lab_store::Outcome;
@@ -268,7 +268,7 @@ fn all_differences(known: &[&Metric], base: &[Recorded], new: &[Recorded]) -> Ve
             if difference
                 .sentence
                 .starts_with("the plan of the experiment")
-                && !first.plan.is_null()
+                && !base[0].plan.is_null()
             {
                 let details = plan_differences(&base[0].plan, &run.plan).join("; ");
                 difference.sentence = format!("the plan of the experiment differs: {details}");

@@ -35,6 +35,8 @@ fn args() -> CompareArgs {
     CompareArgs {
         base: Vec::new(),
         new: Vec::new(),
+        baseline: None,
+        page: None,
         metrics: Vec::new(),
         limits: Vec::new(),
         despite_differences: false,

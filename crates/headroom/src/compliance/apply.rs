@@ -1,7 +1,9 @@
 //! From a folder to the server: the plan first.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write as _};
 
+use super::nodes::nodes;
 use super::*;
 use crate::compliance::args::ApplyArgs;
 
@@ -18,6 +20,9 @@ pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
         .await?;
     let plan = &plan["plan"];
     print(&planned(plan))?;
+    if all.groups.values().any(|group| !group.node_ids.is_empty()) {
+        print(&unknown(&all, &nodes(&client, "nodes").await?))?;
+    }
     if unchanged(plan) {
         return Ok(Outcome::Pass);
     }
@@ -35,6 +40,28 @@ pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
         "applied as version {version} in {took:.1} ms: another policy for {nodes}\n"
     ))?;
     Ok(Outcome::Pass)
+}
+
+/// Nodes that groups list and the server does not know: they may come later, or be misspelt.
+fn unknown(all: &Definitions, nodes: &[serde_json::Value]) -> String {
+    let known: HashSet<&str> = nodes.iter().filter_map(|one| one["id"].as_str()).collect();
+    let mut out = String::new();
+    for group in all.groups.values() {
+        let lacking = group.node_ids.iter().map(String::as_str);
+        let lacking: Vec<&str> = lacking.filter(|id| !known.contains(id)).collect();
+        if let Some(first) = lacking.first() {
+            let (id, count) = (&group.id, count(lacking.len() as u64));
+            out += &format!(
+                "! group {id} lists {count} that the server has not accepted yet: {first}"
+            );
+            out += if lacking.len() > 1 {
+                " and so on\n"
+            } else {
+                "\n"
+            };
+        }
+    }
+    out
 }
 
 /// Puts definitions in the place of others, without a question.
@@ -129,4 +156,30 @@ fn planned(plan: &serde_json::Value) -> String {
         out += &format!("! {}\n", text(problem));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use compliance::model::group::Group;
+
+    use super::*;
+
+    #[test]
+    fn nodes_that_are_not_there_yet_are_told() {
+        let mut all = Definitions::default();
+        for (id, nodes) in [
+            ("a", &["n1"][..]),
+            ("b", &["n1", "n2"]),
+            ("c", &["n3", "n4"]),
+        ] {
+            let nodes = nodes.iter().map(ToString::to_string).collect();
+            all.groups.insert(id.into(), Group::of_nodes(id, id, nodes));
+        }
+        let told = unknown(&all, &[json!({"id": "n1"})]);
+        assert_eq!(
+            told,
+            "! group b lists 1 node that the server has not accepted yet: n2\n\
+             ! group c lists 2 nodes that the server has not accepted yet: n3 and so on\n"
+        );
+    }
 }

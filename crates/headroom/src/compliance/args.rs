@@ -91,6 +91,9 @@ pub(crate) struct AgentArgs {
     /// A file with the server's certificate; without it the first one seen is trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) server_cert: Option<PathBuf>,
+    /// A file with the server's key for policies (policy.pem in its folder); without it the first one told is trusted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy_key: Option<PathBuf>,
     /// Folder of the agent's key, policy and spool; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,

@@ -102,6 +102,7 @@ async fn agent(args: AgentArgs) -> Result<Outcome> {
     let config = daemon::Config {
         server: args.server,
         server_certificate: args.server_cert,
+        policy_key: args.policy_key,
         data: args.data,
         root: args.root,
         hostname: args.hostname,

@@ -26,6 +26,25 @@ fn percent(value: &Value) -> String {
     }
 }
 
+/// Percent, or that there is nothing yet of which there could be any.
+fn compliance(object: &Value) -> String {
+    if let Some(by) = object["skippedDetails"]["overridingRuleName"].as_str() {
+        return format!("gave way to one of rule {by}");
+    }
+    let details = object["complianceDetails"].as_object();
+    let mut statuses = details
+        .into_iter()
+        .flat_map(|details| details.keys())
+        .peekable();
+    if statuses.peek().is_none() {
+        return "nothing yet".into();
+    }
+    match statuses.all(|status| status == "applying") {
+        true => "nothing is reported yet".into(),
+        false => percent(&object["compliance"]),
+    }
+}
+
 fn details(object: &Value) -> String {
     let details = object["complianceDetails"].as_object();
     let parts = details.into_iter().flatten();
@@ -37,9 +56,12 @@ async fn fleet(client: &ApiClient) -> Result<()> {
     let global = client.call(Method::GET, "compliance", None).await?;
     let global = &global["globalCompliance"];
     let mut out = format!(
-        "compliance of all nodes: {} ({})\n",
-        percent(&global["compliance"]),
-        details(global)
+        "compliance of all nodes: {}{}\n",
+        compliance(global),
+        match details(global) {
+            details if details.is_empty() => details,
+            details => format!(" ({details})"),
+        }
     );
     let mut all = nodes(client, "nodes/compliance?level=0").await?;
     // Whoever needs a look comes first.
@@ -47,8 +69,8 @@ async fn fleet(client: &ApiClient) -> Result<()> {
     all.sort_by(|a, b| of(a).total_cmp(&of(b)));
     for node in all.iter().take(LISTED) {
         let name = node["name"].as_str().unwrap_or_default();
-        let compliance = percent(&node["compliance"]);
-        out += &format!("  {compliance:>8}  {name}  {}\n", details(node));
+        let of_node = compliance(node);
+        out += &format!("  {of_node:>8}  {name}  {}\n", details(node));
     }
     if all.len() > LISTED {
         out += &format!("  and {} more\n", all.len() - LISTED);
@@ -64,7 +86,7 @@ async fn one(client: &ApiClient, wanted: &str) -> Result<()> {
     let mut out = String::new();
     for node in &shown {
         let name = node["name"].as_str().unwrap_or_default();
-        out += &format!("{name}: {}\n", percent(&node["compliance"]));
+        out += &format!("{name}: {}\n", compliance(node));
         for abort in node["policyModeInconsistency"]
             .as_array()
             .into_iter()
@@ -76,14 +98,14 @@ async fn one(client: &ApiClient, wanted: &str) -> Result<()> {
         }
         for rule in node["rules"].as_array().into_iter().flatten() {
             let name = rule["name"].as_str().unwrap_or_default();
-            out += &format!("rule {name}: {}\n", percent(&rule["compliance"]));
+            out += &format!("rule {name}: {}\n", compliance(rule));
             for directive in rule["directives"].as_array().into_iter().flatten() {
                 let text = |key: &str| directive[key].as_str().unwrap_or_default();
                 out += &format!(
                     "  directive {} ({}): {}\n",
                     text("name"),
                     text("policyMode"),
-                    percent(&directive["compliance"])
+                    compliance(directive)
                 );
                 components(&directive["components"], 4, &mut out);
             }
@@ -141,4 +163,31 @@ pub(super) fn round(round: &Round) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_has_nothing_yet_there_is_no_percent() {
+        for (details, percent, shown) in [
+            (json!({}), 0.0, "nothing yet"),
+            (json!({}), -1.0, "nothing yet"),
+            (json!({"applying": 100.0}), 0.0, "nothing is reported yet"),
+            (json!({"noReport": 100.0}), 0.0, "0 %"),
+            (
+                json!({"applying": 50.0, "successAlreadyOK": 50.0}),
+                50.0,
+                "50 %",
+            ),
+        ] {
+            let object = json!({"compliance": percent, "complianceDetails": details});
+            assert_eq!(compliance(&object), shown);
+        }
+        assert_eq!(compliance(&json!({"compliance": 0})), "nothing yet");
+        let skipped =
+            json!({"complianceDetails": {}, "skippedDetails": {"overridingRuleName": "r"}});
+        assert_eq!(compliance(&skipped), "gave way to one of rule r");
+    }
 }

@@ -167,6 +167,7 @@ mod tests {
             better: Vec::new(),
             history: crate::history::HistoryFile {
                 file: "h.jsonl".into(),
+                store: None,
             },
         };
         let entry = Entry {

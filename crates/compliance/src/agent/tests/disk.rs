@@ -375,3 +375,208 @@ proptest! {
         }
     }
 }
+
+/// A root with links out of it, and what they lead to.
+struct Escape {
+    all: tempfile::TempDir,
+}
+
+impl Escape {
+    fn new() -> Self {
+        let all = tempfile::tempdir().unwrap();
+        for folder in ["root/etc", "outside/victim"] {
+            fs::create_dir_all(all.path().join(folder)).unwrap();
+        }
+        fs::write(all.path().join("outside/f"), "outside\n").unwrap();
+        fs::write(all.path().join("outside/victim/x"), "x").unwrap();
+        let one = Self { all };
+        let root = one.root();
+        symlink(one.outside(""), root.join("absolute")).unwrap();
+        symlink("../../../../outside", root.join("etc/up")).unwrap();
+        symlink(one.outside("f"), root.join("file")).unwrap();
+        symlink("../outside/f", root.join("upfile")).unwrap();
+        one
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.all.path().join("root")
+    }
+
+    fn outside(&self, name: &str) -> std::path::PathBuf {
+        self.all.path().join("outside").join(name)
+    }
+
+    fn apply(&self, method: &str, params: &[(&str, &str)]) -> Applied {
+        let root = self.root();
+        let disk = Disk::new(&root, Site::with_folder(self.all.path().join("agent")));
+        let mut methods = OnSystem::new(disk, Duration::from_secs(1));
+        carry_out(&mut methods, &call("i", method, params), Enforce)
+    }
+}
+
+#[test]
+fn no_link_leads_out_of_another_root() {
+    let outside = {
+        let escape = Escape::new();
+        let before = snapshot(&escape.outside(""));
+        let link = escape.outside("").display().to_string();
+        // As a policy would make it.
+        let made = escape.apply(
+            "file_symlink_present",
+            &[("source", &link), ("path", "/made")],
+        );
+        assert_eq!(made.outcome, Outcome::Repaired, "{}", made.message);
+        for base in ["/made", "/absolute", "/etc/up"] {
+            let at = |name: &str| format!("{base}/{name}");
+            let (written, victim, file) = (at("written"), at("victim"), at("f"));
+            for (method, params) in [
+                ("file_content", &[("path", &*written), ("lines", "a")][..]),
+                ("file_present", &[("path", &*written)]),
+                ("file_lines_present", &[("path", &*file), ("lines", "a")]),
+                ("file_absent", &[("path", &*file)]),
+                (
+                    "directory_absent",
+                    &[("path", &*victim), ("recursive", "true")],
+                ),
+                ("directory_absent", &[("path", base), ("recursive", "true")]),
+                ("directory_present", &[("path", &*at("made/deep"))]),
+                ("permissions", &[("path", &*file), ("mode", "0600")]),
+                (
+                    "permissions_recursive",
+                    &[("path", &*victim), ("mode", "0700")],
+                ),
+                (
+                    "file_symlink_present_force",
+                    &[("source", "/x"), ("path", &*file)],
+                ),
+                (
+                    "file_from_local_source",
+                    &[("source", &*file), ("path", "/copy")],
+                ),
+                (
+                    "file_from_local_source_recursion",
+                    &[
+                        ("source", &*victim),
+                        ("path", "/copies"),
+                        ("recursion", "inf"),
+                    ],
+                ),
+                (
+                    "file_from_local_source",
+                    &[("source", "/etc"), ("path", &*written)],
+                ),
+                (
+                    "file_from_string_mustache",
+                    &[("template", "a"), ("path", &*at("template"))],
+                ),
+            ] {
+                escape.apply(method, params);
+                assert_eq!(snapshot(&escape.outside("")), before, "{method} {params:?}");
+            }
+        }
+        for path in ["/file", "/upfile"] {
+            escape.apply("file_content", &[("path", path), ("lines", "a")]);
+            escape.apply("permissions", &[("path", path), ("mode", "0600")]);
+            escape.apply("file_lines_absent", &[("path", path), ("lines", "outside")]);
+            assert_eq!(snapshot(&escape.outside("")), before, "{path}");
+        }
+        assert!(!escape.root().join("copy").exists());
+        before
+    };
+    assert_eq!(outside.len(), 3);
+}
+
+#[test]
+fn links_below_another_root_lead_to_what_is_there() {
+    let escape = Escape::new();
+    let root = escape.root();
+    fs::create_dir(root.join("real")).unwrap();
+    symlink("/real", root.join("link")).unwrap();
+    symlink("../real/f", root.join("etc/f")).unwrap();
+    symlink("../../../../real/f", root.join("etc/far")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    fs::write(root.join("real/f"), "one\n").unwrap();
+    fs::set_permissions(root.join("real/f"), fs::Permissions::from_mode(0o640)).unwrap();
+    let content = || fs::read_to_string(root.join("real/f")).unwrap();
+    for (path, text) in [
+        ("/link/f", "two"),
+        ("/etc/f", "three"),
+        ("/etc/far", "four"),
+    ] {
+        let done = escape.apply("file_content", &[("path", path), ("lines", text)]);
+        assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
+        assert_eq!(content(), format!("{text}\n"));
+        let again = escape.apply("file_content", &[("path", path), ("lines", text)]);
+        assert_eq!(again.outcome, Outcome::Success);
+    }
+    assert_eq!(
+        fs::metadata(root.join("real/f")).unwrap().mode() & 0o777,
+        0o640
+    );
+    let done = escape.apply("permissions", &[("path", "/link/f"), ("mode", "0600")]);
+    assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
+    assert_eq!(
+        fs::metadata(root.join("real/f")).unwrap().mode() & 0o777,
+        0o600
+    );
+    let done = escape.apply("directory_present", &[("path", "/link/a/b")]);
+    assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
+    assert!(root.join("real/a/b").is_dir());
+    let done = escape.apply("file_content", &[("path", "/loop/f"), ("lines", "a")]);
+    assert_eq!(done.outcome, Outcome::Error);
+    assert!(done.message.contains("symbolic link"), "{}", done.message);
+    // What is removed is the link, and of a directory never what links in it lead to.
+    symlink("/etc", root.join("real/a/etc")).unwrap();
+    fs::write(root.join("etc/kept"), "").unwrap();
+    let done = escape.apply(
+        "directory_absent",
+        &[("path", "/real/a"), ("recursive", "true")],
+    );
+    assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
+    assert!(!root.join("real/a").exists() && root.join("etc/kept").exists());
+    let done = escape.apply("file_absent", &[("path", "/etc/f")]);
+    assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
+    assert_eq!(content(), "four\n");
+}
+
+#[test]
+fn on_the_machine_links_lead_where_they_lead() {
+    let escape = Escape::new();
+    let mut disk = Disk::new("/", Site::default());
+    let at = |name: &str| escape.root().join(name).display().to_string();
+    disk.write(&at("absolute/f"), b"a").unwrap();
+    assert_eq!(fs::read(escape.outside("f")).unwrap(), b"a");
+    disk.write(&at("file"), b"b").unwrap();
+    assert_eq!(fs::read(escape.outside("f")).unwrap(), b"b");
+    assert_eq!(disk.read(&at("upfile"), 9).unwrap(), Some(b"b".to_vec()));
+    disk.set_mode(&at("file"), 0o600).unwrap();
+    assert_eq!(
+        fs::metadata(escape.outside("f")).unwrap().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(disk.list(&at("absolute"), 9).unwrap(), ["f", "victim"]);
+    disk.make_directory(&at("absolute/new/deep")).unwrap();
+    assert!(escape.outside("new/deep").is_dir());
+    disk.remove(&at("absolute/new"), true).unwrap();
+    assert!(!escape.outside("new").exists());
+    disk.remove(&at("file"), false).unwrap();
+    assert!(escape.outside("f").exists());
+    // A link that leads nowhere gives way to what is written.
+    symlink("/nowhere/at/all", escape.root().join("dangling")).unwrap();
+    disk.write(&at("dangling"), b"c").unwrap();
+    assert!(escape.root().join("dangling").is_file());
+    let shown = disk.stat("/").unwrap().unwrap();
+    assert_eq!(shown.kind, Kind::Directory);
+    assert!(disk.read("/etc/../etc/passwd", 1 << 20).is_err());
+}
+
+#[test]
+fn another_root_is_made_by_the_first_file_in_it() {
+    let all = tempfile::tempdir().unwrap();
+    let root = all.path().join("not/yet");
+    let mut disk = Disk::new(&root, Site::default());
+    assert_eq!(disk.stat("/motd").unwrap(), None);
+    assert_eq!(disk.read("/motd", 9).unwrap(), None);
+    disk.write("/motd", b"a").unwrap();
+    assert_eq!(fs::read(root.join("motd")).unwrap(), b"a");
+}

@@ -73,7 +73,7 @@ pub enum Transform {
 
 /// One entry of the list of criteria.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, try_from = "ConditionFields")]
 pub enum Condition {
     /// A criterion.
     Criterion(Criterion),
@@ -92,6 +92,54 @@ pub enum Condition {
         /// The condition.
         not: Box<Condition>,
     },
+}
+
+/// What a condition may have: read so, a mistake in one field is told as such, which an untagged
+/// form would not.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConditionFields {
+    object_type: Option<ObjectType>,
+    attribute: Option<String>,
+    comparator: Option<Comparator>,
+    #[serde(default)]
+    value: String,
+    and: Option<Vec<Condition>>,
+    or: Option<Vec<Condition>>,
+    not: Option<Box<Condition>>,
+}
+
+impl TryFrom<ConditionFields> for Condition {
+    type Error = &'static str;
+
+    fn try_from(fields: ConditionFields) -> Result<Self, &'static str> {
+        let ConditionFields {
+            object_type,
+            attribute,
+            comparator,
+            value,
+            and,
+            or,
+            not,
+        } = fields;
+        let criterion = (object_type, attribute, comparator);
+        Ok(match (criterion, and, or, not) {
+            ((Some(object_type), Some(attribute), Some(comparator)), None, None, None) => {
+                Self::Criterion(Criterion {
+                    object_type,
+                    attribute,
+                    comparator,
+                    value,
+                })
+            }
+            ((None, None, None), Some(and), None, None) => Self::And { and },
+            ((None, None, None), None, Some(or), None) => Self::Or { or },
+            ((None, None, None), None, None, Some(not)) => Self::Not { not },
+            _ => {
+                return Err("expected objectType, attribute and comparator, or and, or, not alone");
+            }
+        })
+    }
 }
 
 /// A criterion.

@@ -15,7 +15,7 @@ pub(super) fn serialize<S: Serializer>(
     to.collect_seq(entries)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<(String, Value)>, D::Error> {
     struct Entries;

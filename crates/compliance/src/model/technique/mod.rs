@@ -1,7 +1,7 @@
 //! Techniques: what can be configured, with which variables, and what an agent reports of it.
 
 mod check;
-mod in_order;
+pub(crate) mod in_order;
 
 use serde::{Deserialize, Serialize};
 
@@ -267,14 +267,14 @@ impl Technique {
     /// Names the technique and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("technique", &self.id)?;
-        check_id("technique", &self.version)?;
+        check_id("technique", &self.version).map_err(|error| error.of("version"))?;
         check_name("technique", &self.id, &self.name)?;
         if self.version.contains('/') {
             let message = format!(
                 "the version \"{}\" has a /; expected one such as 1.0",
                 self.version
             );
-            return Err(ModelError::new("technique", &self.id, message));
+            return Err(ModelError::new("technique", &self.id, message).of("version"));
         }
         let mut items = 0;
         let found = match &self.body {

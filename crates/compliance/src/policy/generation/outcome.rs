@@ -37,7 +37,10 @@ pub struct NodeUpdate {
 
 /// Why a node's policy could not be made. The one before remains.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("rule \"{rule}\", directive \"{directive}\", variable \"{variable}\": {cause}")]
+#[error(
+    "rule \"{rule}\", directive \"{directive}\"{}: {cause}",
+    of_variable(variable)
+)]
 pub struct NodeFailure {
     /// Identity of the rule.
     pub rule: Arc<str>,
@@ -47,6 +50,14 @@ pub struct NodeFailure {
     pub variable: Arc<str>,
     /// Why.
     pub cause: Cause,
+}
+
+/// The variable whose fault it is, if it is one's.
+fn of_variable(name: &str) -> String {
+    match name {
+        "" => String::new(),
+        name => format!(", variable \"{name}\""),
+    }
 }
 
 /// Why a policy could not be made.

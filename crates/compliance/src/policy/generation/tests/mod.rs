@@ -439,10 +439,9 @@ fn a_wrong_directive_fails_its_nodes_and_the_rest_goes_on() {
     engine.apply(vec![Change::SetDirective(gone)]).unwrap();
     assert_eq!(generate(&mut engine).failed, 4);
     let (_, failure) = engine.failures().next().unwrap();
-    assert!(
-        failure
-            .to_string()
-            .ends_with("there is no technique nothing/1.0")
+    assert_eq!(
+        failure.to_string(),
+        "rule \"base\", directive \"motd\": there is no technique nothing/1.0"
     );
 }
 
