@@ -1,4 +1,4 @@
-use lab_judgement::{Direction, Fingerprint, MetricValue, Unit};
+use lab_judgement::{Direction, Fingerprint, MetricValue, Record, Unit};
 use serde_json::Value;
 
 use super::*;
