@@ -152,7 +152,7 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
 
     compare(&lab, &["--metric", "thing.p99"], &base, &new)
         .expect_code(4)
-        .expect_stderr("it has thing.entities");
+        .expect_stderr("there is thing.entities");
     headroom(&lab, &["compare"], &[&base[0]])
         .expect_code(4)
         .expect_stderr("give two runs");
@@ -281,7 +281,7 @@ fn a_history_names_the_commit_that_made_it_slower() {
     );
     headroom(&lab, &["history", "page", "--metric", "p99"], &[])
         .expect_code(4)
-        .expect_stderr("no metric");
+        .expect_stderr("no run has a metric");
 
     // Ten runs ago at most, it makes the exit code.
     let lines = std::fs::read_to_string(lab.path("runs/history.jsonl")).expect("a history");

@@ -190,7 +190,16 @@ fn one_that_fails_later_on_never_passes() {
         once.stdout
     );
     std::fs::remove_file(lab.path("at")).expect("a count");
-    gate(&lab, good, &fails_at("[2-9]"), &TOOK)
+    let often = gate(&lab, good, &fails_at("[2-9]"), &TOOK).expect_code(2);
+    assert!(
+        often
+            .stdout
+            .contains("the new program gave no value in 8 pairs, which is never a pass"),
+        "{}",
+        often.stdout
+    );
+    std::fs::remove_file(lab.path("at")).expect("a count");
+    gate(&lab, good, &fails_at("[1-9]*"), &TOOK)
         .expect_code(4)
         .expect_stderr("0 of the base and 4 of the new one failed");
 }

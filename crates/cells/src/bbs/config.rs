@@ -152,13 +152,14 @@ impl Limits {
         Ok(())
     }
 
-    /// The ages at which convergence acts.
-    pub(super) fn ages(&self) -> Ages {
+    /// The ages at which convergence acts, of a BBS that began to serve then, in ns since 1970.
+    pub(super) fn ages(&self, began: i64) -> Ages {
         let ns = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
         Ages {
             again: ns(self.again_after),
             pending: ns(self.pending_within),
             completed: ns(self.completed_for),
+            began,
         }
     }
 }

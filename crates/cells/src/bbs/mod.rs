@@ -248,7 +248,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         whole_every: limits.whole_pass_every,
         cells_within: limits.cells_within,
         empty_is_lost: config.empty_cells_are_lost,
-        ages: limits.ages(),
+        ages: limits.ages(ledger::now_ns()),
         logger: logger.session("converge"),
     })));
     if remote {

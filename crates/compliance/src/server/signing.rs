@@ -51,7 +51,8 @@ impl Signing {
         let signer = PolicySigner::from_pem(read(&secret)?.as_bytes())
             .map_err(|error| TrustError::file("use", &secret, error))?;
         let key = signer.key().to_pem();
-        std::fs::write(&shown, &key).map_err(|error| TrustError::file("write", &shown, error))?;
+        crate::private::write(&shown, key.as_bytes())
+            .map_err(|error| TrustError::file("write", &shown, error))?;
         let noted = folder.join(files::POLICY_START);
         let before = match noted.exists() {
             false => None,

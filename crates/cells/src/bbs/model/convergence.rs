@@ -28,6 +28,8 @@ pub struct Ages {
     pub pending: i64,
     /// A result that nobody took is forgotten.
     pub completed: i64,
+    /// When the BBS began to serve, in ns since 1970. Before, nobody could take a result.
+    pub began: i64,
 }
 
 /// What is known of a cell.
@@ -246,6 +248,7 @@ pub struct Task {
 /// Judges a task.
 pub fn task(task: &Task, ages: &Ages, now: i64) -> Verdict {
     let mut verdict = Verdict::default();
+    let untaken = task.completed_at.max(ages.began);
     match task.state {
         TaskState::Invalid => {}
         TaskState::Pending => {
@@ -267,11 +270,11 @@ pub fn task(task: &Task, ages: &Ages, now: i64) -> Verdict {
             // Diego demotes first and then deletes in the same pass; otherwise one that is sent
             // in vain would be claimed again before every look, and stay for ever.
             if !verdict.actions.is_empty() {
-                verdict.after(task.completed_at, ages.completed, now, Action::Forget);
+                verdict.after(untaken, ages.completed, now, Action::Forget);
             }
         }
         TaskState::Completed => {
-            verdict.after(task.completed_at, ages.completed, now, Action::Forget);
+            verdict.after(untaken, ages.completed, now, Action::Forget);
             if task.called_back && verdict.actions.is_empty() {
                 verdict.after(task.updated_at, ages.again, now, Action::CallBack);
             }

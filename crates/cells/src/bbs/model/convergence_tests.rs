@@ -10,6 +10,7 @@ const AGES: Ages = Ages {
     again: 30,
     pending: 1800,
     completed: 120,
+    began: 0,
 };
 const NOW: i64 = 10_000;
 
@@ -237,6 +238,17 @@ fn tasks_go_on_or_fail_or_are_forgotten_at_their_ages() {
         (verdict.actions.as_slice(), verdict.due),
         (&[][..], Some(NOW + 20))
     );
+    let restarted = Ages {
+        began: NOW - 100,
+        ..AGES
+    };
+    let verdict = task(&of(TaskState::Completed, 9000), &restarted, NOW);
+    assert_eq!(
+        verdict.actions,
+        [Action::CallBack],
+        "nobody could take it before"
+    );
+    assert_eq!(verdict.due, Some(NOW + 20));
     let quiet = Task {
         called_back: false,
         ..of(TaskState::Completed, 119)

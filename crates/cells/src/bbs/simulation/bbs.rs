@@ -164,9 +164,10 @@ impl World {
         let claimed = self.command(Command::ResolveTask(guid.to_string())).is_ok();
         let task = self.bbs.core.state.tasks.get(&guid);
         let task = task.and_then(|task| task.decode().ok());
-        if let Some(task) = task.filter(|_| claimed)
-            && !self.chance(0.1)
-        {
+        if let Some(task) = task.filter(|_| claimed) {
+            if self.chance(0.1) {
+                return self.client.miss(&task);
+            }
             self.client.hear(&task);
             if !self.chance(0.1) {
                 let way = self.way();

@@ -45,6 +45,10 @@ struct Outcome {
     reason: String,
 }
 
+/// How often a result is sent at least before it is forgotten after two minutes: passes are 30 s
+/// apart, and each finds what is 30 s old.
+const SENT: u32 = 3;
+
 #[derive(Default)]
 pub(crate) struct Client {
     wish: Option<Wish>,
@@ -52,6 +56,8 @@ pub(crate) struct Client {
     /// What was acknowledged.
     desired: BTreeMap<&'static str, i32>,
     tasks: BTreeMap<String, Option<Outcome>>,
+    /// How often a result was sent in vain.
+    missed: BTreeMap<String, u32>,
     made: u64,
     /// The last domain was acknowledged.
     done: bool,
@@ -86,9 +92,17 @@ impl Client {
         *before = Some(says);
     }
 
-    /// A task that was acknowledged and whose result was never heard of.
+    /// A result is sent, and does not arrive.
+    pub(crate) fn miss(&mut self, task: &Task) {
+        *self.missed.entry(task.task_guid.clone()).or_default() += 1;
+    }
+
+    /// A task that was acknowledged and whose result was never heard of, although it was not sent in
+    /// vain until it was forgotten.
     pub(crate) fn unheard(&self) -> Option<String> {
-        let unheard = self.tasks.iter().find(|(_, heard)| heard.is_none());
+        let given_up = |guid| self.missed.get(guid).is_some_and(|missed| *missed >= SENT);
+        let mut unheard = self.tasks.iter().filter(|(_, heard)| heard.is_none());
+        let unheard = unheard.find(|(guid, _)| !given_up(*guid));
         unheard.map(|(guid, _)| format!("nobody heard of task {guid}"))
     }
 }

@@ -25,6 +25,7 @@ pub(crate) const AGES: Ages = Ages {
     again: 30 * SECOND,
     pending: 1800 * SECOND,
     completed: 120 * SECOND,
+    began: 0,
 };
 
 /// Time to live of a cell's presence.
@@ -32,6 +33,7 @@ const TTL_S: i64 = 15;
 
 pub(crate) struct Core {
     pub(crate) state: State,
+    ages: Ages,
     names: Names,
     next: NextIds,
     tracker: Tracker,
@@ -49,6 +51,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new() -> Self {
         Self {
+            ages: AGES,
             state: State::default(),
             names: Names::default(),
             next: NextIds::default(),
@@ -154,6 +157,7 @@ impl Core {
         let state = State::of(tasks.clone(), processes.clone(), domains.clone());
         assert_eq!(state.counts(), self.state.counts(), "numbers of records");
         self.state = state;
+        self.ages.began = now;
         self.tracker = Tracker::default();
         self.touched = Touched::all();
         self.presences = Presences::of(self.kept.clone(), self.instant(now));
@@ -209,7 +213,7 @@ impl Core {
         let found = self.long_pass(cells, now, now);
         let by = Circumstances {
             cells,
-            ages: &AGES,
+            ages: &self.ages,
             now,
         };
         assert_eq!(
@@ -232,7 +236,7 @@ impl Core {
         let keys = keys.in_order();
         let by = Circumstances {
             cells,
-            ages: &AGES,
+            ages: &self.ages,
             now,
         };
         let mut judge = Judge::default();
@@ -255,7 +259,7 @@ impl Core {
             .collect();
         let by = Circumstances {
             cells,
-            ages: &AGES,
+            ages: &self.ages,
             now,
         };
         let mut judge = Judge::default();
@@ -270,7 +274,7 @@ impl Core {
         let request = Converge {
             keys,
             cells: Arc::new(cells),
-            ages: AGES,
+            ages: self.ages,
         };
         self.apply(Command::Converge(Box::new(request)), now).1
     }
