@@ -163,9 +163,15 @@ async fn an_instance_runs_once_its_monitor_succeeds_and_crashes_when_it_does_not
     });
     give(&rep, one_instance()).await;
     let folder = || {
-        let folders = std::fs::read_dir(root.path()).unwrap().flatten();
-        let mut names = folders.map(|folder| folder.path());
-        names.find(|path| !path.ends_with(".cache"))
+        let within = |path: &Path| {
+            std::fs::read_dir(path)
+                .unwrap()
+                .flatten()
+                .map(|it| it.path())
+        };
+        // The rep's own.
+        let containers = within(root.path()).find(|path| !path.ends_with(".cache"))?;
+        within(&containers).next()
     };
     let tries = || {
         let file = folder().map(|folder| folder.join("tries"));

@@ -219,6 +219,13 @@ fn auctioneer_config(args: &AuctioneerArgs) -> Result<auctioneer::Config> {
 }
 
 fn rep_config(args: &RepArgs) -> Result<rep::Config> {
+    // The BBS takes no cell without room.
+    for (name, found) in [
+        ("capacity-containers", args.capacity_containers),
+        ("capacity-memory", args.capacity_memory.of_memory()?.0),
+    ] {
+        ensure!(found > 0, "--{name} must be at least 1, found {found}");
+    }
     let processes = processes(args)?;
     let executor = match args.executor {
         Executor::Simulated => ExecutorKind::Simulated(Simulation {
