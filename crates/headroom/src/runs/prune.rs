@@ -42,9 +42,16 @@ pub(super) struct PruneArgs {
 
 /// `30d`, or a duration as everywhere else.
 fn age(text: &str) -> Result<Duration, String> {
-    match text.strip_suffix('d').map(str::parse::<u32>) {
-        Some(Ok(days)) => Ok(Duration::from_secs(u64::from(days) * 24 * 3600)),
-        _ => crate::cli::duration(text),
+    let days = text.strip_suffix('d');
+    let Some(days) = days.filter(|days| days.bytes().all(|byte| byte.is_ascii_digit())) else {
+        return crate::cli::duration(text);
+    };
+    match days.parse::<u32>() {
+        Ok(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 3600)),
+        Err(_) => Err(format!(
+            "expected a number of days up to {}, found {days:?}",
+            u32::MAX
+        )),
     }
 }
 
@@ -110,4 +117,23 @@ fn goes(runs: Vec<StoredRun>, args: &PruneArgs, now: SystemTime) -> Vec<StoredRu
     }
     going.reverse();
     going
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_in_days_or_as_durations_are() {
+        let day = Duration::from_secs(24 * 3600);
+        assert_eq!(age("30d"), Ok(30 * day));
+        assert_eq!(age("12h"), Ok(day / 2));
+        for wrong in ["99999999999d", "d"] {
+            assert!(
+                age(wrong).unwrap_err().contains("a number of days"),
+                "{wrong}"
+            );
+        }
+        assert!(age("3x").is_err() && age("-3d").is_err());
+    }
 }
