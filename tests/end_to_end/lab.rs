@@ -1,5 +1,6 @@
 //! A temporary place to run the binary in, and what may be seen from outside.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -25,25 +26,49 @@ enum Machine {
 pub(crate) struct Lab {
     folder: TempDir,
     _machine: Machine,
+    _turn: Turn,
+}
+
+thread_local! {
+    static TAKEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A test has one lab at a time: a second one would wait behind whoever waits for the first to go.
+struct Turn;
+
+impl Turn {
+    fn take() -> Self {
+        assert!(!TAKEN.replace(true), "this test has a lab already");
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TAKEN.set(false);
+    }
 }
 
 impl Lab {
     pub(crate) fn new() -> Self {
         // Another test that failed leaves the machine as it was.
+        let turn = Turn::take();
         let shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        Self::on(Machine::Shared(shared))
+        Self::on(turn, Machine::Shared(shared))
     }
 
     /// A place for a test beside which no other one runs.
     pub(crate) fn alone() -> Self {
+        let turn = Turn::take();
         let alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        Self::on(Machine::Alone(alone))
+        Self::on(turn, Machine::Alone(alone))
     }
 
-    fn on(machine: Machine) -> Self {
+    fn on(turn: Turn, machine: Machine) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
             _machine: machine,
+            _turn: turn,
         }
     }
 

@@ -17,7 +17,7 @@ struct Certificate {
 }
 
 impl Certificate {
-    fn new(lab: &Lab) -> Self {
+    fn named(lab: &Lab, name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -29,9 +29,9 @@ impl Certificate {
             .signed_by(&leaf_key, &issuer)
             .expect("a certificate");
         Self {
-            certificate: lab.write("own.crt", &leaf.pem()),
-            key: lab.write("own.key", &leaf_key.serialize_pem()),
-            authority: lab.write("ca.crt", &authority.pem()),
+            certificate: lab.write(&format!("{name}.crt"), &leaf.pem()),
+            key: lab.write(&format!("{name}.key"), &leaf_key.serialize_pem()),
+            authority: lab.write(&format!("{name}-ca.crt"), &authority.pem()),
         }
     }
 
@@ -82,7 +82,7 @@ fn free_address() -> String {
 #[test]
 fn a_running_diego_is_driven_over_mutual_tls() {
     let lab = Lab::new();
-    let certificate = Certificate::new(&lab);
+    let certificate = Certificate::named(&lab, "own");
     let (bbs, auctioneer, admin) = (free_address(), free_address(), free_address());
     let (bbs_url, auctioneer_url) = (format!("https://{bbs}"), format!("https://{auctioneer}"));
     let data = lab.path("data").display().to_string();
@@ -148,8 +148,8 @@ fn a_missing_certificate_is_said_before_anything_is_made() {
 #[test]
 fn a_client_whose_certificate_is_not_taken_is_told() {
     let lab = Lab::new();
-    let (own, foreign) = (Certificate::new(&lab), Lab::new());
-    let theirs = Certificate::new(&foreign);
+    let own = Certificate::named(&lab, "own");
+    let theirs = Certificate::named(&lab, "theirs");
     let bbs = free_address();
     let data = lab.path("data").display().to_string();
     let _bbs = start(&lab, &own, "bbs", &["--listen", &bbs, "--data", &data]);

@@ -308,6 +308,7 @@ every = "50ms"
 [[probe]]
 "#;
     let text = text.replacen("\n[[probe]]\n", probe, 1);
+    drop(lab);
     let lab = Lab::new();
     lab.run(
         &lab.write("ended.toml", &text),
