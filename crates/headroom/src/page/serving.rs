@@ -238,10 +238,13 @@ impl Asked {
 /// A rate as a person writes it.
 fn per_second(text: &str) -> Result<f64, String> {
     let text = text.trim();
-    match text.parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
-        Ok(_) => Err(format!("found a rate of {text}; expected one above 0")),
-        Err(_) => units::parse_rate(text).map_err(|error| error.to_string()),
+    let rate = match text.parse::<f64>() {
+        Ok(rate) => rate,
+        Err(_) => units::parse_rate(text).map_err(|error| error.to_string())?,
+    };
+    match rate.is_finite() && rate > 0.0 {
+        true => Ok(rate),
+        false => Err(format!("found a rate of {text}; expected one above 0")),
     }
 }
 
