@@ -1,7 +1,5 @@
 //! `headroom baseline`: what runs measured, as one small file that is kept beside the code.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +10,7 @@ use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::load::read_text;
 use crate::output::{print, tell};
 use crate::recorded::{Recorded, recorded};
 
@@ -133,17 +132,8 @@ fn of(records: &[Record]) -> Result<Baseline> {
 
 /// The runs that a file tells of. Their plan is known by its hash only.
 pub(crate) fn runs_of(file: &Path) -> Result<Vec<Recorded>> {
-    let reading = || format!("read the baseline {}", file.display());
-    let mut text = String::new();
-    let input = File::open(file).with_context(reading)?;
-    input
-        .take(BYTES_MOST + 1)
-        .read_to_string(&mut text)
-        .with_context(reading)?;
-    if text.len() as u64 > BYTES_MOST {
-        bail!("{}: it has more than {} MiB", reading(), BYTES_MOST >> 20);
-    }
-    read(&text).with_context(reading)
+    let text = read_text(file, BYTES_MOST, "the baseline")?;
+    read(&text).with_context(|| format!("read the baseline {}", file.display()))
 }
 
 fn read(text: &str) -> Result<Vec<Recorded>> {

@@ -20,6 +20,7 @@ mod compliance;
 #[cfg(test)]
 mod documents;
 mod gate;
+mod git;
 mod graph;
 mod history;
 mod init;

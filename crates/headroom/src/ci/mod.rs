@@ -137,9 +137,7 @@ impl CiResult {
             cases: cases.collect(),
         }
     }
-}
 
-impl CiResult {
     /// That of something that could not be done, and why.
     pub(crate) fn of_error(name: &str, why: &str, seconds: f64) -> Self {
         Self {

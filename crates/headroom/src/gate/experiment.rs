@@ -51,20 +51,20 @@ pub(crate) fn sides(plan: &Plan, args: &GateArgs, programs: &Programs) -> Result
     };
     let each =
         [0, 1].map(|at| [args.set.clone(), of_variant(&names[at]), own[at].clone()].concat());
-    // Variants of two names are what the file wants compared, whatever is in them.
-    let variants = |name: &String| plan.variants.iter().any(|variant| variant.name == *name);
-    if each[0] == each[1] && names[0] != names[1] && names.iter().all(variants) {
+    let known = |name: &String| plan.variants.iter().any(|variant| variant.name == *name);
+    if each[0] == each[1] {
+        // Variants of two names are what the file wants compared, whatever is in them.
+        if names[0] == names[1] || !names.iter().all(known) {
+            bail!(
+                "compare: both sides are the same; say what differs with --base-set and --new-set, or with \
+                 [variants] in the file"
+            );
+        }
         tell(format_args!(
             "headroom: {} and {} have the same values: what differs is the machine's noise",
             names[0], names[1]
         ));
-    } else if each[0] == each[1] {
-        bail!(
-            "compare: both sides are the same; say what differs with --base-set and --new-set, or with \
-             [variants] in the file"
-        );
     }
-    let known = |name: &String| plan.variants.iter().any(|variant| variant.name == *name);
     Ok(Sides {
         set: each,
         variants: names.clone().map(|name| Some(name).filter(known)),

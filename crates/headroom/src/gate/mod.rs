@@ -125,10 +125,11 @@ fn of_file(file: &ExperimentFile, args: &GateArgs) -> Result<Outcome> {
         return mistaken(&file.source.name, &args.pairs.files);
     };
     // A constant that there is not is told before anything is built.
-    let named = args.program.iter().map(|name| (name.clone(), name.clone()));
-    let named: Vec<_> = args.set.iter().cloned().chain(named).collect();
-    if file.plan(&named).is_none() {
-        return Ok(Outcome::Error);
+    if let Some(name) = &args.program {
+        let named = [args.set.as_slice(), &[(name.clone(), name.clone())]].concat();
+        if file.plan(&named).is_none() {
+            return mistaken(&file.source.name, &args.pairs.files);
+        }
     }
     let sides = sides(&plan, args, &programs::programs(args)?)?;
     let metrics = gated(&plan, args)?;

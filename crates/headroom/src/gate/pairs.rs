@@ -71,7 +71,7 @@ pub(crate) fn decide(
     let metrics = settings.metrics.len();
     let mut gate = Gate::new(settings)?;
     let (mut pairs, mut failures) = (Vec::new(), Vec::new());
-    let mut whole = 0;
+    let mut any_whole = false;
     let mut wanted = gate.next();
     while let Next::Pairs(_) = wanted {
         let order = gate.order();
@@ -95,12 +95,10 @@ pub(crate) fn decide(
                 failures.push(Failure { pair, side, text });
             }
         }
-        whole += usize::from(
-            values
-                .iter()
-                .any(|pair| pair.base.is_some() && pair.new.is_some()),
-        );
-        if failures.len() > FAILURES_MOST && whole == 0 {
+        any_whole |= values
+            .iter()
+            .any(|pair| pair.base.is_some() && pair.new.is_some());
+        if failures.len() > FAILURES_MOST && !any_whole {
             bail!(failed_too_often(&failures, pairs.len() + 1));
         }
         let before = wanted;

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::args::GateArgs;
+use crate::git;
 use crate::output::tell;
 
 /// Longest time that a build may take, and how often it is looked at.
@@ -168,17 +169,8 @@ impl Drop for WorkTree {
     }
 }
 
-/// The one line that git prints, in the working directory.
+/// The one line that git prints.
 fn git(words: &[&str]) -> Result<String> {
-    let output = Command::new("git")
-        .args(words)
-        .stdin(Stdio::null())
-        .output();
-    let output = output.with_context(|| format!("run git {}", words[0]))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = lab_report::terminal::printable(said.trim());
-        bail!("git {}: {said}", words[0]);
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let printed = git::done(words, git::git(words, None, &[])?)?;
+    Ok(git::line(&printed))
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -24,8 +25,8 @@ use store::Store;
 /// Largest history that is read, in bytes: thousands of runs with their parts.
 const BYTES_MOST: u64 = 1 << 30;
 
-/// How often and how far apart a history is tried that another program holds: ten seconds.
-const LOCK_TRIES: u32 = 500;
+/// How long, and how far apart, a history is tried that another program holds.
+const LOCK_WITHIN: Duration = Duration::from_secs(10);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -159,7 +160,7 @@ fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
         .append(true)
         .open(file)
         .with_context(writing)?;
-    locked(&out, file, File::try_lock)?;
+    locked(&out, file, LOCK_WITHIN, File::try_lock)?;
     let text = text_of(&out, file)?;
     let known = read_records(&text).with_context(writing)?;
     let mut twice = known
@@ -210,19 +211,25 @@ fn append(
 }
 
 /// Waits for others that read or write a history, but not for ever.
-fn locked(out: &File, file: &Path, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Result<()> {
+fn locked(
+    out: &File,
+    file: &Path,
+    within: Duration,
+    lock: impl Fn(&File) -> Result<(), TryLockError>,
+) -> Result<()> {
     let locking = || format!("lock {}", file.display());
-    for _ in 0..LOCK_TRIES {
+    let until = Instant::now() + within;
+    loop {
         match lock(out) {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another program holds it; end that, or try again later",
+                locking()
+            ),
             Err(TryLockError::Error(error)) => return Err(error).with_context(locking),
         }
     }
-    bail!(
-        "{}: another program holds it; end that, or try again later",
-        locking()
-    )
 }
 
 fn read(file: &Path) -> Result<Vec<Record>> {
@@ -232,7 +239,7 @@ fn read(file: &Path) -> Result<Vec<Record>> {
 
 fn read_text(file: &Path) -> Result<String> {
     let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
-    locked(&input, file, File::try_lock_shared)?;
+    locked(&input, file, LOCK_WITHIN, File::try_lock_shared)?;
     text_of(&input, file)
 }
 

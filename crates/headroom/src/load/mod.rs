@@ -28,6 +28,7 @@ use lab_store::Outcome;
 pub(crate) use args::{AFTER_HELP, LoadArgs};
 use files::Files;
 use interrupt::Interrupt;
+pub(crate) use plan::read_text;
 use plan::{Plan, Task};
 use screen::Screen;
 use watched::Watched;

@@ -1,8 +1,7 @@
 //! A history in a branch of a git repository: objects and a reference are written, the work tree and the
 //! index stay as they are.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::super::BYTES_MOST;
 use super::{ENDING, PlanFile};
+use crate::git;
 
 /// How often a change is tried that somebody else was faster than; the pause grows with each.
 const TRIES: u32 = 20;
@@ -66,7 +66,7 @@ impl Branch<'_> {
             if moved.status.success() {
                 return Ok(more);
             }
-            refused = said(&moved);
+            refused = git::said(&moved);
             thread::sleep(PAUSE * attempt);
         }
         bail!(
@@ -188,53 +188,27 @@ fn commit(tip: Option<&Tip>, changed: &[PlanFile]) -> Result<String> {
     line(&words, None)
 }
 
-/// Runs git in the working directory.
+/// Runs git. Who adds a run needs no name; who has one is named.
 fn git(words: &[&str], input: Option<&[u8]>) -> Result<Output> {
-    let running = || format!("run git {}", words[0]);
-    let mut command = Command::new("git");
-    command
-        .args(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command.stdin(match input {
-        Some(_) => Stdio::piped(),
-        None => Stdio::null(),
-    });
-    // Who adds a run needs no name; who has one is named.
-    if words[0] == "commit-tree" && !is_named()? {
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "headroom");
-            command.env(format!("GIT_{who}_EMAIL"), "headroom@localhost");
-        }
+    if words[0] != "commit-tree" || is_named()? {
+        return git::git(words, input, &[]);
     }
-    let mut child = command.spawn().with_context(running)?;
-    if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
-        // Git reads all of it before it answers; if it ended early, its answer says why.
-        let _ = pipe.write_all(input);
+    let mut names = Vec::new();
+    for who in ["AUTHOR", "COMMITTER"] {
+        names.push((format!("GIT_{who}_NAME"), "headroom"));
+        names.push((format!("GIT_{who}_EMAIL"), "headroom@localhost"));
     }
-    child.wait_with_output().with_context(running)
+    git::git(words, input, &names)
 }
 
 fn is_named() -> Result<bool> {
     Ok(git(&["var", "GIT_COMMITTER_IDENT"], None)?.status.success())
 }
 
-/// What git printed, if it did what it was asked for.
 fn done(words: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>> {
-    let output = git(words, input)?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => bail!("git {}: {}", words[0], said(&output)),
-    }
+    git::done(words, git(words, input)?)
 }
 
-/// The one line that git printed.
 fn line(words: &[&str], input: Option<&[u8]>) -> Result<String> {
-    let output = done(words, input)?;
-    Ok(String::from_utf8_lossy(&output).trim().to_owned())
-}
-
-fn said(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    lab_report::terminal::printable(text.trim())
+    Ok(git::line(&done(words, input)?))
 }

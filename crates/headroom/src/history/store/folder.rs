@@ -4,20 +4,18 @@ use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tempfile::Builder;
 
-use super::super::read_text;
+use super::super::{locked, text_of};
 use super::{ENDING, PlanFile};
 
 /// What those who add hold meanwhile.
 const LOCK: &str = ".lock";
-/// How often it is tried to be had, and the pause between.
-const TRIES: u32 = 600;
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long it is tried to be had.
+const LOCK_WITHIN: Duration = Duration::from_secs(30);
 /// More files are none of a history.
 const FILES_MOST: usize = 10_000;
 
@@ -42,9 +40,11 @@ impl Folder<'_> {
             if files.len() == FILES_MOST {
                 bail!("{}: it has more than {FILES_MOST} plans", reading());
             }
+            // Replaced as a whole, it needs no lock, which not every mount knows.
+            let file = File::open(&path).with_context(|| format!("read {}", path.display()))?;
             files.push(PlanFile {
                 name: name.to_owned(),
-                text: read_text(&path)?,
+                text: text_of(&file, &path)?,
             });
         }
         files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -82,21 +82,11 @@ impl Folder<'_> {
     fn lock(&self) -> Result<File> {
         let path = self.0.join(LOCK);
         let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
-        for _ in 0..TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
-                // Not every mount knows locks; a folder of one's own needs none.
-                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                    return Ok(file);
-                }
-                Err(TryLockError::Error(error)) => return Err(error.into()),
-            }
-        }
-        bail!(
-            "somebody else has held {} for {} s; if nobody adds a run, remove it",
-            path.display(),
-            (PAUSE * TRIES).as_secs()
-        )
+        locked(&file, &path, LOCK_WITHIN, |file| match file.try_lock() {
+            // Not every mount knows locks; a folder of one's own needs none.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(()),
+            other => other,
+        })?;
+        Ok(file)
     }
 }

@@ -424,7 +424,7 @@ pub(super) fn read(file: &Path, most: u64, what: &str) -> Result<Vec<u8>> {
 }
 
 /// A whole file as text, if it is not larger than `most`.
-pub(super) fn read_text(file: &Path, most: u64, what: &str) -> Result<String> {
+pub(crate) fn read_text(file: &Path, most: u64, what: &str) -> Result<String> {
     let bytes = read(file, most, what)?;
     String::from_utf8(bytes).with_context(|| format!("read {what} {}", file.display()))
 }
