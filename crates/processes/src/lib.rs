@@ -33,6 +33,6 @@ pub use program::{Program, StartError};
 pub use reaper::{Reaper, ReaperError, RunTag, reaper_main};
 
 /// Whether a process is there. `root` is `/` but for tests.
-fn is_alive(root: &Path, process: u32) -> bool {
+pub fn is_alive(root: &Path, process: u32) -> bool {
     root.join("proc").join(process.to_string()).exists()
 }

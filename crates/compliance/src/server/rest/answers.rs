@@ -102,9 +102,8 @@ impl ApiError {
 pub(super) struct Told {
     /// The identity that it was about.
     pub(super) id: Option<String>,
+    /// An object; or a text, a table for spreadsheets, which has no envelope.
     pub(super) data: Value,
-    /// Is it a text, a table for spreadsheets, which has no envelope?
-    pub(super) csv: bool,
     /// Its turn, if it is long.
     pub(super) turn: Option<Turn>,
 }
@@ -123,7 +122,6 @@ pub(super) fn enveloped(
     let (status, body) = match done {
         Ok(Told {
             data: Value::String(table),
-            csv: true,
             ..
         }) => return answer(StatusCode::OK, "text/csv; charset=utf-8", table),
         Ok(Told { id, data, .. }) => {

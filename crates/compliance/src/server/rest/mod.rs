@@ -23,8 +23,6 @@ mod shapes;
 mod system;
 mod techniques;
 
-use std::sync::Arc;
-
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -240,11 +238,7 @@ impl Service {
             _ => None,
         };
         let turn = match route.long {
-            true => Arc::clone(&self.turns)
-                .acquire_owned()
-                .await
-                .ok()
-                .map(Arc::new),
+            true => self.turn().await,
             false => None,
         };
         let call = Call {
@@ -270,13 +264,6 @@ impl Service {
             _ => id,
         };
         let turn = call.turn;
-        // A table is the only answer that is no object.
-        let csv = data.is_string();
-        Ok(Told {
-            id,
-            data,
-            turn,
-            csv,
-        })
+        Ok(Told { id, data, turn })
     }
 }

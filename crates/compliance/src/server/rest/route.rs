@@ -185,6 +185,14 @@ pub(super) async fn apart<T: Send + 'static>(
     })
 }
 
+impl Service {
+    /// Waits for a turn; `None`: the server ends, and nobody waits for another.
+    pub(super) async fn turn(&self) -> Option<Turn> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        turn.ok().map(Arc::new)
+    }
+}
+
 impl Call<'_> {
     /// Does what takes long in the call's turn, on a thread of its own.
     pub(super) async fn apart<T: Send + 'static>(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use processes::RunTag;
+use processes::{RunTag, is_alive};
 use tokio::runtime::Handle;
 
 use super::limits::Limits;
@@ -57,7 +57,7 @@ fn left_below(root: &Path) -> io::Result<Vec<PathBuf>> {
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'))
             .and_then(|(process, _)| process.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+        if process.is_some_and(|process| !is_alive(Path::new("/"), process)) {
             left.push(entry.path());
         }
     }

@@ -1,5 +1,6 @@
 //! Compliance of a directive as a table for spreadsheets: a row for each message.
 
+use csv::push_quoted;
 use serde_json::{Map, Value};
 
 use super::view::{NodeShown, View};
@@ -26,9 +27,7 @@ impl Table {
             if place > 0 {
                 self.text.push(',');
             }
-            self.text.push('"');
-            self.text.push_str(&cell.replace('"', "\"\""));
-            self.text.push('"');
+            push_quoted(&mut self.text, cell);
         }
         self.text.push('\n');
     }

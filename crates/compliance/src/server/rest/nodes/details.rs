@@ -272,8 +272,7 @@ impl Service {
             );
             return Err(ApiError::field("include", message));
         }
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.ok().map(Arc::new);
+        let turn = self.turn().await;
         let mut nodes = Vec::with_capacity(records.len());
         for some in records.chunks(READ) {
             let numbers: Vec<i64> = some.iter().map(|one| one.number).collect();
