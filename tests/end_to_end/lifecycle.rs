@@ -30,8 +30,8 @@ fn log() -> String {
     })
 }
 
-fn suggest(logs: &Path, more: &[&str]) -> Finished {
-    let mut command = Lab::new().command();
+fn suggest(lab: &Lab, logs: &Path, more: &[&str]) -> Finished {
+    let mut command = lab.command();
     command.args(["lifecycle", "suggest"]).arg(logs).args(more);
     Finished::of(command.output().expect("headroom starts"))
 }
@@ -39,7 +39,7 @@ fn suggest(logs: &Path, more: &[&str]) -> Finished {
 #[test]
 fn what_is_proposed_for_a_log_is_what_a_run_of_it_finds() {
     let lab = Lab::new();
-    let proposed = suggest(&lab.write("shop.log", &log()), &[]).expect_code(0);
+    let proposed = suggest(&lab, &lab.write("shop.log", &log()), &[]).expect_code(0);
     let proposed = proposed.stdout;
     assert!(
         proposed.starts_with("# 30 entities in these logs; 30 have every point."),
@@ -82,20 +82,20 @@ fn where_there_is_no_lifecycle_it_says_what_there_is() {
         })
         .collect();
     let log = lab.write("requests.log", &(lines + "no line of a log\n"));
-    let found = suggest(&log, &[])
+    let found = suggest(&lab, &log, &[])
         .expect_code(2)
         .expect_stderr("no lifecycle found in 101 lines, of which 1 could not be read, the first: no line of a log")
         .expect_stderr("took  100 lines, 100 values such as \"0ms\": no value is in lines with different messages");
     assert_eq!(found.stdout, "");
-    let found = suggest(&log, &["--json"]).json();
+    let found = suggest(&lab, &log, &["--json"]).json();
     assert_eq!(found["lifecycles"], serde_json::json!([]));
     assert_eq!(found["fields"][0]["values"], 7);
 
-    suggest(&lab.path("nowhere.log"), &[])
+    suggest(&lab, &lab.path("nowhere.log"), &[])
         .expect_code(4)
         .expect_stderr("read the log ");
     std::fs::create_dir(lab.path("empty")).expect("a folder");
-    suggest(&lab.path("empty"), &[])
+    suggest(&lab, &lab.path("empty"), &[])
         .expect_code(4)
         .expect_stderr("ends in .log; name the files themselves");
 }
