@@ -286,7 +286,14 @@ fn sides_are_set_on_the_command_line() {
 #[test]
 fn build_servers_get_the_result_as_files() {
     let lab = Lab::new();
-    let files = ["--junit", "gate.xml", "--markdown", "summary.md"];
+    let files = [
+        "--junit",
+        "gate.xml",
+        "--markdown",
+        "summary.md",
+        "--picture",
+        "gate.png",
+    ];
     let base = next_of(&lab, "base", &[100.0, 101.0]);
     let new = next_of(&lab, "new", &[120.0, 121.0]);
     for times in 1..=2 {
@@ -299,7 +306,11 @@ fn build_servers_get_the_result_as_files() {
             "{xml}"
         );
         // A summary of several steps is one file.
-        assert_eq!(read("summary.md").matches(": fail").count(), times);
+        let summary = read("summary.md");
+        assert_eq!(summary.matches(": fail").count(), times);
+        assert_eq!(summary.matches("![the changes](<gate.png>)").count(), times);
+        let picture = std::fs::read(lab.path("gate.png")).expect("a picture");
+        assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
     }
     let file = lab.write(
         "e.toml",

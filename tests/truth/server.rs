@@ -242,10 +242,13 @@ fn serve_and_die(address: &str, diary: &Path, plant: &Plant, from: u64, to: u64)
     let begun = Instant::now();
     let at = |ms| thread::sleep(Duration::from_millis(ms).saturating_sub(begun.elapsed()));
     at(from);
+    // When exactly it died, and when it listened again, lies between two notes each.
+    note(diary, "killing", begun.elapsed());
     child.kill().expect("a child to kill");
     child.wait().expect("its end");
     note(diary, "killed", begun.elapsed());
     at(to);
+    note(diary, "starting", begun.elapsed());
     let mut again = start();
     while Diary::read(diary).count("listening") < 2 {
         thread::sleep(Duration::from_millis(2));

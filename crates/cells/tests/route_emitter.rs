@@ -2,6 +2,7 @@
 //! what was heard.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +18,9 @@ use nats::client::{Client as NatsClient, ClientConfig, QueueLimits};
 use net::{Client, ClientOptions};
 use serde_json::Value;
 use telemetry::{Level, Logger, Sink};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::own_address::own_address;
 
@@ -66,6 +69,31 @@ impl Drop for NatsServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A way to a nats-server that this value keeps open.
+struct Way(tokio::task::JoinHandle<()>);
+
+impl Way {
+    async fn open(at: SocketAddr, nats: u16) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
+        Self(tokio::spawn(async move {
+            // Ends with this task, and with it every connection.
+            let mut connections = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                connections.spawn(async move {
+                    let mut far = TcpStream::connect(("127.0.0.1", nats)).await?;
+                    tokio::io::copy_bidirectional(&mut near, &mut far).await
+                });
+            }
+        }))
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -390,17 +418,21 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let _rep = system.rep("cell").await;
     system.desire(3, &[WEB]).await;
     // Sent again while nobody hears it, an unregistration would soon be used up.
-    let emitter = emit(route_emitter::Config {
+    let way = own_address();
+    let mut config = route_emitter::Config {
         unregistration_interval: Duration::from_millis(1),
         unregistration_send_count: 2,
         ..system.config(&nats)
-    });
+    };
+    config.nats.servers = vec![way.to_string().parse().unwrap()];
+    let open = Way::open(way, nats.1).await;
+    let emitter = emit(config);
     let emitter = emitter.await;
     router.has("all are registered", 3).await;
     until_ready(&emitter, 200).await;
 
     let port = nats.1;
-    drop(nats);
+    drop((nats, open));
     until_ready(&emitter, 503).await;
     // While it is away one ends and a route is added: nothing of it can be told.
     system
@@ -427,7 +459,17 @@ async fn everything_is_registered_anew_when_nats_is_back() {
             .await
             > 0.0
     );
-    let _nats = NatsServer::start(port);
+    // The router is back first: what it misses, nobody tells it a third time.
+    let nats = NatsServer::start(port);
+    let teller = NatsClient::connect(nats.config()).await.unwrap();
+    let heard = router.with(|known| known.unregistrations);
+    until("the router hears again", || {
+        let none = br#"{"uris":["none"],"host":"127.0.0.1","port":1}"#;
+        teller.publish(b"router.unregister", none).unwrap();
+        router.with(|known| known.unregistrations) > heard
+    })
+    .await;
+    let _open = Way::open(way, port).await;
     router
         .has("what is there is registered, what is not is gone", 4)
         .await;

@@ -2,10 +2,11 @@
 
 use crate::{autocorrelation, independent_values, mean, student_quantile};
 
-/// Fewest values that say something of a trend, and fewest independent ones that they
-/// must be worth.
+/// Fewest values that say something of a trend.
 const FEWEST: usize = 10;
-const INDEPENDENT: f64 = 5.0;
+/// Fewest independent ones that they are taken to be worth, however alike neighbours are: one more
+/// than a line has parameters. Its interval is then so wide that only what stays near its line has a trend.
+const INDEPENDENT: f64 = 3.0;
 
 /// The slope of a series for each step, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,8 +26,7 @@ pub struct Trend {
 /// significance of trends and trend differences in layer-average atmospheric temperature
 /// time series", 2000), the correlation corrected for its bias in short series.
 ///
-/// `None` with fewer than ten values, with values that are worth fewer than five, or when one is
-/// not finite.
+/// `None` with fewer than ten values or when one is not finite.
 #[must_use]
 pub fn trend(values: &[f64], confidence: f64) -> Option<Trend> {
     let n = values.len() as f64;
@@ -52,9 +52,7 @@ pub fn trend(values: &[f64], confidence: f64) -> Option<Trend> {
         return Some(Trend { slope, low, high });
     }
     let independent = independent_values(values.len(), autocorrelation(&residuals)?);
-    if independent < INDEPENDENT {
-        return None;
-    }
+    let independent = independent.max(INDEPENDENT);
     let error = (squares / (independent - 2.0) / spread).sqrt();
     let reach = error * student_quantile(0.5 + confidence / 2.0, independent - 2.0);
     Some(Trend {

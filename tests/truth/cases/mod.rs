@@ -103,10 +103,10 @@ fn targets() -> Vec<Target> {
             objectives: &["errors < 1%"],
             meets: false,
             claims: |told, diary| {
-                let (from, to) = (diary.first("killed"), diary.first("back"));
-                let dead = to.unwrap_or_default() - from.unwrap_or_default();
-                let share = dead / 12.0;
-                vec![failures(told, share - 0.015, share + 0.015)]
+                let at = |what| diary.first(what).unwrap_or_default();
+                let least = at("starting") - at("killed");
+                let most = at("back") - at("killing");
+                vec![failures(told, least / 12.0 - 0.015, most / 12.0 + 0.015)]
             },
         },
         Target {

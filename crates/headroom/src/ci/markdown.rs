@@ -10,6 +10,9 @@ pub(super) fn table(result: &CiResult) -> String {
     let (mark, word) = said(result.outcome);
     let mut out = format!("### {mark} {}: {word}\n\n", text(&result.name));
     out += &format!("{}\n\n", text(&result.sentence));
+    if let Some(picture) = &result.picture {
+        out += &format!("![the changes](<{}>)\n\n", address(picture));
+    }
     if result.cases.is_empty() {
         return out;
     }
@@ -52,6 +55,21 @@ fn said(outcome: Outcome) -> (&'static str, &'static str) {
         Outcome::Invalid => ("!", "invalid"),
         Outcome::Error => ("!", "error"),
     }
+}
+
+/// What may stand between the angle brackets of a link.
+fn address(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '<' => out += "%3C",
+            '>' => out += "%3E",
+            '\\' => out += "%5C",
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Text that is nothing but text to Markdown, on one line.

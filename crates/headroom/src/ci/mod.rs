@@ -51,6 +51,8 @@ pub(crate) struct CiResult {
     /// Heads of the columns.
     pub(crate) columns: Vec<&'static str>,
     pub(crate) cases: Vec<Case>,
+    /// Where a picture of it is found: a path or an address.
+    pub(crate) picture: Option<String>,
 }
 
 /// An expectation, or a metric.
@@ -103,6 +105,7 @@ impl CiResult {
             seconds: verdict.duration_s,
             columns: vec!["measured"],
             cases,
+            picture: None,
         }
     }
 
@@ -135,6 +138,7 @@ impl CiResult {
             seconds,
             columns: vec!["base", "new", "change"],
             cases: cases.collect(),
+            picture: None,
         }
     }
 
@@ -152,6 +156,7 @@ impl CiResult {
                 cells: Vec::new(),
                 text: why.to_owned(),
             }],
+            picture: None,
         }
     }
 }

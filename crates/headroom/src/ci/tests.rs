@@ -147,3 +147,15 @@ fn the_workflow_is_yaml_whatever_the_commands() {
         assert!(filled(&args).is_err(), "{source} {build}");
     }
 }
+
+#[test]
+fn a_picture_is_shown_by_its_address_whatever_is_in_it() {
+    let picture = Some("https://ci.example.com/a b>\n<c\\.png".to_owned());
+    let text = markdown::table(&CiResult {
+        picture,
+        ..result()
+    });
+    let link = "![the changes](<https://ci.example.com/a b%3E%3Cc%5C.png>)\n\n| ";
+    assert!(text.contains(link), "{text}");
+    assert!(!markdown::table(&result()).contains("!["));
+}

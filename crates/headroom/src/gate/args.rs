@@ -97,6 +97,12 @@ pub(crate) struct PairArgs {
     /// Print JSON, with the values of every pair, instead of sentences
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also draw the changes, their intervals and the limits as a PNG, which the Markdown then shows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+    /// Where a reader of the Markdown finds the picture [default: FILE itself]
+    #[arg(long, value_name = "URL", requires = "picture")]
+    pub(crate) picture_address: Option<String>,
     #[command(flatten)]
     pub(crate) files: ResultFiles,
 }
@@ -123,6 +129,8 @@ impl GateArgs {
                 pairs: None,
                 seed: None,
                 json: args.json,
+                picture: None,
+                picture_address: None,
                 files: args.files.clone(),
             },
         }

@@ -4,13 +4,15 @@ mod args;
 mod command;
 mod experiment;
 mod pairs;
+mod picture;
 mod programs;
 mod reading;
 mod told;
 
+use std::fs;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use lab_judgement::{Direction, Gate, GateSettings, Gated, Metric, Unit};
 use lab_store::Outcome;
 
@@ -182,7 +184,13 @@ fn tell_decided(
         true => told::json(decided, base, new)?,
         false => told::text(decided),
     })?;
-    let result = CiResult::of_gate(name, judgement, begin.elapsed().as_secs_f64());
+    let mut result = CiResult::of_gate(name, judgement, begin.elapsed().as_secs_f64());
+    if let Some(path) = &args.picture {
+        let drawn = picture::png(name, judgement)?;
+        fs::write(path, drawn).with_context(|| format!("write {}", path.display()))?;
+        let address = args.picture_address.clone();
+        result.picture = Some(address.unwrap_or_else(|| path.display().to_string()));
+    }
     args.files.write(&result)?;
     Ok(outcome(judgement.verdict))
 }
@@ -197,8 +205,6 @@ fn settings(metrics: Vec<Gated>, pairs_most: usize, seed: u64) -> GateSettings {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

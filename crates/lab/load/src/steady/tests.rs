@@ -216,6 +216,19 @@ fn a_latency_that_grows_is_said_to_whatever_stall_it_has() {
     }
 }
 
+/// On a busy machine neighbours are slow together, by little beside the growth. It once was "not-steady".
+#[test]
+fn a_latency_that_grows_is_said_to_where_the_machine_is_slow_for_a_while() {
+    for (slow, by) in [(3..9, 0.8), (8..14, 0.8), (0..10, 0.6), (10..20, 0.6)] {
+        let mut growing: Vec<f64> = (1..=20).map(f64::from).collect();
+        growing[slow.clone()].iter_mut().for_each(|it| *it += by);
+        let steady = find(&load(Shape::Constant(200.0), &growing));
+        assert_eq!(steady.state, "growing", "slow at {slow:?} by {by}");
+        let growth = steady.growth.unwrap();
+        assert!(growth.low <= 0.0105 && 0.0105 <= growth.high, "{growth:?}");
+    }
+}
+
 #[test]
 fn a_step_up_is_no_growth() {
     for at in [8, 14, 20, 25] {
