@@ -86,6 +86,20 @@ pub fn inherit(
     all
 }
 
+/// Places of the groups that say something of a property, each before all that lie below it: the
+/// nearest to a node first. Groups in a circle are in the order of identities.
+pub fn above(groups: &[GroupLayer<'_>], name: &str) -> Vec<usize> {
+    let place: BTreeMap<&str, usize> = groups.iter().map(|group| group.id).zip(0..).collect();
+    let below = edges(groups, &place);
+    let parts = connected(&below).into_iter();
+    let mut all: Vec<usize> = parts
+        .flat_map(|part| in_order(&part, &below).unwrap_or(part))
+        .collect();
+    all.reverse();
+    all.retain(|&at| groups[at].properties.iter().any(|one| one.name == name));
+    all
+}
+
 /// The one thing that all say, or that they do not agree.
 fn agreed(values: Vec<(&str, Inherited)>) -> Inherited {
     let circle = values

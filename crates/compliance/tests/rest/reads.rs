@@ -43,7 +43,8 @@ async fn every_call_that_reads_answers_as_the_document_says() {
             continue;
         }
         let data = admin.get(&argument(path)).await;
-        let list = *path == "system/healthcheck";
+        let list =
+            ["system/healthcheck", "nodes/{id}/inheritedProperties"].contains(&path.as_str());
         assert!(data.is_object() || list, "{path}: {data}");
         // Of what is not there nothing is told.
         if path.contains("{id}") && !path.ends_with("changes") {
@@ -69,6 +70,72 @@ async fn every_call_that_reads_answers_as_the_document_says() {
             }
         }
     }
+    server.stop().await.unwrap();
+}
+
+/// The parameter `p` is `{"a": 1}` for all; one group has more of it, a second inherits from that one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_inherits_is_told_with_whom_from() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(data.path()).await;
+    let before = node.policy().await.0;
+    let mut all = folder();
+    let property = |name: &str, value: Value| json!({"name": name, "value": value});
+    all["groups"]["g"]["properties"] = json!([
+        property("p", json!({"b": 2})),
+        property("site", json!("here"))
+    ]);
+    let inner = json!({"where": [{"objectType": "group", "attribute": "nodeGroupId",
+        "comparator": "eq", "value": "g"}]});
+    all["groups"]["inner"] = json!({"id": "inner", "displayName": "Inner", "dynamic": true,
+        "query": inner, "properties": [property("p", json!({"c": 3}))]});
+    let clashing = |id: &str, value: i32| {
+        json!({"id": id, "displayName": id, "nodeIds": [A],
+            "properties": [property("clash", json!(value))]})
+    };
+    all["groups"]["one"] = clashing("one", 1);
+    all["groups"]["two"] = clashing("two", 2);
+    // The node's policy shows that its groups are known.
+    all["directives"]["d"]["parameters"] = json!({"section": {"name": "sections",
+        "vars": [{"var": {"name": "path", "value": "/tmp/${node.properties[p][c]}"}}]}});
+    admin.apply(&all).await;
+    node.policy_after(&before).await;
+    let own = json!({"properties": [property("site", json!("there")), property("mine", json!(7))]});
+    let path = format!("nodes/{A}");
+    admin.data(Method::POST, &path, Some(own)).await;
+
+    let told = admin.get(&format!("{path}/inheritedProperties")).await;
+    assert_eq!(told[0]["nodeId"], A);
+    let named = |name: &str| {
+        let properties = told[0]["properties"].as_array().unwrap();
+        properties
+            .iter()
+            .find(|one| one["name"] == name)
+            .cloned()
+            .unwrap()
+    };
+    assert_eq!(
+        named("p"),
+        json!({
+            "name": "p", "value": {"a": 1, "b": 2, "c": 3}, "provider": "inherited", "origval": {"a": 1},
+            "hierarchy": [
+                {"kind": "group", "name": "Inner", "id": "inner", "value": {"c": 3}},
+                {"kind": "group", "name": "G", "id": "g", "value": {"b": 2}},
+                {"kind": "global", "value": {"a": 1}},
+            ],
+        })
+    );
+    let site = named("site");
+    assert_eq!(
+        (&site["value"], &site["provider"]),
+        (&json!("there"), &json!("overridden"))
+    );
+    assert_eq!(site["hierarchy"][0]["value"], "here");
+    assert_eq!(named("mine"), property("mine", json!(7)));
+    let clash = named("clash");
+    assert_eq!(clash["value"], Value::Null);
+    let why = "groups give it different values: one, two";
+    assert_eq!(clash["hierarchyStatus"]["errorMessage"], why);
     server.stop().await.unwrap();
 }
 

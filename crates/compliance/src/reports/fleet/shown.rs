@@ -65,6 +65,14 @@ impl Fleet {
             .collect()
     }
 
+    /// Does a node belong to a group?
+    pub fn is_member(&self, group: &str, node: &str) -> bool {
+        let members = self.groups.get(group).map(|(_, members)| members);
+        let number = self.numbers.get(node);
+        let both = members.zip(number);
+        both.is_some_and(|(members, number)| members.binary_search(number).is_ok())
+    }
+
     /// What a node shows by directive, sorted by the numbers of rules and directives, and what
     /// that rests on.
     pub fn node(&self, node: &str) -> Option<(Basis, &[DirectiveLevel])> {

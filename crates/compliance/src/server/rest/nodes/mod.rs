@@ -1,6 +1,7 @@
 //! Nodes: who is pending, who is accepted, decisions about them, and what is set for them.
 
 mod details;
+mod inherited;
 mod schemas;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::server::generator::Task;
 use crate::server::ledger::{Refusal, Request};
 use crate::server::service::Service;
 use crate::server::state::{Access, NodeRecord};
+use inherited::INHERITED;
 use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, INCLUDE, NODE_STATUSES, NODES, ONE_DECISION};
 
 /// Most nodes that one decision is about.
@@ -70,6 +72,13 @@ pub(super) const ROUTES: &[Route] = &[
         Work::Later(|service, call| Box::pin(service.included_one(call, Standing::Accepted))),
     )
     .asks(INCLUDE),
+    Route::get(
+        "nodes/{id}/inheritedProperties",
+        "nodeInheritedProperties",
+        "What a node has of its own and inherits, and from where",
+        ("", &INHERITED),
+        Work::Now(|service, call| service.inherited(call.id())),
+    ),
     Route::get(
         "nodes/pending",
         "changePendingNodeStatus",
