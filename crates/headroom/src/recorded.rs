@@ -151,22 +151,41 @@ fn differ(base: &Value, new: &Value, at: &str, found: &mut Vec<String>) {
                 differ(a, b, &below(&place.to_string()), found);
             }
         }
-        (a, b) if a != b => found.push(format!("{at}: {} became {}", shown(a), shown(b))),
+        (a, b) if a != b => {
+            let [a, b] = shown(a, b);
+            found.push(format!("{at}: {a} became {b}"));
+        }
         _ => {}
     }
 }
 
-fn shown(value: &Value) -> String {
+/// Two values, cut where they are long: around the place from which on they differ.
+fn shown(a: &Value, b: &Value) -> [String; 2] {
     /// Longest value that is shown whole, in characters.
     const MOST: usize = 60;
-    let text = match value {
+    /// What is shown of that which both begin with.
+    const BEFORE: usize = 20;
+    let texts = [a, b].map(|value| match value {
         Value::Null => "nothing".to_owned(),
         value => value.to_string(),
-    };
-    match text.chars().count() > MOST {
-        true => text.chars().take(MOST).chain(['…']).collect(),
-        false => text,
-    }
+    });
+    let same = texts[0].chars().zip(texts[1].chars());
+    let same = same.take_while(|(a, b)| a == b).count();
+    texts.map(|text| {
+        let length = text.chars().count();
+        if length <= MOST {
+            return text;
+        }
+        let from = same.saturating_sub(BEFORE).min(length - MOST);
+        let mut cut: String = text.chars().skip(from).take(MOST).collect();
+        if from > 0 {
+            cut.insert(0, '…');
+        }
+        if from + MOST < length {
+            cut.push('…');
+        }
+        cut
+    })
 }
 
 #[cfg(test)]
@@ -227,6 +246,14 @@ mod tests {
             ]
         );
         assert!(plan_differences(&base, &base).is_empty());
+        // Of long texts that differ at their end, the ends are shown.
+        let long = |end: &str| json!({"run": format!("{}{end}", "x".repeat(200))});
+        let found = plan_differences(&long("--rate 1"), &long("--rate 2 --burst 3"));
+        let [before, after] = ["--rate 1", "--rate 2 --burst 3"];
+        let told = found[0].split_once(" became ").unwrap();
+        assert!(told.0.ends_with(&format!("x{before}\"")), "{told:?}");
+        assert!(told.1.ends_with(&format!("x{after}\"")), "{told:?}");
+        assert!(told.0.starts_with("run: …x") && told.1.chars().count() < 70);
         let many = |value: u32| Value::from(vec![value; 20]);
         let found = plan_differences(&many(1), &many(2));
         assert_eq!((found.len(), found[10].as_str()), (11, "and 10 more"));
