@@ -135,7 +135,7 @@ try {
   assert.equal(await ended, 0);
   await page.waitForTimeout(500);
   // The browser tells of the rate that was refused, and of the connection that was cut.
-  const meant = /409 \(Conflict\).*\/rate|ERR_INTERNET_DISCONNECTED.*\/data/;
+  const meant = /400 \(Bad Request\).*\/rate|ERR_INTERNET_DISCONNECTED.*\/data/;
   assert.deepEqual(complaints.filter((one) => !meant.test(one)), []);
 
   const [id] = readdirSync(join(folder, 'runs'));
