@@ -25,6 +25,9 @@ const RARER: f64 = 4.0;
 /// How likely one change or more is told where nothing differs.
 pub(super) const FALSE: f64 = 0.003;
 
+/// Likewise, where that more fail is proven already.
+const UNLIKELY: f64 = 0.01;
+
 /// Families of tests that share that: of times, of counts, and of the few that are slow.
 pub(super) const FAMILIES: f64 = 3.0;
 
@@ -137,7 +140,7 @@ impl Changes {
         let mut counts = Vec::new();
         failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
         reshaped((&visits.0, &a.links), (&visits.1, &b.links), &mut counts);
-        let chance = testable(&counts);
+        let chance = testable(&counts, FALSE / FAMILIES);
         for Count { a, b, found } in counts {
             if larger_by_chance(a, b) >= chance {
                 continue;
@@ -156,6 +159,25 @@ impl Changes {
             changes.few = few::between(&visits.0, &visits.1, FALSE / FAMILIES);
         }
         changes
+    }
+
+    /// Where most of what fails more does, beyond chance by itself, however small a share of the
+    /// visits it is. For runs that are known to fail more.
+    pub(super) fn most_failing(a: &Places, b: &Places) -> Option<Failing> {
+        let whole = a.has_whole() && b.has_whole();
+        let visits = (a.visits(whole), b.visits(whole));
+        let mut counts = Vec::new();
+        failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
+        let chance = testable(&counts, UNLIKELY);
+        let proven = counts.into_iter().filter_map(|one| {
+            let more = larger_by_chance(one.a, one.b) < chance;
+            match one.found {
+                Found::Failing(found) if more => Some(found),
+                _ => None,
+            }
+        });
+        let more = |one: &Failing| (one.shares.1 - one.shares.0) * one.visits as f64;
+        proven.max_by(|one, other| more(one).total_cmp(&more(other)))
     }
 
     fn is_any(&self) -> bool {
@@ -196,8 +218,8 @@ enum Found {
 
 /// From which chance on a count is told: by Bonferroni's rule, among those that could be told
 /// at all (Tarone, "A modified Bonferroni method for discrete data", Biometrics 1990). Of a
-/// thing that happened twice, whoever did it, chance says nothing.
-fn testable(counts: &[Count]) -> f64 {
+/// thing that happened twice, whoever did it, chance says nothing. `all`: how likely any is told.
+fn testable(counts: &[Count], all: f64) -> f64 {
     let least = |one: &Count| {
         let all = one.a.0 + one.b.0;
         let here = all.min(one.b.1);
@@ -205,7 +227,7 @@ fn testable(counts: &[Count]) -> f64 {
     };
     let mut least: Vec<f64> = counts.iter().map(least).collect();
     least.sort_by(f64::total_cmp);
-    let chance = |tests: usize| FALSE / FAMILIES / tests as f64;
+    let chance = |tests: usize| all / tests as f64;
     let enough = |tests: &usize| least.partition_point(|one| *one < chance(*tests)) <= *tests;
     chance((1..=counts.len()).find(enough).unwrap_or(1))
 }

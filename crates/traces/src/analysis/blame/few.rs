@@ -66,10 +66,7 @@ pub(super) struct Side {
 }
 
 /// Entries of both sides with enough requests before.
-pub(super) fn entries<'v>(
-    a: &'v Visits,
-    b: &'v Visits,
-) -> BTreeMap<&'v Endpoint, (Side, Side)> {
+pub(super) fn entries<'v>(a: &'v Visits, b: &'v Visits) -> BTreeMap<&'v Endpoint, (Side, Side)> {
     let mut entries: BTreeMap<&Endpoint, (Side, Side)> = BTreeMap::new();
     for (visits, is_a) in [(a, true), (b, false)] {
         let mut order: Vec<(usize, &Request)> = visits.requests.iter().enumerate().collect();
@@ -124,7 +121,10 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
     let found = holm(&asked.iter().map(|one| one.3).collect::<Vec<_>>());
     let mut told: BTreeMap<&Endpoint, (f64, Few)> = BTreeMap::new();
     for ((entry, sides, beyond, _), by_chance) in asked.into_iter().zip(found) {
-        let shares = (share_beyond(&sides.0, beyond), share_beyond(&sides.1, beyond));
+        let shares = (
+            share_beyond(&sides.0, beyond),
+            share_beyond(&sides.1, beyond),
+        );
         if by_chance >= chance || shares.1 < shares.0 + WORTH {
             continue;
         }
@@ -163,7 +163,12 @@ fn held(
     let (slow, usual) = (waited(b, &slow), waited(a, &usual));
     let mut services: BTreeMap<&Name, (f64, Option<(&Place, f64)>)> = BTreeMap::new();
     let mut excess = 0.0;
-    for place in slow.keys().chain(usual.keys()).copied().collect::<BTreeSet<_>>() {
+    for place in slow
+        .keys()
+        .chain(usual.keys())
+        .copied()
+        .collect::<BTreeSet<_>>()
+    {
         let of = |times: &BTreeMap<&Place, f64>| times.get(place).copied().unwrap_or(0.0);
         let more = of(&slow) - of(&usual);
         excess += more;
@@ -181,10 +186,16 @@ fn held(
 }
 
 /// How long these requests wait at each place, in the mean of them, in nanoseconds.
-pub(super) fn waited<'v>(visits: &'v Visits, requests: &BTreeSet<usize>) -> BTreeMap<&'v Place, f64> {
+pub(super) fn waited<'v>(
+    visits: &'v Visits,
+    requests: &BTreeSet<usize>,
+) -> BTreeMap<&'v Place, f64> {
     let count = requests.len().max(1) as f64;
     let of_place = |(place, stay): (&'v Place, &'v Stay)| {
-        let its = stay.passages.iter().filter(|one| requests.contains(&one.request));
+        let its = stay
+            .passages
+            .iter()
+            .filter(|one| requests.contains(&one.request));
         (place, its.map(|one| one.waited).sum::<f64>() / count)
     };
     visits.stays.iter().map(of_place).collect()
@@ -204,7 +215,10 @@ pub(in crate::analysis) struct Visible {
 /// Likewise, of each entry, those with most requests first.
 pub(super) fn visible(a: &Visits, b: &Visits, chance: f64) -> Vec<Visible> {
     let entries = entries(a, b);
-    let tests: usize = entries.values().map(|sides| thresholds(&sides.0).len()).sum();
+    let tests: usize = entries
+        .values()
+        .map(|sides| thresholds(&sides.0).len())
+        .sum();
     let chance = chance / tests.max(1) as f64;
     let of_entry = |(entry, (a, b)): (&Endpoint, &(Side, Side))| {
         let (of_a, of_b) = (a.requests.len() as u64, b.requests.len() as u64);
@@ -220,7 +234,10 @@ pub(super) fn visible(a: &Visits, b: &Visits, chance: f64) -> Vec<Visible> {
             share: share.max(WORTH),
         }
     };
-    let mut all: Vec<Visible> = entries.iter().map(|(entry, sides)| of_entry((entry, sides))).collect();
+    let mut all: Vec<Visible> = entries
+        .iter()
+        .map(|(entry, sides)| of_entry((entry, sides)))
+        .collect();
     all.sort_by(|one, other| other.requests.cmp(&one.requests));
     all
 }

@@ -87,7 +87,10 @@ fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
     let callee = &last.service;
     let is_within = |place: &Place| matches!(place, Place::Within(at) if at.service == *callee);
     let has_changed = changes.slower.iter().any(|one| is_within(&one.place))
-        || changes.failing.iter().any(|one| one.place.service() == callee)
+        || changes
+            .failing
+            .iter()
+            .any(|one| one.place.service() == callee)
         || changes
             .reshaped
             .iter()

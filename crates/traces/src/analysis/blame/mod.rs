@@ -26,8 +26,8 @@ use crate::Nanos;
 use changes::{Changes, FALSE, FAMILIES};
 pub(super) use few::Visible;
 pub(super) use links::Losses;
-use places::Visits;
 pub(super) use places::Places;
+use places::Visits;
 
 /// Most services that are named.
 const MOST: usize = 3;
@@ -74,6 +74,17 @@ impl Sides {
             service: shift.place.service().to_string(),
             reasons: vec![sentences::shift(&shift)],
             lost_ns: shift.held as u64,
+            is_waited_for: true,
+        })
+    }
+
+    /// Names where most of what fails more does, where nobody else is behind it.
+    pub(super) fn blame_failures(&self) -> Option<Culprit> {
+        let failing = Changes::most_failing(&self.0, &self.1)?;
+        Some(Culprit {
+            service: failing.place.service().to_string(),
+            reasons: vec![sentences::failing(&failing)],
+            lost_ns: 0,
             is_waited_for: true,
         })
     }

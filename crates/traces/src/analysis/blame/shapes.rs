@@ -99,8 +99,7 @@ impl Shapes {
             let mut below: Vec<Endpoint> = shape.below.iter().map(named).chain(inner).collect();
             below.sort();
             below.dedup();
-            let is_hidden =
-                |last: &&Endpoint| !shape.inner.contains(last) || is_known(last);
+            let is_hidden = |last: &&Endpoint| !shape.inner.contains(last) || is_known(last);
             let last = shape.last.as_ref().filter(is_hidden);
             let last = last.or(shape.last_call.as_ref()).map(named);
             let (all, lasts) = doings.0.entry(below).or_default();
@@ -125,7 +124,9 @@ impl Doings {
 
     /// Each thing that visits did, with how many did it.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[Endpoint], u64)> {
-        self.0.iter().map(|(below, (count, _))| (below.as_slice(), *count))
+        self.0
+            .iter()
+            .map(|(below, (count, _))| (below.as_slice(), *count))
     }
 
     pub(super) fn count(&self, below: &[Endpoint]) -> u64 {

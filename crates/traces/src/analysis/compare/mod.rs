@@ -21,7 +21,7 @@ use super::figures::FEWEST;
 use crate::Nanos;
 
 pub use failing::Failing;
-pub use run::{Run, shared_path};
+pub use run::{Run, entered_paths, shared_path};
 
 /// Quantiles that are compared.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
@@ -203,6 +203,10 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let mut culprits = sides.blame();
     if culprits.is_empty() && changes.iter().any(|one| one.verdict == Verdict::Worse) {
         culprits.extend(sides.blame_shift());
+    }
+    let fails_more = |one: &Failing| one.verdict == Verdict::Worse;
+    if culprits.is_empty() && failing.as_ref().is_some_and(fails_more) {
+        culprits.extend(sides.blame_failures());
     }
     let of_failures = failing.iter().map(|one| one.verdict);
     let waited_for = culprits.iter().filter(|one| one.is_waited_for);

@@ -4,8 +4,8 @@ use std::fmt::{Display, Formatter, Result};
 
 use units::{grouped, show_share};
 
-use super::super::sentences::{percent, time};
 use super::super::blame::{Losses, Sides};
+use super::super::sentences::{percent, time};
 use super::failing::Failing;
 use super::{Change, Comparison, Culprit, How, Moved, Verdict};
 use units::columns::table;
@@ -129,7 +129,10 @@ pub(super) fn missing(sides: &Sides) -> Option<String> {
         (lost > 0).then(|| {
             let share = lost as f64 / all.max(1) as f64;
             let most = losses.most().map_or_else(String::new, |(service, share)| {
-                format!(", the most of `{service}` ({})", show_share((share * 1000.0).round() / 1000.0))
+                format!(
+                    ", the most of `{service}` ({})",
+                    show_share((share * 1000.0).round() / 1000.0)
+                )
             });
             format!(
                 "about {} of the spans of {side}{most}, in {} requests",
@@ -138,7 +141,10 @@ pub(super) fn missing(sides: &Sides) -> Option<String> {
             )
         })
     };
-    let told = [of_side("A", &losses.0, torn.0), of_side("B", &losses.1, torn.1)];
+    let told = [
+        of_side("A", &losses.0, torn.0),
+        of_side("B", &losses.1, torn.1),
+    ];
     let told: Vec<String> = told.into_iter().flatten().collect();
     (!told.is_empty()).then(|| {
         format!(
