@@ -168,7 +168,7 @@ mod tests {
         let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0000000000000000000000000000000a","spanId":"000000000000000b","name":"/"}]}]}]}"#;
         let lines = format!("{span}\n{}\n", span.replace("000b", "000c"));
         assert_eq!(read(lines.as_bytes(), &origin).unwrap().len(), 2);
-        let broken = format!("{span}\n{{\"resource\n{span}");
+        let broken = format!("{span}\n{{\"resource\" 3}}\n{span}");
         let error = read(broken.as_bytes(), &origin).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
         let error = read(b" {\n \"data\" : 3}", &origin)

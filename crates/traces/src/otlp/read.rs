@@ -121,6 +121,9 @@ fn span_of(
         (facts.failed, facts.message) = (true, &failed.message);
     }
     let start = epoch.of_unix(span.start_time_unix_nano);
+    let length = span
+        .end_time_unix_nano
+        .checked_sub(span.start_time_unix_nano);
     let raw = Raw {
         trace: trace.ok_or_else(|| refuse("traceId"))?,
         id: id.ok_or_else(|| refuse("spanId"))?,
@@ -134,7 +137,10 @@ fn span_of(
         service: Some(service),
         name: &span.name,
         start,
-        end: epoch.of_unix(span.end_time_unix_nano),
+        end: match length {
+            Some(length) => start.saturating_add(length),
+            None => epoch.of_unix(span.end_time_unix_nano),
+        },
     };
     Ok(facts.span(&raw, shared))
 }

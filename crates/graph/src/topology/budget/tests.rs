@@ -249,7 +249,9 @@ fn calls_that_must_all_time_out_are_said() {
     let (failed, said) = text("15ms");
     assert_eq!(failed, 100);
     assert!(
-        said.contains("every call from root to stock fails without contention already: its timeout"),
+        said.contains(
+            "every call from root to stock fails without contention already: its timeout"
+        ),
         "{said}"
     );
     let (failed, said) = text("25ms");

@@ -8,9 +8,9 @@ use crate::analysis::phrases;
 /// The step that holds a lock while it works.
 const LOCK: &str = "lock";
 
-/// Workers stand at a lock most of the time if they do so for this share of it: of two that do
-/// nothing else one works, and that is half of their time.
-const STAND: f64 = 0.4;
+/// Workers stand at a lock if they do so for this share of their time: of two that do nothing else
+/// and are always busy one works, so that it is half; and they are not always busy.
+const STAND: f64 = 1.0 / 3.0;
 
 /// What is asked for, with the lock in the place of workers that stand at it.
 pub(super) fn behind_workers(judge: &Judge<'_>, found: Vec<Suspect>) -> Vec<Suspect> {
