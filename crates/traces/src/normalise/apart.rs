@@ -72,19 +72,19 @@ fn part_roots(spans: &mut [&mut Span], number: u64) -> u64 {
     let mut numbers: HashMap<usize, u64> = HashMap::new();
     let mut latest = number;
     // Spans are in the order of their beginnings.
-    for at in 0..spans.len() {
-        if is_root(spans[at]) {
+    for (at, span) in spans.iter().enumerate() {
+        if is_root(span) {
             let next = number + numbers.len() as u64;
             latest = latest.max(*numbers.entry(joined.of(at)).or_insert(next));
         }
     }
     let mut before = number;
-    for at in 0..spans.len() {
+    for (at, span) in spans.iter_mut().enumerate() {
         // What hangs below no root is of the request that began last before it.
         let own = numbers.get(&joined.of(at)).copied();
         before = own.unwrap_or(before);
         if before > 0 {
-            spans[at].trace = other(spans[at].trace, before);
+            span.trace = other(span.trace, before);
         }
     }
     latest

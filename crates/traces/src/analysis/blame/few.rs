@@ -161,7 +161,9 @@ fn held(
         .collect();
     let usual: BTreeSet<usize> = before.requests.iter().copied().collect();
     let (slow, usual) = (waited(b, &slow), waited(a, &usual));
-    let mut services: BTreeMap<&Name, (f64, Option<(&Place, f64)>)> = BTreeMap::new();
+    // All of it, and where the most is.
+    type More<'p> = (f64, Option<(&'p Place, f64)>);
+    let mut services: BTreeMap<&Name, More<'_>> = BTreeMap::new();
     let mut excess = 0.0;
     for place in slow
         .keys()
@@ -238,6 +240,6 @@ pub(super) fn visible(a: &Visits, b: &Visits, chance: f64) -> Vec<Visible> {
         .iter()
         .map(|(entry, sides)| of_entry((entry, sides)))
         .collect();
-    all.sort_by(|one, other| other.requests.cmp(&one.requests));
+    all.sort_by_key(|one| std::cmp::Reverse(one.requests));
     all
 }
