@@ -242,7 +242,8 @@ fn of_a_large_graph_the_parts_that_weigh_most_are_shown() {
 #[test]
 fn calls_that_must_all_time_out_are_said() {
     let text = |timeout: &str| {
-        let calls = format!("{{ call = \"stock\", timeout = \"{timeout}\" }}");
+        let stock = format!("{{ call = \"stock\", timeout = \"{timeout}\" }}");
+        let calls = format!("{{ call = \"price\" }}, {stock}");
         let budget = expect(&diamond(&calls), "/", &FREE, 100).unwrap();
         (budget.failed, budget.to_string())
     };
