@@ -235,3 +235,42 @@ fn a_collector_keeps_what_comes_over_http_and_grpc_and_writes_it_at_the_end() {
     let (said, _, status) = traces(&lab, &["compare"], &[&lab.path("spans.json"), &kept]);
     assert_eq!(status, Some(0), "{said}");
 }
+
+#[test]
+fn a_path_that_nobody_entered_is_refused_with_those_that_there_are() {
+    let lab = Lab::new();
+    let file = shop(&lab, "spans.json", 50_000);
+    let (_, said, status) = traces(&lab, &["analyse", "--path", "/cart"], &[&file]);
+    assert!(
+        said.contains("expected one of `GET /cart` (1,000)"),
+        "{said}"
+    );
+    assert_eq!(status, Some(4));
+}
+
+#[test]
+fn what_was_left_out_or_shares_an_id_is_said() {
+    let lab = Lab::new();
+    let file = shop(&lab, "spans.json", 50_000);
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let cut = lab.path("cut.json");
+    std::fs::write(&cut, format!("{text}\n{}", &text[..200])).expect("a file");
+    let (whole, nothing, _) = traces(&lab, &["analyse"], &[&file]);
+    assert_eq!(nothing, "");
+    let (said, left_out, status) = traces(&lab, &["analyse"], &[&cut]);
+    assert_eq!((said, status), (whole, Some(0)));
+    assert!(
+        left_out.contains("the last line, which ends in its midst"),
+        "{left_out}"
+    );
+    // The same ids, a day later.
+    let later = lab.path("later.json");
+    let moved = text.replace(":\"17000", ":\"17001");
+    std::fs::write(&later, moved).expect("a file");
+    let (said, parted, _) = traces(&lab, &["analyse"], &[&file, &later]);
+    assert!(
+        parted.contains("1,000 traces hold several requests"),
+        "{parted}"
+    );
+    assert!(said.contains("1,920 requests, 96 % of all"), "{said}");
+}

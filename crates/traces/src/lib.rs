@@ -38,10 +38,10 @@ pub(crate) mod samples;
 mod store;
 pub mod zipkin;
 
-pub use any::{decode, read};
+pub use any::{Decoded, decode, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
-pub use normalise::normalise;
+pub use normalise::{normalise, part_requests};
 pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
 
 use std::sync::Arc;

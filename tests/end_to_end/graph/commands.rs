@@ -111,6 +111,7 @@ fn values_are_put_into_a_file() {
             "services.broot.steps.7.count=2",
             "expected a place in the list, 0 to 0",
         ),
+        ("services.blaef.replicas=2", "did you mean \"bleaf\"?"),
         ("seed", "expected PATH=VALUE"),
     ] {
         let (_, errors, status) = check(&[set]);

@@ -1,11 +1,13 @@
 //! `headroom traces collect`: a collector that understands what it keeps.
 
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
@@ -55,6 +57,8 @@ pub(crate) struct CollectArgs {
 }
 
 pub(super) fn collect(args: &CollectArgs) -> Result<()> {
+    // What cannot be written is said now, and not when the spans are there.
+    let part = args.out.as_deref().map(Part::beside).transpose()?;
     let collector = Collector::new(StoreLimits {
         spans: args.spans as usize,
         bytes: args.memory,
@@ -66,10 +70,46 @@ pub(super) fn collect(args: &CollectArgs) -> Result<()> {
         .build()
         .context("start the runtime")?;
     runtime.block_on(net::local(serve(args, Arc::clone(&collector))))?;
-    if let Some(file) = &args.out {
-        keep(&collector, file)?;
+    match part {
+        Some(part) => keep(&collector, part),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// A file that is being written, beside the one that it will replace.
+struct Part<'f> {
+    file: &'f Path,
+    part: PathBuf,
+    open: File,
+}
+
+impl<'f> Part<'f> {
+    fn beside(file: &'f Path) -> Result<Self> {
+        let keeping = || format!("keep the spans in {}", file.display());
+        if file.is_dir() {
+            bail!("{}: it is a folder; expected a file", keeping());
+        }
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(name);
+        let open = File::create(&part).with_context(keeping)?;
+        Ok(Self { file, part, open })
+    }
+
+    /// Writes it whole, and only then replaces what was there.
+    fn write(mut self, text: &[u8]) -> Result<()> {
+        let written = self.open.write_all(text);
+        let written = written.and_then(|()| self.open.sync_all());
+        let replaced = written.and_then(|()| std::fs::rename(&self.part, self.file));
+        replaced.with_context(|| format!("keep the spans in {}", self.file.display()))
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        // Once it has replaced the other, it is not there.
+        let _ = std::fs::remove_file(&self.part);
+    }
 }
 
 async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
@@ -109,12 +149,13 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
 }
 
 /// Writes all that is kept, whole or not.
-fn keep(collector: &Collector, file: &Path) -> Result<()> {
+fn keep(collector: &Collector, part: Part<'_>) -> Result<()> {
     let mut traces = collector.store().whole(&Wanted::ended(Nanos::MAX));
     normalise(traces.iter_mut().flatten());
     let spans = traces.concat();
     let text = otlp::write_json(&spans, &Origin::unix());
-    std::fs::write(file, text).with_context(|| format!("keep the spans in {}", file.display()))?;
+    let file = part.file;
+    part.write(text.as_ref())?;
     let counts = collector.store().counts();
     let (kept, came) = (grouped(spans.len() as u64), grouped(counts.received));
     tell(format_args!(

@@ -10,11 +10,14 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_store::Outcome;
 use serde::Serialize;
-use traces::analysis::{Question, Run, Verdict, compare as compare_runs, shared_path};
-use traces::{Origin, Span, normalise};
+use traces::analysis::{
+    Question, Run, Verdict, compare as compare_runs, entered_paths, shared_path,
+};
+use traces::{Origin, Span, normalise, part_requests};
+use units::grouped;
 
 use crate::graph::whole;
-use crate::output::print;
+use crate::output::{print, tell};
 
 /// Longest file of spans.
 const FILE_BYTES: u64 = 1 << 30;
@@ -34,7 +37,7 @@ pub(crate) enum TracesCommand {
 
 const FORMS: &str = "\
 A file holds spans of whole traces: OTLP (JSON or protobuf, as exporters post them), Zipkin v2
-JSON, or Jaeger's JSON (what its API and its \"Download Results\" give). Services, kinds, failures
+JSON, or Jaeger's JSON (what its API and its \"Download Results\" give), packed by gzip or not. Services, kinds, failures
 and clocks are made the same whatever form they come in.
 
 Requests that enter at one place and reach the same endpoints are one kind.";
@@ -98,9 +101,39 @@ fn analyse(args: &AnalyseArgs) -> Result<()> {
         path: args.path.as_deref(),
         ..Question::default()
     };
+    if let Some(path) = &args.path {
+        is_entered(path, &spans)?;
+    }
     match args.together {
         true => show(&question.analyse(&spans), args.json),
         false => show(&question.analyse_groups(&spans), args.json),
+    }
+}
+
+/// Most paths that are named.
+const PATHS: usize = 8;
+
+/// Refuses a path at which no request entered.
+fn is_entered(path: &str, spans: &[Span]) -> Result<()> {
+    let paths = entered_paths(spans);
+    if paths.iter().any(|(known, _)| known == path) {
+        return Ok(());
+    }
+    let named: Vec<String> = paths
+        .iter()
+        .take(PATHS)
+        .map(|(known, requests)| format!("`{known}` ({})", grouped(*requests)))
+        .collect();
+    let more = match paths.len().saturating_sub(PATHS) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    match named.is_empty() {
+        true => bail!("--path {path}: no request entered anywhere"),
+        false => bail!(
+            "--path {path}: no request entered there; expected one of {}{more}",
+            named.join(", ")
+        ),
     }
 }
 
@@ -137,6 +170,13 @@ pub(crate) fn of_file(file: &Path) -> Result<Vec<Span>> {
 fn of_files(files: &[impl AsRef<Path>]) -> Result<Vec<Span>> {
     let each: Result<Vec<Vec<Span>>> = files.iter().map(|file| decoded(file.as_ref())).collect();
     let mut spans = each?.concat();
+    let parted = part_requests(&mut spans);
+    if parted > 0 {
+        tell(format_args!(
+            "{} traces hold several requests that share their id: each is one of its own",
+            grouped(parted)
+        ));
+    }
     normalise(&mut spans);
     Ok(spans)
 }
@@ -148,10 +188,14 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: it is empty; expected spans", file.display());
     }
     // Wherever it comes from, its times count from 1970.
-    traces::decode(&bytes, &Origin::unix()).with_context(|| {
+    let decoded = traces::decode(&bytes, &Origin::unix()).with_context(|| {
         let file = file.display();
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
-    })
+    })?;
+    if let Some(left_out) = decoded.left_out() {
+        tell(format_args!("{}: left out are {left_out}", file.display()));
+    }
+    Ok(decoded.spans)
 }
 
 /// Text, or JSON.

@@ -125,6 +125,12 @@ impl<'a> Tree<'a> {
         self.nodes.len()
     }
 
+    /// Whether no span of the trace is its parent.
+    pub(super) fn is_parentless(&self, at: usize) -> bool {
+        let parent = self.nodes[at].parent;
+        parent == usize::MAX || parent == at
+    }
+
     pub(super) fn spans(&self) -> impl Iterator<Item = &'a Span> {
         self.nodes.iter().map(|node| node.span)
     }

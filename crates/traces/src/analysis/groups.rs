@@ -194,6 +194,13 @@ impl Group {
 
 impl Display for Groups {
     fn fmt(&self, text: &mut Formatter<'_>) -> fmt::Result {
+        if self.requests == 0 {
+            return writeln!(
+                text,
+                "There is no request: {} traces do not begin where requests enter.",
+                grouped(self.without_root),
+            );
+        }
         if self.groups.is_empty() {
             return writeln!(
                 text,
@@ -318,10 +325,7 @@ mod tests {
             (1, 120, 5)
         );
         let none = Question::default().analyse_groups(&[]).to_string();
-        assert!(
-            none.starts_with("There are no 10 requests that do the same: 0 requests"),
-            "{none}"
-        );
+        assert!(none.starts_with("There is no request: 0 traces"), "{none}");
         let elsewhere = Question {
             path: Some("/other"),
             ..Question::default()

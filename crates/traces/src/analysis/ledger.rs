@@ -1,6 +1,6 @@
 //! What requests of one entry spent their time on, in numbers that are cheap to add.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::cause::Cause;
 use super::forest::Tree;
@@ -145,9 +145,10 @@ pub(super) struct Ledger {
     /// Of the request at hand, by part.
     sums: Vec<Nanos>,
     touched: Vec<u32>,
-    services: HashMap<u32, Visits>,
-    edges: HashMap<(u32, u32), Visits>,
-    branches: HashMap<(u32, u32, u32), Standing>,
+    // What is told of these is told in this order, the same each time.
+    services: BTreeMap<u32, Visits>,
+    edges: BTreeMap<(u32, u32), Visits>,
+    branches: BTreeMap<(u32, u32, u32), Standing>,
     /// Requests with spans below missing ones, or that came twice.
     pub(super) incomplete: u64,
     pub(super) moved: u64,

@@ -43,7 +43,9 @@ use crate::Span;
 
 pub use blame::Culprit;
 pub use cause::Cause;
-pub use compare::{Change, Comparison, Failing, How, Moved, Run, Verdict, compare, shared_path};
+pub use compare::{
+    Change, Comparison, Failing, How, Moved, Run, Verdict, compare, entered_paths, shared_path,
+};
 pub use concurrency::{Concurrency, Plateau};
 pub use critical::{Stretch, critical_path};
 pub use figures::{FEWEST, Figures, Latency, Tail, quantile};

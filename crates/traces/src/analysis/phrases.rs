@@ -53,6 +53,14 @@ pub(super) fn phrase(one: &Component, analysis: &Analysis) -> String {
     }
 }
 
+/// Workers that are busy standing at a lock, for such a share of their time.
+pub(super) fn lock(service: &str, share: f64) -> String {
+    format!(
+        "Workers of `{service}` stand at its lock for {} of their time, and work waits for them meanwhile: the lock is the limit, and more workers would stand there too.",
+        percent(share)
+    )
+}
+
 /// Waiting for a worker: for one that was busy, or for one that was free and had to wake up.
 fn worker(service: &str, analysis: &Analysis) -> String {
     match is_full(&analysis.concurrency, service) {

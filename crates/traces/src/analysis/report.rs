@@ -331,12 +331,13 @@ fn with_expected(
     for (part, sums) in &mut parts {
         sums.expected = expected.remove(part).unwrap_or(0.0);
     }
-    let only_expected = expected.into_iter().map(|(part, mean)| {
+    // In the order of the budget, the same each time.
+    let only_expected = budget.parts.iter().filter_map(|part| {
         let sums = Sums {
-            expected: mean,
+            expected: expected.remove(part)?,
             ..Sums::default()
         };
-        (part.clone(), sums)
+        Some((part.clone(), sums))
     });
     parts.extend(only_expected);
     parts

@@ -281,6 +281,15 @@ fn floor(analysis: &Analysis) -> Option<String> {
     ))
 }
 
+/// Whether what a service does is a stretch of another system, of which only the name is known.
+fn is_span(analysis: &Analysis, service: &str, work: &str) -> bool {
+    let mut its = analysis
+        .components
+        .iter()
+        .filter(|one| one.service == service && one.work.as_deref() == Some(work));
+    its.any(|one| one.cause == Cause::Own)
+}
+
 /// The branch that all others wait for longest.
 fn branches(analysis: &Analysis) -> Option<String> {
     let requests = analysis.latency.count.max(1) as f64;
@@ -298,6 +307,7 @@ fn branches(analysis: &Analysis) -> Option<String> {
     }
     let what = match (&one.peer, &one.work) {
         (Some(peer), _) => format!("its call of `{peer}`"),
+        (None, Some(work)) if is_span(analysis, &one.service, work) => format!("its span `{work}`"),
         (None, Some(work)) => format!("its {work} work"),
         (None, None) => "one of its branches".to_owned(),
     };

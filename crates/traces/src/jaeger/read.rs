@@ -18,7 +18,16 @@ use crate::{SpanId, TraceId};
 /// When it is no such JSON, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
     let file: File<'_> = serde_json::from_slice(json).map_err(ReadError::form("Jaeger's JSON"))?;
-    let mut traces = file.data;
+    if let (None, Some(first)) = (&file.data, file.errors.iter().flatten().next()) {
+        return Err(ReadError::Form {
+            format: "Jaeger's JSON",
+            cause: format!(
+                "it holds no traces, but what Jaeger refused: {}",
+                first.message
+            ),
+        });
+    }
+    let mut traces = file.data.unwrap_or_default();
     traces.push(Trace {
         spans: file.spans,
         processes: file.processes,
@@ -37,11 +46,20 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
 #[derive(Deserialize)]
 struct File<'a> {
     #[serde(borrow, default)]
-    data: Vec<Trace<'a>>,
+    data: Option<Vec<Trace<'a>>>,
+    #[serde(borrow, default)]
+    errors: Option<Vec<Refusal<'a>>>,
     #[serde(borrow, default)]
     spans: Vec<Read<'a>>,
     #[serde(borrow, default)]
     processes: HashMap<Cow<'a, str>, Process<'a>>,
+}
+
+/// Why there are no traces.
+#[derive(Deserialize)]
+struct Refusal<'a> {
+    #[serde(borrow, rename = "msg", default)]
+    message: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]

@@ -7,10 +7,17 @@
 //! - A client's callee is the service that answered. What a client says of it may be an
 //!   address or a host: where the other end of some calls is known, those of the same
 //!   caller to the same address are of the same service, so that no edge is there twice.
+//! - Where no writer says which calls are made again, those are that follow a failed one of
+//!   the same parent, callee and name.
 //!
 //! Spans that are normal already stay as they are.
 
+mod apart;
+mod attempts;
+
 use std::collections::{HashMap, HashSet};
+
+pub use apart::part_requests;
 
 use super::{Name, Span, SpanKind};
 use crate::SpanId;
@@ -30,9 +37,14 @@ pub fn normalise<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
         find_entry(trace);
         callees.learn(trace);
     }
-    for span in spans {
+    for span in &mut spans {
         if span.kind == SpanKind::Client && !callees.answered.contains(&key(span)) {
             callees.name(span);
+        }
+    }
+    if !attempts::are_told(&spans) {
+        for trace in spans.chunk_by_mut(|one, next| one.trace == next.trace) {
+            attempts::count(trace);
         }
     }
 }

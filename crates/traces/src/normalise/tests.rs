@@ -186,3 +186,45 @@ proptest! {
         prop_assert_eq!(one, other);
     }
 }
+
+#[test]
+fn a_call_that_follows_a_failed_one_of_its_kind_is_that_one_made_again() {
+    let at = |id: u64, start, end, cause| Span {
+        start,
+        end,
+        cause,
+        status: 0,
+        ..call(1, id, 1, "front", "store")
+    };
+    let front = Span {
+        start: 0,
+        end: 90_000,
+        ..span(SpanKind::Server, 1, 1, 0, "front")
+    };
+    let mut spans = vec![
+        front,
+        // Two at once; one fails, is made again, fails again and is made a third time.
+        at(2, 0, 10_000, "reset"),
+        at(3, 0, 12_000, ""),
+        at(4, 20_000, 30_000, "reset"),
+        at(5, 40_000, 50_000, ""),
+        // One after those that went well is another call.
+        at(6, 60_000, 70_000, ""),
+        Span {
+            name: "/other".into(),
+            ..at(7, 80_000, 85_000, "")
+        },
+    ];
+    let plain = spans.clone();
+    normalise(&mut spans);
+    let attempts = |spans: &[Span]| spans.iter().map(|one| one.attempt).collect::<Vec<_>>();
+    assert_eq!(attempts(&spans), [0, 0, 0, 1, 2, 0, 0]);
+    let mut told = plain;
+    told[6].attempt = 3;
+    normalise(&mut told);
+    assert_eq!(
+        attempts(&told),
+        [0, 0, 0, 0, 0, 0, 3],
+        "who tells is believed"
+    );
+}

@@ -75,6 +75,13 @@ pub(super) mod number {
     }
 }
 
+/// A list; some writers have null for an empty one.
+pub(super) fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 /// The kind of a span: a number, or its name as some writers have it.
 pub(super) fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
     let names = [

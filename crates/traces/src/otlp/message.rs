@@ -12,6 +12,7 @@ use super::json;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Traces {
     #[prost(message, repeated, tag = "1")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) resource_spans: Vec<ResourceSpans>,
 }
 
@@ -21,6 +22,7 @@ pub(super) struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
     pub(super) resource: Option<Resource>,
     #[prost(message, repeated, tag = "2")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) scope_spans: Vec<ScopeSpans>,
 }
 
@@ -28,6 +30,7 @@ pub(super) struct ResourceSpans {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Resource {
     #[prost(message, repeated, tag = "1")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) attributes: Vec<KeyValue>,
 }
 
@@ -37,6 +40,7 @@ pub(super) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
     pub(super) scope: Option<Scope>,
     #[prost(message, repeated, tag = "2")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) spans: Vec<Span>,
 }
 
@@ -74,6 +78,7 @@ pub(super) struct Span {
     #[serde(with = "json::number")]
     pub(super) end_time_unix_nano: u64,
     #[prost(message, repeated, tag = "9")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, optional, tag = "15")]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,8 @@ mod read;
 mod tests;
 mod write;
 
-pub use read::{read_json, read_json_lines, read_protobuf};
+pub use read::{read_json, read_protobuf};
+pub(crate) use read::{read_json_lines, read_protobuf_as_written};
 pub use write::{write_json, write_protobuf};
 
 /// Where spans are posted.

@@ -19,6 +19,15 @@ pub fn read_protobuf(
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Vec<Span>, ReadError> {
+    read_protobuf_as_written(body, origin, names).map(settled)
+}
+
+/// Likewise; spans may end before they begin.
+pub(crate) fn read_protobuf_as_written(
+    body: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Vec<Span>, ReadError> {
     let traces = Traces::decode(body).map_err(ReadError::form("OTLP in protobuf"))?;
     read(&traces, origin, names)
 }
@@ -29,25 +38,38 @@ pub fn read_protobuf(
 /// When it is no such message, or a span's ids are not.
 pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
     let traces: Traces = serde_json::from_slice(body).map_err(ReadError::form("OTLP in JSON"))?;
-    read(&traces, origin, names)
+    read(&traces, origin, names).map(settled)
 }
 
-/// Reads several such bodies, one after the other, as files have them.
+/// Reads several such bodies, one after the other, as files have them, and whether the last of
+/// several was cut off. Spans may end before they begin.
 ///
 /// # Errors
 /// When one is no such message, or a span's ids are not.
-pub fn read_json_lines(
+pub(crate) fn read_json_lines(
     bodies: &[u8],
     origin: &Origin,
     names: &mut Names,
-) -> Result<Vec<Span>, ReadError> {
+) -> Result<(Vec<Span>, bool), ReadError> {
     let bodies = serde_json::Deserializer::from_slice(bodies).into_iter::<Traces>();
     let mut spans = Vec::new();
-    for traces in bodies {
-        let traces = traces.map_err(ReadError::form("OTLP in JSON"))?;
-        spans.extend(read(&traces, origin, names)?);
+    for (traces, place) in bodies.zip(0..) {
+        match traces {
+            Ok(traces) => spans.extend(read(&traces, origin, names)?),
+            // Its writer was stopped, or is still writing.
+            Err(error) if error.is_eof() && place > 0 => return Ok((spans, true)),
+            Err(error) => return Err(ReadError::form("OTLP in JSON")(error)),
+        }
     }
-    Ok(spans)
+    Ok((spans, false))
+}
+
+/// What ends before it begins takes no time.
+fn settled(mut spans: Vec<Span>) -> Vec<Span> {
+    for span in &mut spans {
+        span.end = span.end.max(span.start);
+    }
+    spans
 }
 
 fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
@@ -99,8 +121,9 @@ fn span_of(
         (facts.failed, facts.message) = (true, &failed.message);
     }
     let start = epoch.of_unix(span.start_time_unix_nano);
-    let length = span.end_time_unix_nano;
-    let length = length.saturating_sub(span.start_time_unix_nano);
+    let length = span
+        .end_time_unix_nano
+        .checked_sub(span.start_time_unix_nano);
     let raw = Raw {
         trace: trace.ok_or_else(|| refuse("traceId"))?,
         id: id.ok_or_else(|| refuse("spanId"))?,
@@ -114,7 +137,10 @@ fn span_of(
         service: Some(service),
         name: &span.name,
         start,
-        end: start.saturating_add(length),
+        end: match length {
+            Some(length) => start.saturating_add(length),
+            None => epoch.of_unix(span.end_time_unix_nano),
+        },
     };
     Ok(facts.span(&raw, shared))
 }

@@ -9,6 +9,7 @@ mod tests;
 mod write;
 
 pub use read::read;
+pub(crate) use read::read_all;
 pub use write::write;
 
 /// Where spans are posted.

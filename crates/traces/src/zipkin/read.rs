@@ -20,6 +20,15 @@ use crate::{Origin, ReadError, Span, SpanKind, hex};
 /// # Errors
 /// When it is no such list, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    read_all(json, origin, names).map(|(spans, _)| spans)
+}
+
+/// Likewise, and how many are left out.
+pub(crate) fn read_all(
+    json: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<(Vec<Span>, u64), ReadError> {
     let list: Vec<Read<'_>> = match holds_lists(json) {
         true => serde_json::from_slice::<Vec<Vec<Read<'_>>>>(json)
             .map(|traces| traces.into_iter().flatten().collect()),
@@ -30,7 +39,8 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
     for (place, read) in list.iter().enumerate() {
         spans.extend(read.span(place + 1, origin, names)?);
     }
-    Ok(spans)
+    let left_out = (list.len() - spans.len()) as u64;
+    Ok((spans, left_out))
 }
 
 /// Whether these are traces, a list of spans each, as `GET /api/v2/traces` answers.

@@ -238,3 +238,24 @@ fn of_a_large_graph_the_parts_that_weigh_most_are_shown() {
     // The entry is on every way.
     assert!(lines.iter().any(|line| line.starts_with("s1 ")), "{text}");
 }
+
+#[test]
+fn calls_that_must_all_time_out_are_said() {
+    let text = |timeout: &str| {
+        let stock = format!("{{ call = \"stock\", timeout = \"{timeout}\" }}");
+        let calls = format!("{{ call = \"price\" }}, {stock}");
+        let budget = expect(&diamond(&calls), "/", &FREE, 100).unwrap();
+        (budget.failed, budget.to_string())
+    };
+    let (failed, said) = text("15ms");
+    assert_eq!(failed, 100);
+    assert!(
+        said.contains(
+            "every call from root to stock fails without contention already: its timeout"
+        ),
+        "{said}"
+    );
+    let (failed, said) = text("25ms");
+    assert_eq!(failed, 0);
+    assert!(!said.contains("every call"), "{said}");
+}

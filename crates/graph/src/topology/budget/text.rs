@@ -45,6 +45,15 @@ impl fmt::Display for Budget {
             grouped(self.requests),
             grouped(self.failed),
         )?;
+        for edge in &self.parts.edges {
+            if edge.failed > 0 && edge.latency.count == 0 {
+                writeln!(
+                    out,
+                    "every call from {} to {} fails without contention already: its timeout is shorter than what it waits for, or faults fail it",
+                    edge.from, edge.to,
+                )?;
+            }
+        }
         let services = self.parts.services.iter().map(|one| {
             let cells = vec![
                 one.service.clone(),

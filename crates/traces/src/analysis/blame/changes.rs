@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{larger_by_chance, normal_quantile, rank_sum};
 
-use super::places::{Endpoint, Passage, Place, Places, Shape, Stay};
+use super::few::{self, Few};
+use super::links::{Links, Losses};
+use super::places::{Endpoint, Passage, Place, Places, Stay, Visits};
 use crate::Name;
 
 /// A place that takes longer takes so much of a request's usual latency more, at least.
@@ -21,7 +23,19 @@ const WORTH_SHARE: f64 = 0.02;
 const RARER: f64 = 4.0;
 
 /// How likely one change or more is told where nothing differs.
-const FALSE: f64 = 0.003;
+pub(super) const FALSE: f64 = 0.003;
+
+/// Likewise, where that more fail is proven already.
+const UNLIKELY: f64 = 0.01;
+
+/// Families of tests that share that: of times, of counts, and of the few that are slow.
+pub(super) const FAMILIES: f64 = 3.0;
+
+/// Of what a place takes longer, so much must not have moved there from elsewhere in its service.
+const GREW: f64 = 0.5;
+
+/// Up to so many times the share of spans that are known to be missing, others may be missing.
+const LOSS: f64 = 2.0;
 
 /// A place takes longer beyond doubt if so many of its requests take longer than any did before.
 const BEYOND_ALL: f64 = 0.2;
@@ -60,11 +74,29 @@ pub(super) struct Failing {
 #[derive(Debug, Clone)]
 pub(super) struct Reshaped {
     pub(super) endpoint: Endpoint,
-    pub(super) shape: Shape,
+    /// What ends last of what most of them do.
+    pub(super) last: Option<Endpoint>,
+    /// What they do that those before did not.
+    pub(super) added: Vec<Endpoint>,
     /// What they leave out of what most did before; nothing: they do other things.
     pub(super) left_out: Vec<Endpoint>,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
+}
+
+impl Reshaped {
+    fn is_new(&self) -> bool {
+        self.shares.1 >= WORTH_SHARE && self.shares.0 * RARER <= self.shares.1
+    }
+
+    /// Whether what is left out may only have left no span, as others of the service did.
+    fn is_loss(&self, count: (u64, u64), lost: &Losses, chance: f64) -> bool {
+        let lost = lost.of(&self.endpoint.service);
+        let by_loss = share(lost) * self.left_out.len() as f64 * LOSS;
+        lost.0 > 0
+            && !self.left_out.is_empty()
+            && (self.shares.1 < by_loss || larger_by_chance(lost, count) >= chance)
+    }
 }
 
 /// All that differs.
@@ -73,6 +105,8 @@ pub(super) struct Changes {
     pub(super) slower: Vec<Slower>,
     pub(super) failing: Vec<Failing>,
     pub(super) reshaped: Vec<Reshaped>,
+    /// Kinds of requests of which a few take longer; looked for where nothing else is found.
+    pub(super) few: Vec<Few>,
     /// Who calls whom, as far as both runs have enough requests to tell whether that grew.
     pub(super) edges: BTreeSet<(Name, Name)>,
 }
@@ -98,31 +132,104 @@ pub(super) fn ways_grown(
 impl Changes {
     /// From `a` to `b`.
     pub(super) fn between(a: &Places, b: &Places) -> Self {
-        let empty = Stay::default();
-        // Each place is asked whether it is slower and whether it fails more, each endpoint of
-        // each thing that it does.
-        let shapes: usize = b.shapes.values().map(BTreeMap::len).sum();
-        let chance = FALSE / (2 * b.stays.len() + shapes).max(1) as f64;
+        let whole = a.has_whole() && b.has_whole();
+        let visits = (a.visits(whole), b.visits(whole));
         let mut changes = Self::default();
-        for (place, now) in &b.stays {
-            let before = a.stays.get(place).unwrap_or(&empty);
-            changes.slower.extend(slower(place, before, now, chance));
-            changes.failing.extend(failing(place, before, now, chance));
-            if let Place::Between(from, to) = place
-                && before.passages.len().min(now.passages.len()) >= ENOUGH
-            {
-                changes.edges.insert((from.clone(), to.service.clone()));
+        changes.find_slower(&visits.0, &visits.1);
+        let lost = b.links.losses(&a.links);
+        let mut counts = Vec::new();
+        failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
+        reshaped((&visits.0, &a.links), (&visits.1, &b.links), &mut counts);
+        let chance = testable(&counts, FALSE / FAMILIES);
+        for Count { a, b, found } in counts {
+            if larger_by_chance(a, b) >= chance {
+                continue;
+            }
+            match found {
+                Found::Failing(one) if one.shares.1 >= one.shares.0 + WORTH_SHARE => {
+                    changes.failing.push(one);
+                }
+                Found::Reshaped(one) if one.is_new() && !one.is_loss(b, &lost, chance) => {
+                    changes.reshaped.push(one);
+                }
+                Found::Failing(_) | Found::Reshaped(_) => {}
             }
         }
-        let none = BTreeMap::new();
-        for (endpoint, now) in &b.shapes {
-            let before = a.shapes.get(endpoint).unwrap_or(&none);
-            changes
-                .reshaped
-                .extend(reshaped(endpoint, before, now, chance));
+        if !changes.is_any() {
+            changes.few = few::between(&visits.0, &visits.1, FALSE / FAMILIES);
         }
         changes
     }
+
+    /// Where most of what fails more does, beyond chance by itself, however small a share of the
+    /// visits it is. For runs that are known to fail more.
+    pub(super) fn most_failing(a: &Places, b: &Places) -> Option<Failing> {
+        let whole = a.has_whole() && b.has_whole();
+        let visits = (a.visits(whole), b.visits(whole));
+        let mut counts = Vec::new();
+        failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
+        let chance = testable(&counts, UNLIKELY);
+        let proven = counts.into_iter().filter_map(|one| {
+            let more = larger_by_chance(one.a, one.b) < chance;
+            match one.found {
+                Found::Failing(found) if more => Some(found),
+                _ => None,
+            }
+        });
+        let more = |one: &Failing| (one.shares.1 - one.shares.0) * one.visits as f64;
+        proven.max_by(|one, other| more(one).total_cmp(&more(other)))
+    }
+
+    fn is_any(&self) -> bool {
+        !self.failing.is_empty()
+            || !self.reshaped.is_empty()
+            || self.slower.iter().any(|one| one.is_waited_for)
+    }
+
+    fn find_slower(&mut self, a: &Visits, b: &Visits) {
+        let both = b.stays.iter().filter_map(|(place, now)| {
+            let before = a.stays.get(place)?;
+            let fewest = before.passages.len().min(now.passages.len());
+            (fewest > 0).then_some((place, before, now))
+        });
+        let chance = FALSE / FAMILIES / both.clone().count().max(1) as f64;
+        for (place, before, now) in both {
+            self.slower.extend(slower(place, before, now, chance));
+            if let Place::Between(from, to) = place
+                && before.passages.len().min(now.passages.len()) >= ENOUGH
+            {
+                self.edges.insert((from.clone(), to.service.clone()));
+            }
+        }
+    }
+}
+
+/// How many of how many before, and now; and what that would mean.
+struct Count {
+    a: (u64, u64),
+    b: (u64, u64),
+    found: Found,
+}
+
+enum Found {
+    Failing(Failing),
+    Reshaped(Reshaped),
+}
+
+/// From which chance on a count is told: by Bonferroni's rule, among those that could be told
+/// at all (Tarone, "A modified Bonferroni method for discrete data", Biometrics 1990). Of a
+/// thing that happened twice, whoever did it, chance says nothing. `all`: how likely any is told.
+fn testable(counts: &[Count], all: f64) -> f64 {
+    let least = |one: &Count| {
+        let all = one.a.0 + one.b.0;
+        let here = all.min(one.b.1);
+        larger_by_chance((all - here, one.a.1), (here, one.b.1))
+    };
+    let mut least: Vec<f64> = counts.iter().map(least).collect();
+    least.sort_by(f64::total_cmp);
+    let chance = |tests: usize| all / tests as f64;
+    let enough = |tests: &usize| least.partition_point(|one| *one < chance(*tests)) <= *tests;
+    chance((1..=counts.len()).find(enough).unwrap_or(1))
 }
 
 fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slower> {
@@ -131,17 +238,20 @@ fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slowe
     let means = (stats::mean(&a)?, stats::mean(&b)?);
     let longer = means.1 - means.0;
     let latency = usual_latency(&before.passages);
-    let waited = |stay: &Stay| stay.passages.iter().map(|one| one.waited).sum::<f64>();
-    let waited = waited(now) / b.len() as f64 - waited(before) / a.len() as f64;
-    // Most places end here, which spares them a rank sum.
-    if longer < latency * WORTH {
+    let mean = |stay: &Stay, of: fn(&Passage) -> f64| {
+        stay.passages.iter().map(of).sum::<f64>() / stay.passages.len() as f64
+    };
+    let more = |of: fn(&Passage) -> f64| mean(now, of) - mean(before, of);
+    // Most places end here, which spares them a rank sum. What spans of the same service
+    // had before, and have no more, only moved.
+    if longer < latency * WORTH || more(|one| one.inclusive) < longer * GREW {
         return None;
     }
     let differs = rank_sum(&a, &b)? > -normal_quantile(chance) || exceeds(&a, &b, chance);
     differs.then(|| Slower {
         place: place.clone(),
         effect: longer * b.len() as f64,
-        is_waited_for: waited >= longer * WAITED_FOR,
+        is_waited_for: more(|one| one.waited) >= longer * WAITED_FOR,
         means,
         requests: b.len(),
         latency,
@@ -165,63 +275,69 @@ fn usual_latency(passages: &[Passage]) -> f64 {
     stats::nearest_rank(&all, 0.5).unwrap_or(0.0)
 }
 
-/// What visits of a shape leave out of the most frequent shape that has all of theirs and more.
-fn left_out(shape: &Shape, before: &BTreeMap<Shape, u64>) -> Vec<Endpoint> {
-    let has_all = |other: &Shape| shape.below.iter().all(|one| other.below.contains(one));
-    let longer = before
-        .iter()
-        .filter(|(other, _)| other.below.len() > shape.below.len() && has_all(other));
-    let usual = longer.max_by_key(|(_, count)| **count);
-    let left = usual.into_iter().flat_map(|(usual, _)| &usual.below);
-    left.filter(|one| !shape.below.contains(one))
-        .cloned()
-        .collect()
-}
-
 fn share((some, all): (u64, u64)) -> f64 {
     some as f64 / all.max(1) as f64
 }
 
-fn failing(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Failing> {
-    let (a, b) = ((before.failed, before.visits), (now.failed, now.visits));
-    let shares = (share(a), share(b));
-    // What was never there cannot have failed less: all of it that fails is new.
-    let a = if before.visits == 0 {
-        (0, now.visits)
-    } else {
-        a
-    };
-    (shares.1 >= shares.0 + WORTH_SHARE && larger_by_chance(a, b) < chance).then(|| Failing {
-        place: place.clone(),
-        shares,
-        visits: now.visits,
-    })
+/// How often visits fail.
+fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut Vec<Count>) {
+    // Of calls that nobody answers any more it is known from before who did.
+    let mut visits: BTreeMap<Place, (u64, u64)> = BTreeMap::new();
+    for (place, stay) in &now.stays {
+        let place = match place {
+            Place::Between(from, to) => {
+                let call = (from.clone(), to.clone());
+                let answers = sides.1.answers(&call).or_else(|| sides.0.answers(&call));
+                Place::Between(call.0, answers.cloned().unwrap_or(call.1))
+            }
+            Place::Within(_) => place.clone(),
+        };
+        let (failed, all) = visits.entry(place).or_default();
+        (*failed, *all) = (*failed + stay.failed, *all + stay.visits);
+    }
+    for (place, b) in visits {
+        let known = before.stays.get(&place).filter(|stay| stay.visits > 0);
+        // What was never there cannot have failed less: all of it that fails is new.
+        let a = known.map_or((0, b.1), |stay| (stay.failed, stay.visits));
+        let found = Failing {
+            place,
+            shares: (share(a), share(b)),
+            visits: b.1,
+        };
+        let found = Found::Failing(found);
+        counts.push(Count { a, b, found });
+    }
 }
 
+/// What visits do.
 fn reshaped(
-    endpoint: &Endpoint,
-    before: &BTreeMap<Shape, u64>,
-    now: &BTreeMap<Shape, u64>,
-    chance: f64,
-) -> Vec<Reshaped> {
-    let (of_a, of_b) = (before.values().sum(), now.values().sum());
-    if of_a == 0 {
-        return Vec::new();
+    (before, a_links): (&Visits, &Links),
+    (now, b_links): (&Visits, &Links),
+    counts: &mut Vec<Count>,
+) {
+    for (endpoint, shapes) in &now.shapes {
+        let Some(earlier) = before.shapes.get(endpoint) else {
+            continue;
+        };
+        let known = earlier.inner();
+        let service = &endpoint.service;
+        let now = shapes.doings(service, |inner| known.contains(inner), a_links);
+        let before = earlier.doings(service, |_| true, b_links);
+        let (of_a, of_b) = (before.visits(), now.visits());
+        for (below, count) in now.iter() {
+            let (a, b) = ((before.count(below), of_a), (count, of_b));
+            let found = Reshaped {
+                endpoint: endpoint.clone(),
+                last: now.last(below).cloned(),
+                added: before.added(below),
+                left_out: before.left_out(below),
+                shares: (share(a), share(b)),
+                visits: of_b,
+            };
+            let found = Found::Reshaped(found);
+            counts.push(Count { a, b, found });
+        }
     }
-    let new = now.iter().filter_map(|(shape, count)| {
-        let a = (before.get(shape).copied().unwrap_or(0), of_a);
-        let b = (*count, of_b);
-        let shares = (share(a), share(b));
-        let is_new = shares.1 >= WORTH_SHARE && shares.0 * RARER <= shares.1;
-        (is_new && larger_by_chance(a, b) < chance).then(|| Reshaped {
-            endpoint: endpoint.clone(),
-            shape: shape.clone(),
-            left_out: left_out(shape, before),
-            shares,
-            visits: of_b,
-        })
-    });
-    new.collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::{Changes, Failing, Reshaped, Slower, ways_grown};
+use super::changes::{Changes, Reshaped, Slower, ways_grown};
 use super::places::Place;
 use super::{Culprit, sentences};
 use crate::Name;
@@ -33,7 +33,8 @@ impl Case {
 pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     let mut cases: BTreeMap<Name, Case> = BTreeMap::new();
     for failing in &changes.failing {
-        let case = cases.entry(fails(failing)).or_default();
+        // A call that fails while the callee does not is one that the callee does not answer.
+        let case = cases.entry(failing.place.service().clone()).or_default();
         let more = failing.shares.1 - failing.shares.0;
         case.add(more * failing.visits as f64, sentences::failing(failing));
     }
@@ -44,7 +45,7 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     }
     let waited_for = slow(changes, true);
     // What nobody waits for is told where there is nothing else to tell.
-    let is_waited_for = !waited_for.is_empty() || !cases.is_empty();
+    let is_waited_for = !waited_for.is_empty() || !cases.is_empty() || !changes.few.is_empty();
     let slow = match is_waited_for {
         true => waited_for,
         false => slow(changes, false),
@@ -55,6 +56,11 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
         let requests = |one: &Slower| (one.effect / one.latency.max(1.0)).min(one.requests as f64);
         let weight = slower.iter().map(requests).fold(0.0, f64::max);
         case.add(weight, sentences::slower(&service, &slower, changes));
+    }
+    for few in &changes.few {
+        let case = cases.entry(few.place.service().clone()).or_default();
+        case.lost += few.lost();
+        case.add(few.more(), sentences::few(few));
     }
     let mut cases: Vec<_> = cases.into_iter().collect();
     cases.sort_by(|(_, one), (_, other)| other.weight.total_cmp(&one.weight));
@@ -70,31 +76,27 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     culprits.collect()
 }
 
-/// A call that fails while the callee does not is one that the callee does not answer.
-fn fails(failing: &Failing) -> Name {
-    match &failing.place {
-        Place::Within(endpoint) | Place::Between(_, endpoint) => endpoint.service.clone(),
-    }
-}
-
 /// Who makes visits end early: the callee of the last call, if it changed itself or if others
 /// stop after calls to it too; else whoever was visited.
 fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
     let own = &reshaped.endpoint.service;
-    let last = reshaped.shape.last.as_ref();
+    let last = reshaped.last.as_ref();
     let Some(last) = last.filter(|_| !reshaped.left_out.is_empty()) else {
         return own.clone();
     };
     let callee = &last.service;
     let is_within = |place: &Place| matches!(place, Place::Within(at) if at.service == *callee);
     let has_changed = changes.slower.iter().any(|one| is_within(&one.place))
-        || changes.failing.iter().any(|one| is_within(&one.place))
+        || changes
+            .failing
+            .iter()
+            .any(|one| one.place.service() == callee)
         || changes
             .reshaped
             .iter()
             .any(|one| one.endpoint.service == *callee);
     let stops_there = |one: &&Reshaped| {
-        let last = one.shape.last.as_ref();
+        let last = one.last.as_ref();
         !one.left_out.is_empty() && last.is_some_and(|last| last.service == *callee)
     };
     let stops = changes.reshaped.iter().filter(stops_there).count();

@@ -7,18 +7,27 @@
 //! all of whose calls take longer is slow to run or badly connected, whoever calls it.
 
 mod changes;
+mod few;
 mod hubs;
+mod links;
 mod places;
 mod sentences;
+mod shapes;
+mod shift;
 #[cfg(test)]
 pub(crate) mod shop;
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::Nanos;
 
-use changes::Changes;
+use changes::{Changes, FALSE, FAMILIES};
+pub(super) use few::Visible;
+pub(super) use links::Losses;
 pub(super) use places::Places;
+use places::Visits;
 
 /// Most services that are named.
 const MOST: usize = 3;
@@ -38,15 +47,69 @@ pub struct Culprit {
     pub is_waited_for: bool,
 }
 
-/// Names who is behind the difference between the runs of `a` and those of `b`, the likeliest
-/// first; nobody, where nothing differs beyond chance.
-pub(super) fn blame<'p>(
-    a: impl Iterator<Item = &'p Places>,
-    b: impl Iterator<Item = &'p Places>,
-) -> Vec<Culprit> {
-    let mut culprits = hubs::of(&Changes::between(&all(a), &all(b)));
-    culprits.truncate(MOST);
-    culprits
+/// Two sides, with all runs of each together.
+pub(super) struct Sides(Places, Places);
+
+impl Sides {
+    pub(super) fn of<'p>(
+        a: impl Iterator<Item = &'p Places>,
+        b: impl Iterator<Item = &'p Places>,
+    ) -> Self {
+        Self(all(a), all(b))
+    }
+
+    /// Names who is behind the difference, the likeliest first; nobody, where nothing differs
+    /// beyond chance.
+    pub(super) fn blame(&self) -> Vec<Culprit> {
+        let mut culprits = hubs::of(&Changes::between(&self.0, &self.1));
+        culprits.truncate(MOST);
+        culprits
+    }
+
+    /// Names who holds the most of what requests take longer, where nobody else is behind it.
+    pub(super) fn blame_shift(&self) -> Option<Culprit> {
+        let (a, b) = self.visits();
+        let shift = shift::between(&a, &b, FALSE)?;
+        Some(Culprit {
+            service: shift.place.service().to_string(),
+            reasons: vec![sentences::shift(&shift)],
+            lost_ns: shift.held as u64,
+            is_waited_for: true,
+        })
+    }
+
+    /// Names where most of what fails more does, where nobody else is behind it.
+    pub(super) fn blame_failures(&self) -> Option<Culprit> {
+        let failing = Changes::most_failing(&self.0, &self.1)?;
+        Some(Culprit {
+            service: failing.place.service().to_string(),
+            reasons: vec![sentences::failing(&failing)],
+            lost_ns: 0,
+            is_waited_for: true,
+        })
+    }
+
+    /// From which share on slow requests of each entry would have been seen.
+    pub(super) fn visible(&self) -> Vec<Visible> {
+        let (a, b) = self.visits();
+        few::visible(&a, &b, FALSE / FAMILIES)
+    }
+
+    /// Spans that are missing on each side.
+    pub(super) fn losses(&self) -> (Losses, Losses) {
+        let (a, b) = (&self.0.links, &self.1.links);
+        (a.losses(b), b.losses(a))
+    }
+
+    /// Requests of each side that are not compared place by place, since spans of them are missing.
+    pub(super) fn torn(&self) -> (u64, u64) {
+        (self.0.torn(), self.1.torn())
+    }
+
+    fn visits(&self) -> (Cow<'_, Visits>, Cow<'_, Visits>) {
+        let whole = self.0.has_whole() && self.1.has_whole();
+        (self.0.visits(whole), self.1.visits(whole))
+    }
 }
 
 fn all<'p>(runs: impl Iterator<Item = &'p Places>) -> Places {

@@ -1,14 +1,17 @@
 //! Where the spans of a run spent their time, place by place, whatever request they are of.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::cause::Cause;
 use super::super::forest::{Tree, by_trace, traces};
 use super::super::path::{Sink, Unawaited, Walk};
+use super::links::{Links, call};
+use super::shapes::{Shape, Shapes};
 use crate::{Name, Nanos, Span, SpanId, SpanKind};
 
-/// Most shapes of an endpoint that are told apart; visits of further ones are counted only.
-const MOST_SHAPES: usize = 256;
+/// Fewest requests without a missing span that stand for all.
+const WHOLE: usize = 40;
 
 /// Where time passes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +20,15 @@ pub(super) enum Place {
     Within(Endpoint),
     /// On calls from one service to an endpoint of another, without the callee's time.
     Between(Name, Endpoint),
+}
+
+impl Place {
+    /// Who is behind it: of both ends of a call the callee is the likelier one.
+    pub(super) fn service(&self) -> &Name {
+        match self {
+            Self::Within(at) | Self::Between(_, at) => &at.service,
+        }
+    }
 }
 
 /// Spans of one name in one service.
@@ -29,21 +41,26 @@ pub(super) struct Endpoint {
 /// One request at one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage {
+    /// Its place in [`Visits::requests`].
+    pub(super) request: usize,
     /// When the request began.
     begin: Nanos,
     /// All of its time there, in nanoseconds.
     pub(super) spent: f64,
-    /// What of that is on its critical path.
+    /// Likewise, with stretches of the same service below: more spans do not shorten it.
+    pub(super) inclusive: f64,
+    /// What is on its critical path.
     pub(super) waited: f64,
     /// How long the request took.
     pub(super) latency: f64,
 }
 
-/// What a span had below it: what it called or did, each once; and which of it ended last.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Shape {
-    pub(super) below: Vec<Endpoint>,
-    pub(super) last: Option<Endpoint>,
+/// A request as its client saw it.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) entry: Endpoint,
+    pub(super) begin: Nanos,
+    pub(super) latency: f64,
 }
 
 /// What happened at a place.
@@ -56,11 +73,24 @@ pub(super) struct Stay {
     pub(super) failed: u64,
 }
 
+/// What requests did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Visits {
+    pub(super) requests: Vec<Request>,
+    pub(super) stays: BTreeMap<Place, Stay>,
+    pub(super) shapes: BTreeMap<Endpoint, Shapes>,
+}
+
 /// A run, by place and by shape.
 #[derive(Debug, Clone, Default)]
 pub(in crate::analysis) struct Places {
-    pub(super) stays: BTreeMap<Place, Stay>,
-    pub(super) shapes: BTreeMap<Endpoint, BTreeMap<Shape, u64>>,
+    /// Requests of which no span is known to be missing.
+    whole: Visits,
+    /// The others.
+    torn: Visits,
+    pub(super) links: Links,
+    /// Traces whose beginning is missing.
+    pub(in crate::analysis) rootless: u64,
 }
 
 impl Places {
@@ -70,77 +100,137 @@ impl Places {
         let order = by_trace(spans);
         let (mut tree, mut walk) = (Tree::default(), Walk::default());
         for trace in traces(&order) {
-            if let Some(root) = tree.build(trace, None) {
-                places.add(&tree, root, &mut walk);
+            let root = tree.build(trace, None);
+            places.links.learn(&tree, root);
+        }
+        let mut counted = places.links.clone();
+        for trace in traces(&order) {
+            let root = tree.build(trace, None);
+            counted.count(&tree, root);
+            match root.filter(|root| !places.links.lacks_root(tree.node(*root).span)) {
+                None => places.rootless += 1,
+                Some(root) => {
+                    let visits = match places.links.is_torn(&tree, root) {
+                        true => &mut places.torn,
+                        false => &mut places.whole,
+                    };
+                    visits.add(&tree, root, &mut walk, &places.links);
+                }
             }
         }
-        for stay in places.stays.values_mut() {
-            stay.passages.sort_by_key(|one| one.begin);
-        }
+        places.links = counted;
+        places.whole.sort();
         places
     }
 
     /// Takes in another run of the same side, which came later.
     pub(super) fn extend(&mut self, later: &Self) {
+        self.whole.extend(&later.whole);
+        self.torn.extend(&later.torn);
+        self.links.extend(&later.links);
+        self.rootless += later.rootless;
+    }
+
+    /// Requests of which spans are missing.
+    pub(in crate::analysis) fn torn(&self) -> u64 {
+        self.torn.requests.len() as u64 + self.rootless
+    }
+
+    /// Whether there are enough requests without a missing span, or no others.
+    pub(super) fn has_whole(&self) -> bool {
+        self.whole.requests.len() >= WHOLE || self.torn.requests.is_empty()
+    }
+
+    /// The requests that can be compared.
+    pub(super) fn visits(&self, whole: bool) -> Cow<'_, Visits> {
+        if whole || self.torn.requests.is_empty() {
+            return Cow::Borrowed(&self.whole);
+        }
+        let mut all = self.whole.clone();
+        all.extend(&self.torn);
+        all.sort();
+        Cow::Owned(all)
+    }
+}
+
+impl Visits {
+    fn sort(&mut self) {
+        for stay in self.stays.values_mut() {
+            stay.passages.sort_by_key(|one| one.begin);
+        }
+    }
+
+    fn extend(&mut self, later: &Self) {
+        let earlier = self.requests.len();
+        self.requests.extend(later.requests.iter().cloned());
         for (place, more) in &later.stays {
             let stay = self.stays.entry(place.clone()).or_default();
-            stay.passages.extend(&more.passages);
+            let passages = more.passages.iter().map(|one| Passage {
+                request: one.request + earlier,
+                ..*one
+            });
+            stay.passages.extend(passages);
             stay.visits += more.visits;
             stay.failed += more.failed;
         }
         for (endpoint, more) in &later.shapes {
             let shapes = self.shapes.entry(endpoint.clone()).or_default();
-            for (shape, count) in more {
-                *shapes.entry(shape.clone()).or_default() += count;
+            for (shape, count) in more.iter() {
+                shapes.add(shape.clone(), count);
             }
         }
     }
 
-    fn add(&mut self, tree: &Tree<'_>, root: usize, walk: &mut Walk) {
+    fn add(&mut self, tree: &Tree<'_>, root: usize, walk: &mut Walk, links: &Links) {
         let root_span = tree.node(root).span;
         let (begin, latency) = (root_span.start, root_span.length() as f64);
+        let request = self.requests.len();
+        self.requests.push(Request {
+            entry: own(root_span),
+            begin,
+            latency,
+        });
         let mut path = OnPath::default();
         walk.request(tree, root, &Unawaited::default(), &mut path);
-        let mut times: BTreeMap<Place, (f64, f64)> = BTreeMap::new();
+        let mut times: BTreeMap<Place, [f64; 3]> = BTreeMap::new();
+        let mut order = Vec::new();
         let mut open = vec![root];
         while let Some(at) = open.pop() {
             open.extend(below(tree, at));
-            let callee = callee(tree, at);
-            if callee.is_none() && tree.node(at).span.kind != SpanKind::Work {
-                self.add_shape(tree, at);
+            order.push(at);
+        }
+        let inclusive = inclusive(tree, &order);
+        for at in order {
+            let span = tree.node(at).span;
+            let callee = callee(tree, at, links);
+            if callee.is_none() && span.kind != SpanKind::Work {
+                let shapes = self.shapes.entry(own(span)).or_default();
+                shapes.add(Shape::of(tree, at, links), 1);
             }
             let (place, time) = visit(tree, at, callee);
             let stay = self.stays.entry(place.clone()).or_default();
             stay.visits += 1;
             stay.failed += u64::from(has_failed_itself(tree, at));
-            let times = times.entry(place).or_default();
-            times.0 += time as f64;
-            times.1 += path.of(tree.node(at).span);
+            // Of a call, lengths alone: the other end may have another clock.
+            let inner = match place {
+                Place::Within(_) => inclusive[at],
+                Place::Between(..) => time,
+            };
+            let times = times.entry(passed(tree, at, place)).or_default();
+            times[0] += time as f64;
+            times[1] += inner as f64;
+            times[2] += path.of(span);
         }
-        for (place, (spent, waited)) in times {
+        for (place, [spent, inclusive, waited]) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
             passages.push(Passage {
+                request,
                 begin,
                 spent,
+                inclusive,
                 waited,
                 latency,
             });
-        }
-    }
-
-    fn add_shape(&mut self, tree: &Tree<'_>, at: usize) {
-        let mut shape = Shape::default();
-        for child in below(tree, at) {
-            let endpoint = callee(tree, child).unwrap_or_else(|| own(tree.node(child).span));
-            // Children come the last to end first.
-            shape.last.get_or_insert_with(|| endpoint.clone());
-            shape.below.push(endpoint);
-        }
-        shape.below.sort();
-        shape.below.dedup();
-        let shapes = self.shapes.entry(own(tree.node(at).span)).or_default();
-        if shapes.len() < MOST_SHAPES || shapes.contains_key(&shape) {
-            *shapes.entry(shape).or_default() += 1;
         }
     }
 }
@@ -163,19 +253,19 @@ impl<'a> Sink<'a> for OnPath {
     }
 }
 
-fn own(span: &Span) -> Endpoint {
+pub(super) fn own(span: &Span) -> Endpoint {
     Endpoint {
         service: span.service.clone(),
         name: span.name.clone(),
     }
 }
 
-fn below(tree: &Tree<'_>, at: usize) -> impl Iterator<Item = usize> {
+pub(super) fn below(tree: &Tree<'_>, at: usize) -> impl Iterator<Item = usize> {
     tree.children(at).map(|place| tree.child(place))
 }
 
 /// Spans of other services below one.
-fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'a Span> {
+pub(super) fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'a Span> {
     let own = &tree.node(at).span.service;
     below(tree, at)
         .map(|child| tree.node(child).span)
@@ -183,18 +273,47 @@ fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'a Span> {
 }
 
 /// What a span calls, if it is a call: one that says so, or that holds nothing but what
-/// happened in another service.
-fn callee(tree: &Tree<'_>, at: usize) -> Option<Endpoint> {
+/// happened in another service. Without a callee's span it is what its siblings call.
+pub(super) fn callee(tree: &Tree<'_>, at: usize, links: &Links) -> Option<Endpoint> {
     let span = tree.node(at).span;
     match (span.kind, foreign(tree, at).next()) {
         (SpanKind::Server | SpanKind::Work, _) => None,
         (_, Some(callee)) => Some(own(callee)),
-        (SpanKind::Client, None) => Some(Endpoint {
-            service: span.peer.clone(),
-            name: span.name.clone(),
-        }),
+        (SpanKind::Client, None) => {
+            let call = call(span);
+            Some(links.answers(&call).cloned().unwrap_or(call.1))
+        }
         (SpanKind::Internal, None) => None,
     }
+}
+
+/// Where a visit's time passed. Of a call whose callee left no span it is not known how much
+/// is the callee's, so it has a place of its own.
+fn passed(tree: &Tree<'_>, at: usize, place: Place) -> Place {
+    let span = tree.node(at).span;
+    match (&place, foreign(tree, at).next()) {
+        (Place::Between(..), None) => {
+            let (caller, endpoint) = call(span);
+            Place::Between(caller, endpoint)
+        }
+        _ => place,
+    }
+}
+
+/// How long spans and the stretches of their service below them lasted, each while nothing below
+/// it did; `order` has every span before those below it.
+fn inclusive(tree: &Tree<'_>, order: &[usize]) -> Vec<Nanos> {
+    let mut sums: Vec<Nanos> = vec![0; tree.len()];
+    for at in order.iter().rev() {
+        let inner = |child: &usize| {
+            let is_call = foreign(tree, *child).next().is_some();
+            tree.node(*child).span.kind == SpanKind::Internal && !is_call
+        };
+        let within = below(tree, *at).filter(inner).map(|child| sums[child]);
+        let within = within.fold(0, Nanos::saturating_add);
+        sums[*at] = alone(tree, *at).saturating_add(within);
+    }
+    sums
 }
 
 /// Where a span, which may be a call, spent how long, without what is below it.

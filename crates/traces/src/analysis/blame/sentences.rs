@@ -1,9 +1,11 @@
 //! Why a service is named.
 
-use units::show_share;
+use units::{grouped, show_share};
 
 use super::changes::{Changes, Failing, Reshaped, Slower, ways_grown};
+use super::few::Few;
 use super::places::{Endpoint, Place};
+use super::shift::Shift;
 use crate::Name;
 use crate::analysis::sentences::time;
 
@@ -33,11 +35,11 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
     let shares = format!("{} ({} before)", share(one.shares.1), share(one.shares.0));
     let visits = format!("of the visits of `{name}` in `{service}` {shares}");
     let left_out = list(&one.left_out);
-    match (&one.shape.last, one.left_out.is_empty()) {
-        (_, true) => format!(
-            "{visits} do what none did before: {}",
-            list(&one.shape.below)
-        ),
+    match (&one.last, one.left_out.is_empty()) {
+        (_, true) if one.added.is_empty() => {
+            format!("{visits} leave out what others did, or do together what none did before")
+        }
+        (_, true) => format!("{visits} do what none did before: {}", list(&one.added)),
         (None, false) => format!("{visits} do nothing below them: they leave out {left_out}"),
         (Some(last), false) if last.service == *service => {
             format!(
@@ -48,6 +50,42 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
         (Some(last), false) => format!(
             "{visits} end after their call to `{}` of `{}` and leave out {left_out}",
             last.name, last.service
+        ),
+    }
+}
+
+/// Why a service is named though only a few requests are slow.
+pub(super) fn few(few: &Few) -> String {
+    let Endpoint { service, name } = &few.entry;
+    let place = named(&few.place);
+    format!(
+        "{} ({} before) of the requests to `{name}` of `{service}` take longer than {}, and {place} has {} of the {} that such a request takes more",
+        share(few.shares.1),
+        share(few.shares.0),
+        time(few.beyond),
+        time(few.held),
+        time(few.excess),
+    )
+}
+
+/// Why a service is named though no place is much slower by itself.
+pub(super) fn shift(shift: &Shift) -> String {
+    let mean = |sum: f64| time(sum / shift.requests.max(1) as f64);
+    format!(
+        "{} has {} of the {} that requests take longer in the mean, {} of them",
+        named(&shift.place),
+        mean(shift.held),
+        mean(shift.all),
+        grouped(shift.requests as u64)
+    )
+}
+
+fn named(place: &Place) -> String {
+    match place {
+        Place::Within(at) => format!("`{}` in `{}`", at.name, at.service),
+        Place::Between(from, to) => format!(
+            "the way of calls from `{from}` to `{}` of `{}`",
+            to.name, to.service
         ),
     }
 }
@@ -81,15 +119,7 @@ pub(super) fn slower(service: &Name, slower: &[Slower], changes: &Changes) -> St
         return String::new();
     };
     let (before, now) = (time(first.means.0), time(first.means.1));
-    let place = match &first.place {
-        Place::Within(at) => format!("`{}` in `{service}`", at.name),
-        Place::Between(from, to) => {
-            format!(
-                "the way of calls from `{from}` to `{}` of `{}`",
-                to.name, to.service
-            )
-        }
-    };
+    let place = named(&first.place);
     let took = format!("{place} takes {now} a request that passes ({before} before)");
     let (grown, ways) = ways_grown(service, slower, &changes.edges);
     match (within >= all / 2.0, grown) {

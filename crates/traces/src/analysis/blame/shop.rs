@@ -23,6 +23,25 @@ pub(crate) struct Fault {
     pub(crate) fails: Option<&'static str>,
     /// A service that calls another one, once more.
     pub(crate) calls: Option<(&'static str, &'static str)>,
+    /// A service that does not answer such a share of calls: they fail, and are made again.
+    pub(crate) drops: Option<(&'static str, f64)>,
+    /// A service that takes so much longer in such a share of its visits.
+    pub(crate) seldom: Option<(&'static str, Nanos, f64)>,
+    /// Each visit has a span more, of its own service, around its calls.
+    pub(crate) inner: bool,
+}
+
+/// The same without some spans: each is lost in such a share of all cases, those of `silent` all
+/// in the last fifth of the requests.
+pub(crate) fn lost(spans: Vec<Span>, seed: u64, share: f64, silent: Option<&str>) -> Vec<Span> {
+    let mut random = SplitMix::new(seed);
+    let last = spans.iter().map(|span| span.start).max().unwrap_or(0);
+    let mut kept = spans;
+    kept.retain(|span| {
+        let is_silent = silent == Some(&*span.service) && span.start > last / 5 * 4;
+        random.uniform() >= share && !is_silent
+    });
+    kept
 }
 
 struct Shop {
@@ -83,6 +102,21 @@ impl Shop {
         if let Some((_, more)) = self.fault.own.filter(|(slow, _)| *slow == service) {
             now += self.about(more);
         }
+        if let Some((_, more, share)) = self.fault.seldom.filter(|(slow, ..)| *slow == service)
+            && self.random.uniform() < share
+        {
+            now += more;
+        }
+        let begun = now;
+        let parent = match self.fault.inner {
+            true => {
+                let at = self.span(SpanKind::Internal, id, (service, ""));
+                self.spans[at].name = "inner".into();
+                Some(at)
+            }
+            false => None,
+        };
+        let id = parent.map_or(id, |at| self.spans[at].id.0);
         let calls: &[&'static str] = match service {
             "front" if orders => &["order", "stock", "cart"],
             "front" => &["stock", "cart"],
@@ -100,17 +134,35 @@ impl Shop {
                 .map(|(_, to)| to),
         );
         for callee in calls {
+            while let Some((_, share)) = self.fault.drops.filter(|(to, _)| *to == callee)
+                && self.random.uniform() < share
+            {
+                now = self.dropped(service, callee, id, now);
+            }
             let ended = self.call(service, callee, id, now);
             now = ended + self.about(50 * US);
             if self.fault.refuses == Some(callee) && self.random.uniform() < 0.7 {
                 break;
             }
         }
+        if let Some(at) = parent {
+            (self.spans[at].start, self.spans[at].end) = (begun, now);
+        }
         let fails = self.fault.fails == Some(service) && self.random.uniform() < 0.5;
         let span = &mut self.spans[at];
         (span.start, span.end) = (begin, now);
         span.status = if fails { 500 } else { 200 };
         (now, !fails)
+    }
+
+    /// A call that nobody answers; when it ended.
+    fn dropped(&mut self, from: &'static str, to: &'static str, parent: u64, now: Nanos) -> Nanos {
+        let at = self.span(SpanKind::Client, parent, (from, to));
+        let span = &mut self.spans[at];
+        (span.start, span.end, span.cause) = (now, now + 200 * US, "reset");
+        // Clients name calls in their own way.
+        span.name = format!("call {to}").into();
+        span.end
     }
 
     fn call(&mut self, from: &'static str, to: &'static str, parent: u64, now: Nanos) -> Nanos {
@@ -122,6 +174,7 @@ impl Shop {
             .filter(|(slow, _)| [from, to].contains(slow));
         let way = 200 * US + far.map_or(0, |(_, more)| more / 2);
         let arrived = now + self.about(way);
+        self.spans[at].name = format!("call {to}").into();
         let (answered, well) = self.visit(to, id, arrived, false);
         let end = answered + self.about(way);
         let span = &mut self.spans[at];

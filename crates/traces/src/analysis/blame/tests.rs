@@ -217,3 +217,149 @@ fn latencies_are_compared_of_requests_that_both_sides_have() {
     assert_eq!(shared_path(&[Vec::new(), all[0].clone()], None), None);
     assert_eq!(shared_path(&[], None), None);
 }
+
+#[test]
+fn calls_that_are_dropped_and_made_again_are_a_share_of_all_calls_and_the_callees() {
+    for seed in 1..=6 {
+        let found = compared(
+            seed,
+            Fault {
+                drops: Some(("cart", 0.06)),
+                ..Fault::default()
+            },
+        );
+        let named: Vec<&str> = found.culprits.iter().map(|one| &*one.service).collect();
+        assert_eq!(named, ["cart"], "{found}");
+        let reason = &found.culprits[0].reasons[0];
+        let share = reason
+            .strip_prefix("calls from `front` to `/cart` fail in ")
+            .and_then(|rest| rest.split_once(" %"))
+            .and_then(|(share, _)| share.parse::<f64>().ok());
+        assert!(
+            share.is_some_and(|share| (3.0..9.0).contains(&share)),
+            "{reason}"
+        );
+    }
+}
+
+fn beside(a: &[crate::Span], b: &[crate::Span]) -> Comparison {
+    let [a, b] = [a, b].map(|spans| Run::of_spans(spans, None, None));
+    compare(&[a], &[b])
+}
+
+#[test]
+fn spans_that_are_missing_accuse_nobody_and_are_told() {
+    for seed in 1..=3 {
+        let a = shop::run(2 * seed, 1_000, Fault::default());
+        let b = || shop::run(2 * seed + 1, 1_000, Fault::default());
+        let lost = [
+            shop::lost(b(), seed, 0.03, None),
+            shop::lost(b(), seed, 0.1, None),
+            shop::lost(b(), seed, 0.0, Some("stock")),
+            shop::lost(b(), seed, 0.0, Some("order")),
+        ];
+        for b in lost {
+            for found in [beside(&a, &b), beside(&b, &a)] {
+                assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+                let notes = found.notes.concat();
+                assert!(notes.contains("Spans are missing: about "), "{notes}");
+            }
+        }
+        let whole = beside(&a, &b());
+        assert!(!whole.notes.concat().contains("missing"), "{whole}");
+    }
+}
+
+#[test]
+fn a_fault_is_found_among_missing_spans() {
+    for seed in 1..=6 {
+        let a = shop::run(2 * seed, 1_000, Fault::default());
+        let fault = Fault {
+            own: Some(("cart", 1_000 * US)),
+            ..Fault::default()
+        };
+        let b = shop::lost(shop::run(2 * seed + 1, 1_000, fault), seed, 0.05, None);
+        let found = beside(&a, &b);
+        assert_eq!(
+            found.culprits.first().map(|one| &*one.service),
+            Some("cart"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn more_or_fewer_spans_of_a_service_accuse_nobody() {
+    let inner = Fault {
+        inner: true,
+        ..Fault::default()
+    };
+    for seed in 1..=6 {
+        let a = shop::run(2 * seed, 1_000, Fault::default());
+        let b = shop::run(2 * seed + 1, 1_000, inner);
+        let found = beside(&a, &b);
+        assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+    }
+}
+
+#[test]
+fn a_few_slow_requests_are_found_where_there_are_enough() {
+    let seldom = |share| Fault {
+        seldom: Some(("cart", 60_000 * US, share)),
+        ..Fault::default()
+    };
+    is_named("cart", seldom(0.04));
+    let found = compared(1, seldom(0.04));
+    let reason = &found.culprits[0].reasons[0];
+    assert!(
+        reason.contains("of the requests to `/front` of `front` take longer than")
+            && reason.contains("`/cart` in `cart` has "),
+        "{reason}"
+    );
+    let clean = compared(1, Fault::default());
+    let said = clean.sentences.concat();
+    assert!(
+        said.contains("would have been seen from this share on: 2 % of the 1,000 to `/front`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn who_holds_most_of_what_moved_is_named_though_it_is_little() {
+    let mut named = 0;
+    for seed in 1..=6 {
+        let a = shop::run(2 * seed, 3_000, Fault::default());
+        let fault = Fault {
+            own: Some(("cart", 250 * US)),
+            ..Fault::default()
+        };
+        let found = beside(&a, &shop::run(2 * seed + 1, 3_000, fault));
+        let who: Vec<&str> = found.culprits.iter().map(|one| &*one.service).collect();
+        match found.verdict {
+            Verdict::Worse => assert_eq!(who, ["cart"], "seed {seed}: {found}"),
+            _ => assert!(who.is_empty(), "seed {seed}: {found}"),
+        }
+        named += usize::from(!who.is_empty());
+    }
+    assert!(named >= 3, "{named}");
+}
+
+#[test]
+fn who_fails_is_named_though_it_is_seldom_where_that_more_fail_is_proven() {
+    for seed in 1..=3 {
+        let mut fails = shop::run(2 * seed + 1, 3_000, Fault::default());
+        // One request in 80.
+        for span in &mut fails {
+            let is_cart = &*span.service == "cart" || &*span.peer == "cart";
+            if (is_cart || span.parent == crate::SpanId(0)) && span.trace.0 % 80 == 0 {
+                span.status = 500;
+            }
+        }
+        let a = shop::run(2 * seed, 3_000, Fault::default());
+        let found = beside(&a, &fails);
+        assert_eq!(found.verdict, Verdict::Worse, "{found}");
+        assert!(found.sentences[0].starts_with("B fails more"), "{found}");
+        let who: Vec<&str> = found.culprits.iter().map(|one| &*one.service).collect();
+        assert_eq!(who, ["cart"], "seed {seed}: {found}");
+    }
+}

@@ -15,13 +15,13 @@ use serde::Serialize;
 use stats::{SplitMix, nearest_rank, student_quantile};
 use units::grouped;
 
-use super::blame::{Culprit, blame};
+use super::blame::{Culprit, Sides};
 use super::cause::Cause;
 use super::figures::FEWEST;
 use crate::Nanos;
 
 pub use failing::Failing;
-pub use run::{Run, shared_path};
+pub use run::{Run, entered_paths, shared_path};
 
 /// Quantiles that are compared.
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
@@ -195,10 +195,19 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         changes.push(change);
     }
     let failing = Failing::of(a, b).filter(|_| entries.are_one());
-    let culprits = blame(
+    let sides = Sides::of(
         a.iter().map(|run| &run.places),
         b.iter().map(|run| &run.places),
     );
+    notes.extend(text::missing(&sides));
+    let mut culprits = sides.blame();
+    if culprits.is_empty() && changes.iter().any(|one| one.verdict == Verdict::Worse) {
+        culprits.extend(sides.blame_shift());
+    }
+    let fails_more = |one: &Failing| one.verdict == Verdict::Worse;
+    if culprits.is_empty() && failing.as_ref().is_some_and(fails_more) {
+        culprits.extend(sides.blame_failures());
+    }
     let of_failures = failing.iter().map(|one| one.verdict);
     let waited_for = culprits.iter().filter(|one| one.is_waited_for);
     let of_culprits = waited_for.map(|_| Verdict::Worse);
@@ -231,6 +240,9 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         },
     };
     comparison.sentences = text::sentences(&comparison);
+    if comparison.verdict == Verdict::NoDifferenceResolvable {
+        comparison.sentences.extend(text::visible(&sides));
+    }
     comparison
 }
 

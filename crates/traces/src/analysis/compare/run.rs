@@ -51,6 +51,14 @@ pub fn shared_path(runs: &[Vec<Span>], known: Option<&Known>) -> Option<String> 
     most.map(|(path, _)| path.to_string())
 }
 
+/// The paths at which requests entered, with how many did; the most frequent first.
+pub fn entered_paths(spans: &[Span]) -> Vec<(String, u64)> {
+    let all = paths(spans, None).into_iter();
+    let mut all: Vec<(String, u64)> = all.map(|(path, count)| (path.to_string(), count)).collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    all
+}
+
 /// How many requests entered at each path.
 fn paths(spans: &[Span], known: Option<&Known>) -> BTreeMap<Name, u64> {
     let entry = known.and_then(|one| one.entry.as_deref());

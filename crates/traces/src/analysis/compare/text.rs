@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result};
 
 use units::{grouped, show_share};
 
+use super::super::blame::{Losses, Sides};
 use super::super::sentences::{percent, time};
 use super::failing::Failing;
 use super::{Change, Comparison, Culprit, How, Moved, Verdict};
@@ -88,6 +89,69 @@ fn off_path(one: &Moved) -> String {
         one.cause.name(),
         time(one.difference_ns.abs()),
     )
+}
+
+/// Most entries of which it is told what would have been seen.
+const ENTRIES: usize = 3;
+
+/// From which share on slow requests would have been seen.
+pub(super) fn visible(sides: &Sides) -> Option<String> {
+    let all = sides.visible();
+    let told: Vec<String> = all
+        .iter()
+        .take(ENTRIES)
+        .map(|one| {
+            let (share, requests) = (percent(one.share), grouped(one.requests as u64));
+            let entry = format!("the {requests} to `{}` of `{}`", one.name, one.service);
+            match one.share <= 1.0 {
+                true => format!("{share} of {entry}"),
+                false => format!("of {entry}, not even a fault of all"),
+            }
+        })
+        .collect();
+    let more = match all.len().saturating_sub(ENTRIES) {
+        0 => String::new(),
+        more => format!(" ({more} more have fewer)"),
+    };
+    (!told.is_empty()).then(|| {
+        format!(
+            "Requests that take longer than any did before would have been seen from this share on: {}{more}.",
+            told.join(", ")
+        )
+    })
+}
+
+/// Spans that are missing.
+pub(super) fn missing(sides: &Sides) -> Option<String> {
+    let (losses, torn) = (sides.losses(), sides.torn());
+    let of_side = |side: &str, losses: &Losses, torn: u64| {
+        let (lost, all) = losses.all();
+        (lost > 0).then(|| {
+            let share = lost as f64 / all.max(1) as f64;
+            let most = losses.most().map_or_else(String::new, |(service, share)| {
+                format!(
+                    ", the most of `{service}` ({})",
+                    show_share((share * 1000.0).round() / 1000.0)
+                )
+            });
+            format!(
+                "about {} of the spans of {side}{most}, in {} requests",
+                show_share((share * 1000.0).round() / 1000.0),
+                grouped(torn)
+            )
+        })
+    };
+    let told = [
+        of_side("A", &losses.0, torn.0),
+        of_side("B", &losses.1, torn.1),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "Spans are missing: {}. That is no change of the system; who is behind what got worse is asked of the other requests, as far as there are enough.",
+            told.join("; ")
+        )
+    })
 }
 
 /// Which side fails more, and what speaks for chance; nothing if that may be all.

@@ -1,3 +1,4 @@
+mod locks;
 mod paths;
 mod random;
 mod spans;

@@ -7,6 +7,8 @@
 //! Attempts that failed are no inference: they are counted, and told with what they cost from
 //! a number and a share of the calls on.
 
+mod locks;
+
 use serde::Serialize;
 
 use super::Analysis;
@@ -143,7 +145,7 @@ impl Suspect {
 pub(super) fn of(evidence: &Evidence<'_>, analysis: &Analysis) -> (Vec<Suspect>, Vec<String>) {
     let judge = Judge { evidence, analysis };
     let mut found = judge.failing();
-    found.extend(judge.asked());
+    found.extend(locks::behind_workers(&judge, judge.asked()));
     let network = judge.network();
     let services = judge.services(&network);
     let machine = judge.machine(&services);
@@ -169,6 +171,14 @@ struct Judge<'a> {
 struct Held {
     effect: Estimate,
     tail: Option<Estimate>,
+}
+
+/// Of those with the same effect, the first by name: what is said is the same each time.
+fn largest_first(found: &mut [Suspect]) {
+    found.sort_by(|one, other| {
+        let by_effect = other.effect_ns.total_cmp(&one.effect_ns);
+        by_effect.then_with(|| one.place.cmp(&other.place))
+    });
 }
 
 impl Judge<'_> {
@@ -262,7 +272,7 @@ impl Judge<'_> {
                 found.push(self.suspect(kind, place, &[at], &held));
             }
         }
-        found.sort_by(|one, other| other.effect_ns.total_cmp(&one.effect_ns));
+        largest_first(&mut found);
         found
     }
 
@@ -408,7 +418,7 @@ impl Judge<'_> {
                 found.push(suspect);
             }
         }
-        found.sort_by(|one, other| other.effect_ns.total_cmp(&one.effect_ns));
+        largest_first(&mut found);
         found
     }
 
@@ -546,7 +556,7 @@ impl Judge<'_> {
             };
             found.push(suspect);
         }
-        found.sort_by(|one, other| other.effect_ns.total_cmp(&one.effect_ns));
+        largest_first(&mut found);
         found
     }
 
