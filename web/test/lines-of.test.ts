@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { command, linesOf } from '../src/data/lines';
+import { command, commandLine, linesOf } from '../src/data/lines';
 import { livesOf } from './lives';
 
 describe('log lines of an entity', () => {
@@ -22,6 +22,11 @@ describe('log lines of an entity', () => {
   it('are not there for others', () => {
     expect(linesOf(lives, 1)).toBeNull();
     expect(linesOf(livesOf([[0, 1]]), 0)).toBeNull();
+  });
+
+  it('a command is one line that a shell reads back', () => {
+    expect(commandLine(['headroom', 'load', 'http://h/', '--rate', '50/s'])).toBe('headroom load http://h/ --rate 50/s');
+    expect(commandLine(['a', '--expect', "p99 < 20ms, it's", '', 'x?y&z'])).toBe("a --expect 'p99 < 20ms, it'\\''s' '' 'x?y&z'");
   });
 
   it('are found by a command that no id breaks out of', () => {

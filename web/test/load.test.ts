@@ -99,6 +99,19 @@ describe('the gap between intended and actual', () => {
     expect(text).toMatch(/^They part at p90\. At p99 an answer came 728 ms after it was due and 5\.00 ms after/);
   });
 
+  it('is told by its cause: requests before them, or the generator', () => {
+    const both = { intended: times({ p50: 0.002, p90: 0.003 }), actual: times({ p50: 0.002, p90: 0.002 }) };
+    const of = (count: number, p90: number) =>
+      gap(summaryOf({ latency: both, lateness: times({ count, p90 }), requests: { ...summaryOf().requests, sent: 1000 } }));
+    expect(of(1000, 0.001)).toMatch(/the generator was late itself, and nothing held the requests up/);
+    expect(of(995, 0.001)).toMatch(/the generator was late itself, and nothing held the requests up/);
+    expect(of(700, 0.00002)).toMatch(/those before them were slow\. Users feel the former/);
+    expect(of(700, 0.001)).toMatch(/were slow, and the generator was late itself/);
+    const agree = { intended: times({ p50: 0.01 }), actual: times({ p50: 0.0099 }) };
+    const late = gap(summaryOf({ latency: agree, lateness: times({ p50: 0.00009, p95: 0.000251 }) }));
+    expect(late).toBe('The two agree to a tenth. The generator was late itself: p95 of that is 251 µs.');
+  });
+
   it('is none when small in itself or next to the value', () => {
     const same = 'The two agree: requests were sent when they were due.';
     expect(gap(latency({ p50: 0.00019 }, { p50: 0.0001 }))).toBe(same);
@@ -123,7 +136,7 @@ describe('the generator', () => {
     expect(health(summaryOf({ lateness: times({ p99: 42e-6, max: 0.001 }) })).facts.join()).toBe(
       'busiest thread 38.0 % of a core,99 % of sends at most 42.0 µs late,steal 0.0 %',
     );
-    expect(health(summaryOf({ lateness: times({ max: 0.001 }) })).facts[1]).toBe('all of sends at most 1.00 ms late');
+    expect(health(summaryOf({ lateness: times({ max: 0.001 }) })).facts[1]).toBe('all sends at most 1.00 ms late');
     expect(health(summaryOf()).facts).toHaveLength(2);
   });
 });

@@ -31,5 +31,9 @@ export function command(id: string): string {
   return [`grep -nF -- ${first ?? quoted(id)} logs/*.log`, ...rest.map((part) => `grep -F -- ${part}`)].join(' | ');
 }
 
+/** Words of a command as one line that a shell reads back as them: those are quoted that need it. */
+export const commandLine = (words: string[]): string =>
+  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) && !word.startsWith('=') ? word : quoted(word))).join(' ');
+
 /** As a shell reads it back. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;

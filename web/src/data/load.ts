@@ -166,7 +166,7 @@ const GAP_SHARE = 0.1;
 const GAP_S = 100e-6;
 
 /** What the difference between latency from intended and from actual send says, in a sentence or two. */
-export function gap({ model, latency: { intended, actual } }: LoadSummary): string {
+export function gap({ model, requests, lateness, latency: { intended, actual } }: LoadSummary): string {
   if (model === 'closed') {
     return 'A closed loop has no intended send time: when the target stalls, its users stop asking. Users who do not wait for one another would see longer times than these.';
   }
@@ -176,12 +176,30 @@ export function gap({ model, latency: { intended, actual } }: LoadSummary): stri
   });
   if (both.length === 0) return 'There are too few answers to compare the two.';
   const apart = both.filter(({ felt, took }) => felt - took > Math.max(GAP_S, GAP_SHARE * felt));
-  if (apart.length === 0) return 'The two agree: requests were sent when they were due.';
+  if (apart.length === 0) {
+    const late = [...PERCENTILES].reverse().find(([name]) => lateness[name] !== null && lateness[name] > GAP_S);
+    return late === undefined
+      ? 'The two agree: requests were sent when they were due.'
+      : `The two agree to a tenth. The generator was late itself: ${percentileName(late[1])} of that is ${duration(lateness[late[0]]!)}.`;
+  }
   const { q, felt, took } = apart.reduce((worst, one) => (one.felt - one.took > worst.felt - worst.took ? one : worst));
   return (
     `They part at ${percentileName(apart[0].q)}. At ${percentileName(q)} an answer came ${duration(felt)} after it was due and ` +
-    `${duration(took)} after it was asked for: requests waited to be sent, because those before them were slow. Users feel the former.`
+    `${duration(took)} after it was asked for: ${heldUp({ requests, lateness }, q, felt - took)}`
   );
+}
+
+/** What requests waited for before they were sent, where so much passed at a percentile. */
+function heldUp({ requests, lateness }: Pick<LoadSummary, 'requests' | 'lateness'>, q: number, passed: number): string {
+  // Of those that waited for a connection no lateness is known.
+  const held = requests.sent - lateness.count;
+  const [name] = PERCENTILES.find(([, own]) => own === q)!;
+  const late = (lateness[name] ?? lateness.max ?? 0) >= passed / 2;
+  if (held <= 0 || (late && held < (1 - q) * requests.sent)) {
+    return 'the generator was late itself, and nothing held the requests up. The latter is what the target took.';
+  }
+  const waited = 'requests waited to be sent, because those before them were slow';
+  return late ? `${waited}, and the generator was late itself.` : `${waited}. Users feel the former.`;
 }
 
 /** Checks that blame the generator or its machine. */
@@ -194,7 +212,7 @@ export function health({ validity, generator, lateness }: LoadSummary): { ok: bo
     ok: !validity.reasons.some(({ check }) => GENERATOR.has(check)),
     facts: [
       `busiest thread ${percent(generator.busiest_thread)} of a core`,
-      ...(late === null ? [] : [`${lateness.p99 === null ? 'all' : '99 %'} of sends at most ${duration(late)} late`]),
+      ...(late === null ? [] : [`${lateness.p99 === null ? 'all' : '99 % of'} sends at most ${duration(late)} late`]),
       ...(generator.cpu_per_request_s === null ? [] : [`${duration(generator.cpu_per_request_s)} of processor time a request`]),
       `steal ${percent(generator.steal)}`,
     ],

@@ -15,6 +15,20 @@ use crate::output::tell;
 use crate::ready;
 use crate::recorded::plan_differences;
 
+/// Words of a command as a shell reads them back.
+fn command_line(words: &[String]) -> String {
+    let plain = |word: &str| {
+        let is_plain =
+            |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
+        !word.is_empty() && word.chars().all(is_plain)
+    };
+    let quoted = words.iter().map(|word| match plain(word) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    quoted.collect::<Vec<String>>().join(" ")
+}
+
 /// Makes the run of a folder again: its plan, byte for byte, or none at all. `out` is the folder in
 /// which the new run gets its own.
 pub(crate) fn again(folder: &RunFolder, out: &Path, json: bool) -> Result<Outcome> {
@@ -24,7 +38,7 @@ pub(crate) fn again(folder: &RunFolder, out: &Path, json: bool) -> Result<Outcom
         bail!(
             "{id} does not say what it was made from: an older version made it, or headroom load; its command \
              was: {}",
-            printable(&environment.command.join(" "))
+            printable(&command_line(&environment.command))
         );
     };
     let file = ExperimentFile::again(folder, from)?;

@@ -43,6 +43,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
     }
     print(&checked.plan.explain())?;
+    for lacks in lab_runner::lacking(&checked.plan, &checked.file.folder) {
+        tell(format_args!("headroom: on this machine, {lacks}"));
+    }
     Ok(Outcome::Pass)
 }
 

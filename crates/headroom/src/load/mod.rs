@@ -172,12 +172,15 @@ fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summa
         summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
     }
     summary.capacity = done.capacity.clone();
+    if let Some(capacity) = &summary.capacity {
+        summary.validity = capacity.validity(summary.validity.clone());
+    }
     summary.floor = calibrate::stored();
     summary.notes.extend(plan.notes.iter().cloned());
     if done.capacity.is_some() {
         summary.notes.push(
             "the numbers beside the knee are of its hold at the highest rate that held, or of \
-             the last one if none did"
+             the last one that counts if none did"
                 .to_owned(),
         );
     }

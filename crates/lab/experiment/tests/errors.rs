@@ -274,6 +274,37 @@ fault = { exhaust = "db", disk = "0B", for = "1s" }
 }
 
 #[test]
+fn what_is_wrong_in_a_lifecycle_or_loop_is_said_once() {
+    let source = Source {
+        name: "x.toml".to_owned(),
+        text: r#"lab = 1
+name = "x"
+[[lifecycle]]
+name = "order"
+kee = ["id"]
+points = [["placed", "order.placed"], ["paid", "order.paid"]]
+[[loop]]
+name = "sync"
+[[step]]
+name = "s"
+hold = "1s"
+[[expect]]
+that = "order.placed..paid p99 < 5s and order.complete == 100% and loop.sync p99 < 1s"
+"#
+        .to_owned(),
+    };
+    let found = check(&source, &[], &catalogue()).unwrap_err();
+    let found: Vec<String> = found.iter().map(|one| one.render(false)).collect();
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("did you mean \"key\"?"))
+    );
+    let of_expect = found.iter().filter(|one| one.starts_with("x.toml:13:"));
+    assert_eq!(of_expect.count(), 0, "{found:#?}");
+}
+
+#[test]
 fn a_network_that_cannot_be_made_is_refused_with_why_and_what_would_do() {
     let source = Source {
         name: "x.toml".to_owned(),

@@ -294,3 +294,39 @@ fn a_large_request_and_a_large_answer_pass() {
     assert_eq!((seen.answered, seen.failed()), (6, 0), "{:?}", seen.errors);
     assert_eq!(seen.bytes_received, 6 * BYTES as u64);
 }
+
+#[test]
+fn a_body_longer_than_announced_is_counted_and_the_generator_closes() {
+    // Together with the answer, and a little after it.
+    for later in [false, true] {
+        let address = target(move |_, mut stream| {
+            while request(&mut stream).is_some() {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntoo");
+                if later {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                let _ = stream.write_all(b" long");
+            }
+        });
+        let total = run(plain(address, 1), &closed(20)).total;
+        let (seen, connections) = (total.requests(), &total.connections);
+        // Where the next request was sent before, its answer does not begin as one.
+        assert_eq!(seen.answered + seen.failed(), 20, "{later}");
+        let noticed = connections.surplus + seen.failed();
+        assert!(noticed >= 9, "{later}: {connections:?}");
+        assert_eq!(connections.closed, 0, "{later}: {connections:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_before_a_close_is_no_surplus() {
+    let address = target(|_, mut stream| {
+        if request(&mut stream).is_some() {
+            let _ = stream.write_all(ANSWER);
+            let _ = stream.write_all(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let total = run(plain(address, 1), &closed(20)).total;
+    assert_eq!(total.requests().answered, 20);
+    assert_eq!(total.connections.surplus, 0, "{:?}", total.connections);
+}

@@ -228,7 +228,7 @@ fn a_target_that_nobody_vouches_for() {
     workload.target.tls = true;
     let expected = format!(
         "begin TLS with {address}: certificate unknown; give the authority that signed the \
-         certificate, or accept any certificate"
+         certificate (--cacert FILE), or accept any (-k, --insecure)"
     );
     assert_eq!(refusal(workload.clone()), expected);
     workload.tls.insecure = true;

@@ -24,6 +24,7 @@ mod inputs;
 mod interrupt;
 mod judge;
 mod kept;
+mod lacking;
 mod loads;
 mod mine;
 mod options;
@@ -44,6 +45,7 @@ mod usage;
 mod watch;
 
 pub use drivers::DriverError;
+pub use lacking::lacking;
 pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};

@@ -83,7 +83,7 @@ pub fn leave_out(plan: &mut Plan) -> Vec<String> {
 const SERVERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Whether a program can be found by its name.
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(SERVERS.map(PathBuf::from));
     folders.map(|folder| folder.join(program)).any(|file| {
@@ -113,7 +113,9 @@ async fn make(
     left.extend(std::mem::take(&mut outcomes.notes));
     let interrupted = matches!(session.alarm.cause(), Some(Cause::Interrupted(_)));
     outcomes.left_out = left_out;
-    let (folder, verdict) = session.conclude(&durations, outcomes, ending)?;
+    let folder = session.folder.clone();
+    let concluded = session.conclude(&durations, outcomes, ending);
+    let (folder, verdict) = concluded.inspect_err(|_| folder.break_off())?;
     left.extend(verdict.notes.iter().cloned());
     let work = folder.path().join(WORK);
     started.map(|()| Finished {

@@ -72,6 +72,8 @@ pub enum RunFile<'a> {
     Histograms,
     /// [`Verdict`]; written last, so that its presence says that the run ended.
     Verdict,
+    /// Empty; its presence says that the run ended and could not be stored.
+    Broken,
     /// The output of one system, by its name.
     Log(&'a str),
     /// The page.
@@ -105,6 +107,7 @@ impl RunFile<'_> {
             Self::Load(name) => format!("loads/{}.json", file_stem(name)).into(),
             Self::Histograms => "histograms.json".into(),
             Self::Verdict => "verdict.json".into(),
+            Self::Broken => "broken".into(),
             Self::Log(system) => format!("logs/{}.log", file_stem(system)).into(),
             Self::Report => "report.html".into(),
         }
@@ -422,6 +425,12 @@ impl RunFolder {
     /// As [`RunFolder::read_json`].
     pub fn environment(&self) -> Result<Environment, StoreError> {
         self.read_json(RunFile::Environment)
+    }
+
+    /// Marks a run that has ended and whose result cannot be written, as on a full disk: an empty
+    /// file mostly still can. Where it cannot either, the run looks as if it was killed.
+    pub fn break_off(&self) {
+        let _ = fs::File::create(self.file(RunFile::Broken));
     }
 
     /// What was expected and what was measured.

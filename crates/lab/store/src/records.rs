@@ -161,6 +161,9 @@ pub struct FaultEffect {
     /// It had not come back when the measurement ended: it took at least so long.
     #[serde(default)]
     pub at_least: bool,
+    /// Nothing was seen, but some of it was not well or not looked at: it may have taken so long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_s: Option<f64>,
     /// By how much the times may be off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_s: Option<f64>,

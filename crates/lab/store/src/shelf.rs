@@ -34,6 +34,8 @@ pub struct FoundRun {
     pub environment: Environment,
     /// How it ended; `None` while it goes on, and after it was killed.
     pub verdict: Option<Verdict>,
+    /// Whether it ended without a verdict, as its result could not be written.
+    pub is_broken: bool,
 }
 
 impl FoundRun {
@@ -125,6 +127,7 @@ fn found(folder: &RunFolder) -> Result<FoundRun, StoreError> {
     };
     Ok(FoundRun {
         environment: folder.environment()?,
+        is_broken: verdict.is_none() && folder.file(RunFile::Broken).is_file(),
         verdict,
     })
 }

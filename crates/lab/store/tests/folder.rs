@@ -300,6 +300,20 @@ fn runs_are_listed_in_the_order_of_their_begin_with_what_can_be_read() {
 }
 
 #[test]
+fn a_run_that_could_not_be_stored_is_told_from_one_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    run_at(folder.path(), 1, SCHEMA);
+    run_at(folder.path(), 2, SCHEMA).break_off();
+    let runs = runs_in(folder.path()).unwrap();
+    let found: Vec<(bool, bool)> = runs
+        .iter()
+        .map(|run| run.found.as_ref().unwrap())
+        .map(|found| (found.verdict.is_some(), found.is_broken))
+        .collect();
+    assert_eq!(found, [(false, false), (false, true)]);
+}
+
+#[test]
 fn a_removal_that_was_cut_short_leaves_no_half_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let run = run_at(folder.path(), 1, SCHEMA);

@@ -50,16 +50,15 @@ pub(super) fn tell(
 
 /// The outcome: a load that says nothing about its target is neither passed nor failed.
 fn outcome(summary: &Summary, judged: Option<&Judgement>) -> Outcome {
+    if !summary.validity.valid {
+        return Outcome::Invalid;
+    }
     if let Some(capacity) = &summary.capacity {
         return match capacity.limit.as_str() {
-            "generator" => Outcome::Invalid,
             "none" => Outcome::Fail,
             _ if capacity.knee.is_none() || summary.partial.is_some() => Outcome::Inconclusive,
             _ => Outcome::Pass,
         };
-    }
-    if !summary.validity.valid {
-        return Outcome::Invalid;
     }
     let held = judged.map(|judged| judged.holds);
     let answered = summary.requests.answered > summary.requests.refused;

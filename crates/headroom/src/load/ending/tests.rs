@@ -66,8 +66,9 @@ fn an_interrupted_load_has_not_passed() {
 #[test]
 fn a_search_passes_with_a_knee() {
     let with = |limit: &str, knee: bool| {
-        let mut summary = summary(true, 100);
-        summary.capacity = Some(Capacity {
+        // That of the hold that is shown does not matter.
+        let mut summary = summary(false, 100);
+        let capacity = Capacity {
             slo: "p99 < 20ms".into(),
             points: Vec::new(),
             knee: knee.then_some(Estimate {
@@ -80,7 +81,9 @@ fn a_search_passes_with_a_knee() {
             limit: limit.into(),
             note: String::new(),
             usl: Usl::Refused(String::new()),
-        });
+        };
+        summary.validity = capacity.validity(summary.validity.clone());
+        summary.capacity = Some(capacity);
         outcome(&summary, None)
     };
     assert_eq!(with("target", true), Outcome::Pass);

@@ -309,9 +309,17 @@ fn plan(
     reader.scope.own = None;
     found.sort_by_key(|found| found.span.start);
     reader.problems.extend(order::circles(&found));
+    let lifecycle_names: Vec<String> = lifecycles
+        .iter()
+        .filter_map(|entry| entry.name.clone())
+        .collect();
     let lifecycles: Vec<_> = lifecycles
         .iter()
         .filter_map(|entry| lifecycles::lifecycle(reader, entry))
+        .collect();
+    let loop_names: Vec<String> = loops
+        .iter()
+        .filter_map(|entry| entry.name.clone())
         .collect();
     let loops: Vec<_> = loops
         .iter()
@@ -340,16 +348,18 @@ fn plan(
             .iter()
             .map(|kind| (kind.what.clone(), kind.states.clone()))
             .collect(),
-        lifecycles: lifecycles
-            .iter()
-            .map(|l| {
+        // Of one that is wrong itself its points are not known.
+        lifecycles: lifecycle_names
+            .into_iter()
+            .map(|name| (name, Vec::new()))
+            .chain(lifecycles.iter().map(|l| {
                 (
                     l.name.clone(),
                     l.points.iter().map(|(point, _)| point.clone()).collect(),
                 )
-            })
+            }))
             .collect(),
-        loops: loops.iter().map(|l| l.name.clone()).collect(),
+        loops: loop_names,
         // Of one that is wrong itself it is not known what is watched.
         systems: reader
             .scope

@@ -22,7 +22,7 @@ use units::nearest;
 pub(crate) struct Names {
     /// Kinds of entity with their states.
     pub(crate) entities: BTreeMap<String, Vec<String>>,
-    /// Lifecycles with their points in order.
+    /// Lifecycles with their points in order; without any of one that is wrong itself.
     pub(crate) lifecycles: BTreeMap<String, Vec<String>>,
     pub(crate) loops: Vec<String>,
     /// Systems and fleets with what is watched of each.
@@ -429,7 +429,8 @@ fn judged(
                 unknown(point, "point", &what, points.iter().map(String::as_str))
             })
     };
-    if position(first)? >= position(to)? {
+    // Of one that is wrong itself any point may be right.
+    if !points.is_empty() && position(first)? >= position(to)? {
         let message = format!(
             "{} does not come before {} in {lifecycle}",
             first.text, to.text

@@ -115,6 +115,7 @@ pub(super) fn of_requests(
     if after.is_empty() {
         return Err(RecoveryError::NothingAfter);
     }
+    let last_before_s = hold.last().map(at);
     let next = after.iter().skip(1).map(|request| request.0);
     let ends = next.chain(std::iter::once(window.until_s));
     let pieces: Vec<Piece> = after
@@ -127,7 +128,13 @@ pub(super) fn of_requests(
             good: f64::from(u8::from(*good)),
         })
         .collect();
-    Ok(judge(&pieces, &usual, window))
+    Ok(match judge(&pieces, &usual, window) {
+        Effect::None(unseen) => Effect::None(Unseen {
+            lasting_s: usual.unseen_s(&pieces, last_before_s, window),
+            ..unseen
+        }),
+        seen => seen,
+    })
 }
 
 fn check(instants: impl Iterator<Item = f64>) -> Result<(), RecoveryError> {
@@ -192,9 +199,7 @@ fn dispersion(
 }
 
 fn judge(pieces: &[Piece], usual: &Usual, window: &Window) -> Effect {
-    let length_s = window.until_s - window.fault_begin_s;
-    let tests = (usual.rate * length_s).max(1.0) * LOWER_RATES.len() as f64;
-    let limit = (tests / FALSE_CLAIMS).ln() * usual.dispersion;
+    let limit = usual.limit(window);
     let mut found: Vec<Stretch> = Vec::new();
     for lower in LOWER_RATES {
         let scores: Vec<f64> = pieces
@@ -228,22 +233,37 @@ fn judge(pieces: &[Piece], usual: &Usual, window: &Window) -> Effect {
         None => Effect::None(Unseen {
             reference: usual.reference,
             smallest: usual.reference,
-            lasting_s: limit / usual.evidence_per_s(),
+            lasting_s: limit / ((1.0 - LOWER_RATES[0]) * usual.rate),
             smallest_once: None,
         }),
     }
 }
 
 impl Usual {
-    /// What a second without anything good adds to the score of the lowest rate.
-    fn evidence_per_s(&self) -> f64 {
+    /// Evidence that noise hardly ever gathers in so much time.
+    fn limit(&self, window: &Window) -> f64 {
+        let length_s = window.until_s - window.fault_begin_s;
+        let tests = (self.rate * length_s).max(1.0) * LOWER_RATES.len() as f64;
+        (tests / FALSE_CLAIMS).ln() * self.dispersion
+    }
+
+    /// How long all requests may fail without being an outage, where it hides best: in times with
+    /// few of them.
+    fn unseen_s(&self, pieces: &[Piece], last_before_s: Option<f64>, window: &Window) -> f64 {
         let [lowest, ..] = LOWER_RATES;
-        if self.share < 1.0 {
-            let failed = (1.0 - self.share * lowest) / (1.0 - self.share);
-            failed.ln() * self.rate / self.share
-        } else {
-            (1.0 - lowest) * self.rate
-        }
+        let failed = (1.0 - self.share * lowest) / (1.0 - self.share);
+        // So many in a row that fail are seen. One fewer are not, nor what lies around them.
+        let enough = (self.limit(window) / failed.ln()).ceil().clamp(1.0, 1e9) as usize;
+        let looks = || {
+            last_before_s
+                .into_iter()
+                .chain(pieces.iter().map(|piece| piece.from_s))
+        };
+        let between = looks().zip(looks().skip(enough));
+        between
+            .map(|(before, after)| after - before)
+            .reduce(f64::max)
+            .unwrap_or(window.until_s - window.fault_begin_s)
     }
 }
 

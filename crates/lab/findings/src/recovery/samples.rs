@@ -316,6 +316,17 @@ impl Series<'_> {
         away.windows(length).map(middle).fold(0.0, f64::max)
     }
 
+    /// The longest time between two instants that are known.
+    fn longest_gap_s(&self) -> f64 {
+        let mut known_s = self.previous_s;
+        let mut longest_s: f64 = 0.0;
+        for sample in self.after {
+            longest_s = longest_s.max(sample.from_s - known_s);
+            known_s = sample.to_s;
+        }
+        longest_s
+    }
+
     fn unseen(&self) -> Unseen {
         let span = self.after.last().map_or(0.0, |last| last.to_s) - self.after[0].from_s;
         let step = span / self.after.len().max(1) as f64;
@@ -325,7 +336,8 @@ impl Series<'_> {
         Unseen {
             reference: level,
             smallest,
-            lasting_s: step * self.limits.run as f64,
+            // What happened while nobody looked shows in no sample.
+            lasting_s: (step * self.limits.run as f64).max(self.longest_gap_s()),
             smallest_once: self.limits.once,
         }
     }

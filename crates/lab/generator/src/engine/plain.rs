@@ -16,6 +16,8 @@ use super::{BUFFER, Setup};
 /// What a connection without a request says: the target is about to close it, or is
 /// confused. Neither is an error of a request.
 const IDLE: Broken = (Phase::Read, "closed");
+/// What it says where the target sent more than its answer has.
+pub(super) const SURPLUS: Broken = (Phase::Protocol, "surplus");
 /// What the values of a visit may come to: they do not make a request.
 pub(super) const UNFIT: &str = "no request";
 
@@ -124,7 +126,9 @@ impl Plain {
                 Err(error) => return (now, Err((Phase::Read, error.cause()))),
             };
             if !asked && !connection.talk.listens() {
-                return (now, Err(IDLE));
+                let carried = connection.carried > 0;
+                let surplus = connection.talk.is_surplus(&self.buffer[..received]);
+                return (now, Err(if carried && surplus { SURPLUS } else { IDLE }));
             }
             if asked {
                 exchange.answering = true;
@@ -144,6 +148,7 @@ impl Plain {
                 && asked
             {
                 // What nobody asked for would be taken for the next answer.
+                whole.surplus = whole.keep_alive && connection.talk.is_surplus(rest);
                 whole.keep_alive &= rest.is_empty();
                 return (now, Ok(Some(whole)));
             }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 
 use lab_load::Span;
-use lab_load::recording::Phase;
 use lab_load::request::{Answer, Next, StepEnd, is_redirect};
 use wire::clock;
 
@@ -182,8 +181,8 @@ impl Record {
         self.unanswered(sample, broken, now);
     }
 
-    fn unanswered(&mut self, sample: Sample, (phase, cause): (Phase, &str), now: u64) {
-        self.tally.fail(sample.kind, phase, cause, now);
+    fn unanswered(&mut self, sample: Sample, broken: Broken, now: u64) {
+        self.tally.fail(sample.kind, sample.intended, broken, now);
         self.setup.outages.failed(sample.intended);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(sample);

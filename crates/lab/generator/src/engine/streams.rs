@@ -250,6 +250,7 @@ impl Streams {
         Whole {
             status: Some(status),
             keep_alive: true,
+            surplus: false,
             body_bytes,
         }
     }

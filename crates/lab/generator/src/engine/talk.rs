@@ -77,6 +77,8 @@ pub(super) struct Whole {
     pub(super) status: Option<u16>,
     /// Whether the connection can carry another request.
     pub(super) keep_alive: bool,
+    /// Whether more came than it has: the connection is of no use, and the target does not know.
+    pub(super) surplus: bool,
     /// Bytes of its body.
     pub(super) body_bytes: u64,
 }
@@ -87,6 +89,7 @@ impl Whole {
         Self {
             status: None,
             keep_alive,
+            surplus: false,
             body_bytes,
         }
     }
@@ -167,6 +170,7 @@ impl Talk {
                 let whole = scan.complete.map(|complete| Whole {
                     status: Some(complete.status),
                     keep_alive: complete.keep_alive && !complete.upgraded,
+                    surplus: false,
                     body_bytes: complete.body_bytes,
                 });
                 Ok(Taken {
@@ -201,6 +205,7 @@ impl Talk {
                 Ok(Whole {
                     status: Some(complete.status),
                     keep_alive: false,
+                    surplus: false,
                     body_bytes: complete.body_bytes,
                 })
             }
@@ -212,6 +217,14 @@ impl Talk {
             Self::Udp => Ok(Whole::of(0, true)),
             Self::WebSocket(_) => Err((Phase::Read, "closed early")),
         }
+    }
+
+    /// Whether bytes behind a whole answer are too many for it. Another head is not: some
+    /// servers say 408 before they close a connection that is kept open.
+    pub(super) fn is_surplus(&self, rest: &[u8]) -> bool {
+        const HEAD: &[u8] = b"HTTP/";
+        let begun = rest.len().min(HEAD.len());
+        matches!(self, Self::Http1(_)) && begun > 0 && rest[..begun] != HEAD[..begun]
     }
 
     /// Whether the target may say something without being asked.

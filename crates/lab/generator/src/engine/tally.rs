@@ -53,8 +53,10 @@ impl Tally {
         self.span.kinds.get_mut(kind).unwrap_or(&mut self.other)
     }
 
-    pub(super) fn fail(&mut self, kind: usize, phase: Phase, cause: &str, now: u64) {
+    /// A request failed that was due so long after the start of the segment.
+    pub(super) fn fail(&mut self, kind: usize, due: u64, (phase, cause): (Phase, &str), now: u64) {
         self.pass(now);
+        self.span.ended(Some(Duration::from_nanos(due)));
         self.kind(kind).fail(phase, cause);
     }
 
@@ -77,6 +79,8 @@ impl Tally {
     /// An answer ended so long after its intended send.
     #[inline]
     pub(super) fn answered(&mut self, intended: u64, now: u64) {
+        let due = now.saturating_sub(intended).saturating_sub(self.zero);
+        self.span.ended(Some(Duration::from_nanos(due)));
         let micros = u32::try_from(intended / 1_000).unwrap_or(u32::MAX).max(1);
         // Before it ended, one more was in flight.
         let in_flight = self.in_flight + 1;

@@ -16,7 +16,7 @@ use wire::socket;
 use super::exchange::Delay;
 use super::opening::{self, Opening};
 use super::pipeline::{BEHIND, Pipelines};
-use super::plain::{self, Plain, UNFIT};
+use super::plain::{self, Plain, SURPLUS, UNFIT};
 use super::pool::{Link, Pool, Use};
 use super::reaction::NEGLIGIBLE;
 use super::record::Record;
@@ -305,7 +305,9 @@ impl Traffic {
                 self.shut_pipeline(place, (Phase::Read, BEHIND), now);
             }
         } else if !whole.keep_alive || !connection.unsent.is_empty() {
-            self.record.tally.span.connections.closed += 1;
+            let counts = &mut self.record.tally.span.connections;
+            counts.surplus += u64::from(whole.surplus);
+            counts.closed += u64::from(!whole.surplus);
             self.pool.close(place);
         } else if each.is_some_and(|each| connection.carried >= each) {
             self.pool.close(place);
@@ -339,7 +341,9 @@ impl Traffic {
         }
         let worth = connection.carried > 0;
         let free = connection.used() == Use::Free;
-        self.record.tally.span.connections.closed += 1;
+        let counts = &mut self.record.tally.span.connections;
+        counts.surplus += u64::from(broken == SURPLUS);
+        counts.closed += u64::from(broken != SURPLUS);
         self.pool.close(place);
         if !idle {
             self.ask_again(place, now);

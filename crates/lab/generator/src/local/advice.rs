@@ -65,20 +65,21 @@ fn help(protocol: Protocol, phase: Phase, cause: &str, open: u32) -> Option<&'st
             "check host and port, the route to it and firewalls on the way"
         }
         (Phase::Tls, "certificate unknown") => {
-            "give the authority that signed the certificate, or accept any certificate"
+            "give the authority that signed the certificate (--cacert FILE), or accept any \
+             (-k, --insecure)"
         }
         (Phase::Tls, "self-signed certificate") => {
-            "a certificate of an authority cannot be a target's own: accept any certificate, or \
-             make one that is signed by it"
+            "the target shows a certificate that no authority signed: give that certificate itself \
+             (--cacert FILE), or accept any (-k, --insecure)"
         }
         (Phase::Tls, "certificate invalid" | "certificate revoked") => {
-            "look at the certificate (openssl s_client), or accept any certificate"
+            "look at the certificate (openssl s_client), or accept any (-k, --insecure)"
         }
         (Phase::Tls, "certificate for another name") => {
-            "use the name that the certificate is for, or accept any certificate"
+            "use the name that the certificate is for, or accept any (-k, --insecure)"
         }
         (Phase::Tls, "certificate expired" | "certificate not valid yet") => {
-            "renew the certificate or check the clocks, or accept any certificate"
+            "renew the certificate or check the clocks, or accept any (-k, --insecure)"
         }
         (Phase::Tls, "not TLS" | "closed early" | "reset") => {
             "the target seems to speak no TLS on this port: try it without (http://, redis://)"

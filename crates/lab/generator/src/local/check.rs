@@ -34,6 +34,10 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
     if connections.requests_each == Some(0) {
         return wrong("requests for each connection", &0, "1 or more");
     }
+    if let Some(lacks) = processes::lacking_processor(&workload.cpus) {
+        return Err(GenerateError::new("keep threads to processors", lacks)
+            .help("name processors that there are (--cpus)"));
+    }
     if workload.timeout.is_zero() || connections.connect_within.is_zero() {
         return wrong("a timeout", &"0", "a time above 0");
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Capacity;
+use super::{Capacity, Point};
 use crate::generate::{Flow, Generate, GenerateError};
 use crate::recording::{Recorded, Span};
 use crate::segment::{Model, Segment};
@@ -26,24 +26,42 @@ impl<'g> Holds<'g> {
         }
     }
 
-    /// The longest hold at the highest rate that was good, or without one at the last rate
-    /// that was held; of a search that was cut short before, what there is. `None`: nothing.
+    /// The longest of the good holds at the highest rate, without one the last hold that counts,
+    /// and without one of these the last; of a search that was cut short before, what there is.
+    /// `None`: nothing.
     pub fn best(mut self, capacity: &Capacity) -> Option<Recorded> {
-        let good = capacity.points.iter().filter(|point| point.good);
-        let good = good.map(|point| point.rate).max_by(f64::total_cmp);
-        // Rests of the target are recorded too, at rates of their own.
-        let rate = good.or_else(|| capacity.points.last().map(|point| point.rate));
+        let held = self.held(capacity);
+        let length = |at: usize| self.kept[at].total.length;
+        let good = held.iter().filter(|(point, _)| point.good);
+        let good = good.max_by(|(a, at), (b, other)| {
+            let rates = a.rate.total_cmp(&b.rate);
+            rates.then_with(|| length(*at).cmp(&length(*other)))
+        });
+        let counted = || held.iter().find(|(point, _)| point.invalid.is_empty());
+        let best = good.or_else(counted).or_else(|| held.first());
+        match best.map(|(_, at)| *at) {
+            Some(at) => self.kept.swap_remove_back(at),
+            None => self.kept.pop_back(),
+        }
+    }
+
+    /// The points whose recordings are kept, with where these are; the last one first.
+    fn held<'c>(&self, capacity: &'c Capacity) -> Vec<(&'c Point, usize)> {
         let asked = |recorded: &Recorded| match &recorded.segment.model {
             Model::Open(arrivals) => arrivals.rate_at(Duration::ZERO),
             Model::Closed { .. } => None,
         };
-        let at = (0..self.kept.len())
-            .filter(|&at| rate.is_some() && asked(&self.kept[at]) == rate)
-            .max_by_key(|&at| self.kept[at].total.length);
-        match at {
-            Some(at) => self.kept.swap_remove_back(at),
-            None => self.kept.pop_back(),
-        }
+        // Rests of the target are recorded too, at rates of their own.
+        let mut places = (0..self.kept.len()).rev();
+        let points = capacity.points.iter().rev();
+        let held = points.map_while(|point| {
+            let at = places.find(|at| {
+                let recorded = &self.kept[*at];
+                recorded.cut.is_none() && asked(recorded) == Some(point.rate)
+            });
+            Some((point, at?))
+        });
+        held.collect()
     }
 }
 

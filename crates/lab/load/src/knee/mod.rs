@@ -9,6 +9,8 @@ mod settings;
 
 use serde::{Deserialize, Serialize};
 
+use crate::summary::{Reason, Validity};
+
 pub use holds::Holds;
 pub use search::search;
 pub use settings::{Event, Purpose, Search, SearchError, Settle};
@@ -28,8 +30,8 @@ pub struct Capacity {
     /// The rate beyond which the target answers no more, whatever the objective.
     pub physical: Option<Estimate>,
     /// What set the limit: `target`, `generator` (the knee is at least this),
-    /// `range` (the highest rate asked for held), `unsure` (rates held and others did not,
-    /// and too little is known of those between), `none` (no rate held).
+    /// `range` (the highest rate asked for held), `unsure` (too little is known between the rates
+    /// that held, if any did, and those that did not), `none` (no rate held, down to the lowest).
     pub limit: String,
     /// What the search has to say in a sentence: also why something is absent.
     pub note: String,
@@ -65,6 +67,42 @@ pub struct Point {
 }
 
 impl Capacity {
+    /// What the validity of the whole search is: that of its answer. Holds that the guard refused do
+    /// not count, so they do not make it INVALID; it is where the generator, or its machine, ended it,
+    /// and where no hold counts at all. Which limits were loosened stays.
+    pub fn validity(&self, of_hold: Validity) -> Validity {
+        let counts = |point: &Point| point.invalid.is_empty();
+        let none_counts = !self.points.is_empty() && !self.points.iter().any(counts);
+        let mut why: Vec<&str> = Vec::new();
+        for name in self.points.iter().flat_map(|point| &point.invalid) {
+            if !why.contains(&&**name) {
+                why.push(name);
+            }
+        }
+        let found = match (none_counts, self.limit == "generator") {
+            (true, _) => Some(format!("no hold of the search counts: {}", why.join(", "))),
+            (false, true) => Some(format!(
+                "what ended the search was no answer of the target: {}",
+                self.note
+            )),
+            (false, false) => None,
+        };
+        let reasons = found.map(|found| Reason {
+            check: "generator-limit".to_owned(),
+            found,
+            help:
+                "search on a machine that is quiet, with more threads (--threads), or from another \
+                   machine than the target's (--workers)"
+                    .to_owned(),
+        });
+        let reasons: Vec<Reason> = reasons.into_iter().collect();
+        Validity {
+            valid: reasons.is_empty(),
+            reasons,
+            ..of_hold
+        }
+    }
+
     /// The highest rate that was held and met the objective, at most the knee that is told,
     /// and with no hold below that failed and was not taken back. What is believed of the
     /// rates between holds is no such rate: nobody has seen the target bear it. `None`: no

@@ -250,6 +250,14 @@ impl Belief {
     }
 }
 
+/// So many holds, in words.
+fn holds(number: u32) -> String {
+    match number {
+        1 => "1 hold".to_owned(),
+        number => format!("{number} holds"),
+    }
+}
+
 fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
@@ -272,6 +280,8 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
         (_, Some(_), None, _) => "unsure",
         (End::Generator(_), ..) => "generator",
         (.., Some(_)) => "range",
+        // Lower rates may hold.
+        (End::Over(_), .., None) => "unsure",
         (.., None) => "none",
     };
     let physical = fit::physical(&bench.points, confidence);
@@ -283,11 +293,16 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
             units::show_rate(knee.low),
             units::show_rate(knee.high)
         ),
-        (None, Some(knee)) => format!(
-            "Too little is known to name a rate: it lies between {} and {}.",
-            units::show_rate(knee.low),
-            units::show_rate(knee.high)
-        ),
+        (None, Some(_)) => {
+            let (held, failed) = bench.bracket();
+            let seen = |rate: Option<f64>| rate.map_or("none".to_owned(), units::show_rate);
+            format!(
+                "Too little is known to name a rate: {} was the highest that held, {} the lowest that \
+                 failed.",
+                seen(held),
+                seen(failed)
+            )
+        }
         (Some(knee), None) => {
             format!(
                 "The objective holds at least up to {}.",
@@ -303,7 +318,24 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
             note += &format!(" The search ended early because its holds were invalid: {why}.");
         }
         End::Generator(why) => {
-            note += &format!(" The generator can make no more: {}.", why.join(", "));
+            let why = why.join(", ");
+            // A rate that was made once, or a higher one, is not too much for the generator.
+            let mut invalid = bench
+                .points
+                .iter()
+                .filter(|point| !point.invalid.is_empty());
+            let tried = invalid.next_back().map_or(0.0, |point| point.rate);
+            let counted = || bench.points.iter().filter(|point| point.invalid.is_empty());
+            note += &match counted().any(|point| point.rate >= tried) {
+                true => {
+                    format!(" The machine was too busy with others: holds were invalid ({why}).")
+                }
+                false if counted().next().is_none() => format!(
+                    " No hold was valid ({why}): the machine is too busy with others, or the rate is too \
+                     much for the generator."
+                ),
+                false => format!(" The generator can make no more: {why}."),
+            };
         }
         End::Range => note += " No higher rate was allowed.",
         End::NoneHolds(why) => note += &format!(" No lower rate was tried: {why}."),
@@ -321,8 +353,9 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     }
     if bench.unrested > 0 {
         note += &format!(
-            " After {} holds the target was still slow when {:?} of rest were over.",
-            bench.unrested, settings.drain
+            " After {} the target was still slow when {:?} of rest were over.",
+            holds(bench.unrested),
+            settings.drain
         );
     }
     Capacity {

@@ -23,8 +23,13 @@ pub struct Span {
     /// Requests that fell due in the span, by the schedule or as a later step of a
     /// journey (closed loops: requests sent).
     pub planned: u64,
-    /// One per step of the mix, in its order.
+    /// One per step of the mix, in its order. Answers and failures are counted in the span in
+    /// which they came.
     pub kinds: Vec<Recording>,
+    /// When the earliest of the requests was due that were answered or failed in the span, from
+    /// the start of the segment; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_due: Option<Duration>,
     /// Connections.
     pub connections: ConnectionCounts,
     /// Integral of requests in flight over the span, in request-seconds.
@@ -60,6 +65,9 @@ pub struct ConnectionCounts {
     /// Closed by the target while a request was neither sent nor awaited, or as its
     /// answers said.
     pub closed: u64,
+    /// Closed by the generator, because more came on them than an answer has by its own head.
+    #[serde(default)]
+    pub surplus: u64,
     /// Requests on a connection that had carried one before.
     pub reused: u64,
     /// Open at the end of the span.
@@ -141,9 +149,18 @@ impl Span {
         }
     }
 
+    /// Takes note of when requests were due that have ended in the span.
+    pub fn ended(&mut self, due: Option<Duration>) {
+        self.earliest_due = match (self.earliest_due, due) {
+            (Some(earliest), Some(due)) => Some(earliest.min(due)),
+            (one, other) => one.or(other),
+        };
+    }
+
     /// What adds up in the same way over threads and over time.
     fn add_counts(&mut self, other: &Self) {
         self.planned += other.planned;
+        self.ended(other.earliest_due);
         let kinds = self.kinds.len().max(other.kinds.len());
         self.kinds.resize_with(kinds, Recording::default);
         for (sum, kind) in self.kinds.iter_mut().zip(&other.kinds) {
@@ -154,6 +171,7 @@ impl Span {
         self.connections.resumed += other.connections.resumed;
         self.connections.failed += other.connections.failed;
         self.connections.closed += other.connections.closed;
+        self.connections.surplus += other.connections.surplus;
         self.connections.reused += other.connections.reused;
         self.in_flight_seconds += other.in_flight_seconds;
         self.machine.throttled += other.machine.throttled;

@@ -17,7 +17,9 @@ const PLAIN: [(&str, Quantity); 3] = [
 ];
 
 /// What people write for the names we know.
-const ALIASES: [(&str, &str); 16] = [
+const ALIASES: [(&str, &str); 18] = [
+    ("error", "errors"),
+    ("err", "errors"),
     ("median", "p50"),
     ("avg", "mean"),
     ("average", "mean"),
@@ -224,7 +226,17 @@ fn unknown(text: &str) -> UnitError {
     let error = UnitError::new(at..text.len(), message);
     match ALIASES.iter().find(|(alias, _)| *alias == lower) {
         Some((_, meant)) => error.suggest(*meant),
-        None => error.meant(word, names()),
+        // One that is nearly a name, or nearly what people write for one.
+        None => {
+            let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+            let mut error = error.meant(word, names().chain(aliases));
+            if let Some(near) = &mut error.suggestion
+                && let Some((_, meant)) = ALIASES.iter().find(|(alias, _)| alias == near)
+            {
+                *near = (*meant).to_owned();
+            }
+            error
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn objectives_are_read_and_shown() {
 
 #[test]
 fn mistakes_are_placed_and_corrected() {
-    let cases: [(&str, &str, Option<&str>, &str); 20] = [
+    let cases: [(&str, &str, Option<&str>, &str); 22] = [
         ("", "found nothing", None, ""),
         ("p99 < 20ms,", "found nothing", None, ""),
         ("p99 < 20ms, , p50 < 1ms", "found nothing", None, ""),
@@ -100,6 +100,13 @@ fn mistakes_are_placed_and_corrected() {
             "compared with nothing; expected p99 < 20ms",
             None,
             "p99",
+        ),
+        ("eror < 1%", "unknown quantity", Some("errors"), "eror"),
+        (
+            "througput >= 1/s",
+            "unknown quantity",
+            Some("rate"),
+            "througput",
         ),
         ("sent >=", "expected sent >= 99%", None, ">="),
         ("< 20ms", "expected a quantity", None, ""),

@@ -62,7 +62,11 @@ pub fn find(recorded: &Recorded) -> Steady {
     if breaks(&spans[..cut.min(spans.len())]) {
         return found(start, "not-steady");
     }
-    found(spans.get(cut).map_or(start, |span| span.start), "steady")
+    let settled = spans.get(cut).map_or(start, |span| span.start);
+    match without_earlier(recorded, settled) {
+        Some(from) => found(from, "steady"),
+        None => found(start, "short"),
+    }
 }
 
 /// Whether more requests failed at some later time than in the first span: a warm-up does
@@ -131,11 +135,30 @@ pub fn judged(recorded: &Recorded, warm_up: Duration) -> Cow<'_, Recorded> {
     Cow::Owned(judged)
 }
 
-/// Where the first span begins that lies after a warm-up of this length; `None` when
+/// Where the first span begins that lies after a warm-up of this length, and in which no answer
+/// to a request of the warm-up comes any more, if that leaves half of the rest; `None` when
 /// nothing would be left.
 pub(crate) fn after(recorded: &Recorded, warm_up: Duration) -> Option<Duration> {
     let mut starts = sending_spans(recorded).map(|span| span.start);
-    starts.find(|start| *start >= warm_up)
+    let from = starts.find(|start| *start >= warm_up)?;
+    Some(without_earlier(recorded, from).unwrap_or(from))
+}
+
+/// Where the first span begins from which on only requests end that were due at `from` or
+/// later: the latencies of a part are those of its own requests. `None` if that is past half of
+/// what comes after `from`.
+fn without_earlier(recorded: &Recorded, from: Duration) -> Option<Duration> {
+    let latest = from + sending_end(recorded).saturating_sub(from) / 2;
+    let has_earlier = |span: &&Span| span.earliest_due.is_some_and(|due| due < from);
+    let mut spans = recorded.timeline.spans().iter();
+    let last = spans.rfind(|span| has_earlier(span) && span.start >= from);
+    match last {
+        None => Some(from),
+        Some(last) => {
+            let mut starts = sending_spans(recorded).map(|span| span.start);
+            starts.find(|start| *start > last.start && *start <= latest)
+        }
+    }
 }
 
 /// The load without what lies before the steady part: whole spans of the timeline.

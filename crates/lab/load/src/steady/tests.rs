@@ -259,3 +259,61 @@ fn a_latency_that_wanders_is_not_said_to_grow() {
         }
     }
 }
+
+/// The same load with requests that were due in its third second and ended so many seconds later.
+fn with_late_ends(later: usize) -> Recorded {
+    let recorded = load(Shape::Constant(200.0), &warm(30));
+    let (mut timeline, mut total) = (Timeline::default(), Span::empty(1));
+    for span in recorded.timeline.spans() {
+        let mut span = span.clone();
+        let index = span.start.as_secs() as usize;
+        // Each span has ends of requests that were due just before it, and the late ones.
+        span.ended(Some(span.start.saturating_sub(Duration::from_millis(9))));
+        if (3..3 + later).contains(&index) {
+            span.ended(Some(Duration::from_millis(2_900)));
+            let kind = &mut span.kinds[0];
+            for _ in 0..15 {
+                kind.answered += 1;
+                kind.intended.record(Duration::from_millis(200));
+            }
+        }
+        total.append(&span);
+        timeline.push(span);
+    }
+    Recorded {
+        timeline,
+        total,
+        ..recorded
+    }
+}
+
+#[test]
+fn the_steady_part_has_no_answers_to_requests_of_the_warm_up() {
+    for (later, least_s) in [(1, 4.0), (5, 8.0)] {
+        let recorded = with_late_ends(later);
+        let steady = find(&recorded);
+        // Those that were under way when it begins cost a second, and late ends move medians.
+        assert_eq!(steady.state, "steady");
+        assert!((least_s..15.0).contains(&steady.from_s), "{steady:?}");
+        let part = part(&recorded, &steady);
+        let requests = part.total.requests();
+        assert_eq!(requests.answered, part.total.planned);
+        assert!(requests.intended.max() < Some(Duration::from_millis(12)));
+        // What a user asked for to be left out is, too.
+        let judged = judged(&recorded, Duration::from_secs(3));
+        let requests = judged.total.requests();
+        assert!(requests.intended.max() < Some(Duration::from_millis(12)));
+    }
+}
+
+#[test]
+fn a_load_whose_warm_up_does_not_end_has_no_steady_part() {
+    let recorded = with_late_ends(20);
+    let steady = find(&recorded);
+    assert_eq!((steady.state.as_str(), steady.from_s), ("short", 0.0));
+    // What is asked for is left out all the same.
+    assert_eq!(
+        after(&recorded, Duration::from_secs(3)),
+        Some(Duration::from_secs(3))
+    );
+}

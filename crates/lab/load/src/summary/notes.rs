@@ -3,7 +3,7 @@
 use units::show_share;
 
 use super::{SCHEMA, Summary};
-use crate::recording::Recording;
+use crate::recording::{Recorded, Recording};
 use crate::request::is_redirect;
 use crate::workload::{Protocol, Workload};
 
@@ -30,6 +30,24 @@ pub(super) fn redirects(workload: &Workload, requests: &Recording) -> Option<Str
     };
     Some(format!(
         "{which} ({to}): they are not followed, so the load measured the redirect"
+    ))
+}
+
+/// A target that sends more than it announces, which no browser and no proxy would take.
+pub(super) fn surplus(recorded: &Recorded) -> Option<String> {
+    let count = recorded.total.connections.surplus;
+    let noun = match count {
+        0 => return None,
+        1 => "1 connection was",
+        _ => "connections were",
+    };
+    let many = match count {
+        1 => String::new(),
+        count => format!("{count} "),
+    };
+    Some(format!(
+        "{many}{noun} closed by the generator, because more came on them than an answer has by its own head \
+         (Content-Length): the target's frames are broken. What was announced counts as the answer"
     ))
 }
 

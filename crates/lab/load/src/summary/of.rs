@@ -84,7 +84,10 @@ impl Summary {
             },
             capacity: None,
             floor: None,
-            notes: notes::redirects(workload, &requests).into_iter().collect(),
+            notes: notes::redirects(workload, &requests)
+                .into_iter()
+                .chain(notes::surplus(recorded))
+                .collect(),
             steady,
         })
     }

@@ -17,7 +17,8 @@ pub enum WarmUp {
     Auto,
     /// Nobody looks for one: the load goes on where another one ended.
     None,
-    /// Latency leaves out so much, to the next slot of the timeline.
+    /// Latency leaves out so much, to the next slot of the timeline in which no request of it ends
+    /// any more.
     Fixed(Duration),
 }
 

@@ -248,6 +248,7 @@ impl Sketch {
                 resumed: 0,
                 failed: 0,
                 closed: failed / 2,
+                surplus: 0,
                 reused: sent.saturating_sub(self.connections as u64),
                 open: self.connections as u64,
             },

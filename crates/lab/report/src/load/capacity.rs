@@ -93,15 +93,13 @@ fn limit(limit: &str, found: bool) -> String {
              processors of its own (--cpus, --threads), or more machines (--workers)"
                 .to_owned()
         }
-        "generator" => {
-            "the generator, or the machine it shares: nothing can be said about the target. \
+        "generator" => "the generator, or the machine it shares: no rate is known that holds. \
                         Begin lower (--from), on a quiet machine or on others (--workers)"
-                .to_owned()
-        }
+            .to_owned(),
         "range" => "the range that was asked for: its highest rate held".to_owned(),
         "unsure" => {
-            "rates held and others failed, and too little is known of those between: search \
-             longer (--thorough), or on a quieter machine"
+            "too little is known between the rates that held and those that failed: search \
+             longer (--thorough), from a lower rate (--from), or on a quieter machine"
                 .to_owned()
         }
         "none" => "no rate held".to_owned(),

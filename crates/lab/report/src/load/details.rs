@@ -125,6 +125,10 @@ fn connections(summary: &Summary) -> String {
     for (count, what) in [
         (counts.failed, "failed"),
         (counts.closed, "closed by the target"),
+        (
+            counts.surplus,
+            "closed because more came than an answer has",
+        ),
     ] {
         if count > 0 {
             text += &format!(", {} {what}", grouped(count));
@@ -183,7 +187,11 @@ fn generator(summary: &Summary) -> String {
         }
     }
     if used.steal > 0.0 {
-        text += &format!(", steal up to {}", show_share(round(used.steal)));
+        // The limit is one for the whole load, of which this is the worst part.
+        let slots = summary.timeline.iter().map(|slot| slot.length_s);
+        let length = slots.reduce(f64::max).unwrap_or(summary.duration_s);
+        let (share, length) = (show_share(round(used.steal)), seconds(length));
+        text += &format!(", steal up to {share} in the worst {length}");
     }
     text
 }

@@ -43,7 +43,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
         let text = format!("{lost} of {all} {LOST}");
         lines.extend(page.labelled("", &text));
     }
-    if let Some(gap) = gap(intended, actual).filter(|_| open) {
+    if let Some(gap) = gap(summary).filter(|_| open) {
         lines.extend(page.labelled("", &gap));
     }
     for (sort, distribution) in [("intended", intended), ("actual", actual)] {
@@ -113,20 +113,61 @@ fn doubtful(page: &Page, sort: &str, distribution: &Distribution) -> Vec<String>
 }
 
 /// Why the two columns differ, at the percentile where they do most.
-fn gap(intended: &Distribution, actual: &Distribution) -> Option<String> {
+pub(super) fn gap(summary: &Summary) -> Option<String> {
+    let (intended, actual) = (&summary.latency.intended, &summary.latency.actual);
     let apart = rows()
         .into_iter()
         .filter(|(name, _)| name.starts_with('p'))
         .filter_map(|(name, of)| {
             let (felt, took) = (of(intended)?, of(actual)?);
-            (felt > took * APART).then(|| (name, felt - took, felt / took))
+            (felt > took * APART).then(|| (name, of, felt - took, felt / took))
         });
-    let (name, waited, _) = apart.max_by(|a, b| a.2.total_cmp(&b.2))?;
-    Some(format!(
-        "at {name}, {} passed before the request could be sent: intended is what a user \
-         feels, actual what the target took",
-        seconds(waited)
-    ))
+    let (name, of, passed, _) = apart.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let why = match held_up(summary, beyond(name), of, passed) {
+        HeldUp::Waited => {
+            "before the request could be sent, for no connection was free: intended is what a \
+             user feels, actual what the target took"
+        }
+        HeldUp::Late => {
+            "before the generator sent the request, although nothing held it up: it was late \
+             itself, which is part of intended and not of actual"
+        }
+        HeldUp::Both => {
+            "before the request was sent: for some no connection was free, and the generator was \
+             late itself; both are part of intended and not of actual"
+        }
+    };
+    Some(format!("at {name}, {} passed {why}", seconds(passed)))
+}
+
+/// Share of requests that lie beyond a percentile, by the name of its row.
+fn beyond(name: &str) -> f64 {
+    let percent: f64 = name.trim_start_matches('p').parse().unwrap_or(0.0);
+    1.0 - percent / 100.0
+}
+
+/// What requests waited for before they were sent.
+#[derive(Debug, PartialEq)]
+enum HeldUp {
+    /// A connection, which those before them had.
+    Waited,
+    /// Nothing: the generator was late.
+    Late,
+    Both,
+}
+
+/// Why so much passed before requests were sent at a percentile, beyond which lies this share.
+fn held_up(summary: &Summary, beyond: f64, of: Of, passed_s: f64) -> HeldUp {
+    let lateness = &summary.lateness;
+    // Of those that waited for a connection no lateness is known.
+    let held = summary.requests.sent.saturating_sub(lateness.count);
+    let enough = held as f64 >= beyond * summary.requests.sent as f64;
+    let late = of(lateness).or(lateness.max).unwrap_or(0.0) >= passed_s / 2.0;
+    match (held, enough, late) {
+        (0, ..) | (_, false, true) => HeldUp::Late,
+        (_, true, true) => HeldUp::Both,
+        (_, _, false) => HeldUp::Waited,
+    }
 }
 
 /// The first percentile that is not told.

@@ -57,6 +57,8 @@ pub enum RunState {
     Ended,
     /// It goes on, or was killed.
     Unfinished,
+    /// It ended, and its result could not be stored.
+    Broken,
     /// Its files are not what their formats say, or of a newer version.
     Unreadable,
 }
@@ -94,7 +96,10 @@ impl ListedRun {
         self.began = found.began();
         self.started_at_unix_ns = found.environment.started_at_unix_ns;
         self.git_commit.clone_from(&found.environment.git_commit);
-        self.state = RunState::Unfinished;
+        self.state = match found.is_broken {
+            true => RunState::Broken,
+            false => RunState::Unfinished,
+        };
         let Some(verdict) = &found.verdict else {
             return;
         };

@@ -86,6 +86,7 @@ fn table(runs: &[&ListedRun]) -> String {
         let outcome = match (run.state, run.outcome) {
             (RunState::Ended, Some(outcome)) => word(outcome),
             (RunState::Unreadable, _) => "unreadable",
+            (RunState::Broken, _) => "could not be stored",
             _ => "goes on or was killed",
         };
         let why = run.reason.as_deref().unwrap_or_default();

@@ -48,6 +48,7 @@ fn row(run: &ListedRun) -> [String; 6] {
     let outcome = match (run.state, run.outcome) {
         (RunState::Ended, Some(outcome)) => mark_and_word(outcome),
         (RunState::Unreadable, _) => "unreadable",
+        (RunState::Broken, _) => "could not be stored",
         _ => "goes on or was killed",
     };
     [

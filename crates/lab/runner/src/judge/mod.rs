@@ -375,12 +375,30 @@ impl Measured<'_> {
         })
     }
 
-    /// Why a lower bound of a recovery does not decide a comparison.
+    /// Why a bound of a recovery does not decide a comparison.
     fn unfinished(&self, comparison: &Comparison, held: bool) -> Option<String> {
         let Metric::Fault { step, of, number } = &comparison.metric else {
             return None;
         };
-        if !recoveries::is_lower_bound(self.faults, step.as_deref(), of, *number) {
+        let (faults, step) = (self.faults, step.as_deref());
+        if let Some(most) = recoveries::at_most(faults, step, of, *number) {
+            let seen = recoveries::value(faults, step, of, *number)?;
+            let bound = |value: f64| match &comparison.of {
+                None => Some(comparison.op.holds(value, comparison.quantity)),
+                Some(metric) => {
+                    let whole = self.value(metric)?;
+                    Some(comparison.op.holds(value, comparison.quantity * whole))
+                }
+            };
+            return (bound(seen) != bound(most)).then(|| {
+                format!(
+                    "too little was seen of {of} to tell: some of it was not well, or not asked, which \
+                     may have lasted up to {}; ask more often, or for longer before the fault",
+                    units::show_seconds(most)
+                )
+            });
+        }
+        if !recoveries::is_lower_bound(faults, step, of, *number) {
             return None;
         }
         let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);

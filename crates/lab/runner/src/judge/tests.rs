@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
+use lab_experiment::expr::{Affected, FaultNumber};
 use lab_lifecycle::{Row, Turn};
+use lab_store::FaultEffect;
 use proptest::prelude::*;
 
 use super::*;
@@ -219,4 +221,52 @@ proptest! {
         let mean = of(Stat::Mean);
         prop_assert!(ordered[0] - 1e-3 <= mean && mean <= ordered[6] + 1e-3);
     }
+}
+
+#[test]
+fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
+    let effect = |at_most_s| FaultEffect {
+        of: "traffic.good".into(),
+        seen: Some(false),
+        recovery_s: Some(0.0),
+        at_most_s,
+        ..FaultEffect::default()
+    };
+    let fault = |at_most_s| FaultRecord {
+        step: "s".into(),
+        kind: "pause".into(),
+        targets: Vec::new(),
+        begin_s: 1.0,
+        end_s: Some(2.0),
+        text: String::new(),
+        effects: vec![effect(at_most_s)],
+    };
+    let comparison = |op, quantity| Comparison {
+        metric: Metric::Fault {
+            step: None,
+            of: Affected::Load("traffic".into()),
+            number: FaultNumber::Recovery,
+        },
+        op,
+        quantity,
+        of: None,
+        written: String::new(),
+    };
+    let undecided = |at_most_s, op, quantity| {
+        let faults = [fault(at_most_s)];
+        let measured = Measured {
+            faults: &faults,
+            ..Measured::default()
+        };
+        measured.unfinished(&comparison(op, quantity), true)
+    };
+    // All went well: it took no time.
+    assert_eq!(undecided(None, Op::Less, 0.5), None);
+    assert_eq!(undecided(None, Op::Equal, 0.0), None);
+    // It may have taken up to 0.4 s.
+    assert_eq!(undecided(Some(0.4), Op::Less, 0.5), None);
+    assert_eq!(undecided(Some(0.4), Op::Greater, 0.5), None);
+    let why = undecided(Some(0.4), Op::Less, 0.3).unwrap();
+    assert!(why.contains("may have lasted up to 400 ms"), "{why}");
+    assert!(undecided(Some(0.4), Op::Equal, 0.0).is_some());
 }

@@ -7,6 +7,7 @@ mod live;
 mod outcome;
 mod rate;
 mod relay;
+mod so_far;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ use live::Live;
 pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons};
 pub(crate) use rate::Rate;
 pub use rate::RateError;
+use so_far::SoFar;
 
 /// Longest wait for the end of a load once a run was interrupted: time for the span
 /// under way, and for answers that come soon.
@@ -99,6 +101,8 @@ struct Running {
     leaves: bool,
     stop: Stop,
     live: Live,
+    /// `None`: a search.
+    so_far: Option<SoFar>,
     /// Those who look at the run see it until it is stored.
     _seen: Option<LoadUnderway>,
     answer: oneshot::Receiver<Result<Done, GenerateError>>,
@@ -255,11 +259,29 @@ impl Loads<'_> {
                 .err(),
         );
         notes.append(&mut self.state.borrow_mut().notes);
-        notes.extend(self.state.borrow_mut().running.drain(..).map(|running| {
-            let load = &running.load;
-            format!("load {load} still waited for answers; its last numbers are lost")
-        }));
+        let waiting: Vec<Running> = self.state.borrow_mut().running.drain(..).collect();
+        for running in waiting {
+            let load = running.load.clone();
+            let kept = self.keep_so_far(running, cut);
+            notes.push(match kept {
+                Ok(true) => format!(
+                    "load {load} still waited for answers; its numbers are those of its last whole second"
+                ),
+                Ok(false) => format!("load {load} still waited for answers; its last numbers are lost"),
+                Err(error) => error,
+            });
+        }
         notes
+    }
+
+    /// Keeps what a load saw so far whose end nobody waits for; says whether that is anything.
+    fn keep_so_far(&self, mut running: Running, cut: &str) -> Result<bool, String> {
+        let Some(recorded) = running.so_far.as_ref().and_then(SoFar::take) else {
+            return Ok(false);
+        };
+        running.stop.tell();
+        running.done = Some(Ok(Done::Recorded(Box::new(recorded))));
+        self.keep(running, None, Some(cut)).map(|()| true)
     }
 
     /// Waits for the end of loads. What they answer stays with them, so that it is not
@@ -396,7 +418,10 @@ impl Loads<'_> {
         let seen = segment
             .as_ref()
             .and_then(|segment| self.seen(load, step, &hand, segment, rate.as_ref()));
-        let (stop, answer) = hand.order(task, self.hear(load, &live, seen.clone()));
+        let so_far = segment.as_ref();
+        let so_far = so_far.map(|segment| SoFar::begun(self.clock, segment));
+        let heard = (seen.clone(), so_far.clone());
+        let (stop, answer) = hand.order(task, self.hear(load, &live, heard));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
             step: step.map(|step| step.name.clone()),
@@ -410,6 +435,7 @@ impl Loads<'_> {
             leaves: false,
             stop,
             live,
+            so_far,
             _seen: seen,
             answer,
             done: None,
@@ -445,13 +471,21 @@ impl Loads<'_> {
     }
 
     /// Takes news from the generator's thread to those who show and wait.
-    fn hear(&self, load: &Load, live: &Live, mut seen: Option<LoadUnderway>) -> Hear {
+    fn hear(
+        &self,
+        load: &Load,
+        live: &Live,
+        (mut seen, so_far): (Option<LoadUnderway>, Option<SoFar>),
+    ) -> Hear {
         let (live, status, name) = (live.clone(), self.status.clone(), load.name.clone());
         Box::new(move |news| match news {
             News::Span(span) => {
                 live.passed(span);
                 if let Some(seen) = &mut seen {
                     seen.passed(span);
+                }
+                if let Some(so_far) = &so_far {
+                    so_far.passed(span);
                 }
                 status.load_seen(LoadView::of(&name, span));
             }

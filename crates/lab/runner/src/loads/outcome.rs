@@ -5,7 +5,7 @@ use lab_experiment::plan::Load;
 use lab_generator::Outage;
 use lab_load::Summary;
 use lab_load::knee::{Capacity, Usl};
-use lab_load::summary::{Distribution, Reason};
+use lab_load::summary::Distribution;
 use units::{show_rate, show_seconds, show_share};
 
 /// What came of a load in a step, or over all of them.
@@ -190,20 +190,7 @@ pub(crate) fn add_capacity(summary: &mut Summary, mut capacity: Capacity, wants_
         let refused = "it was not asked for; add fit = \"usl\" to the step".to_owned();
         capacity.usl = Usl::Refused(refused);
     }
-    // Holds that the guard refused were made again; what counts is what ended the search.
-    summary.validity.valid = true;
-    summary.validity.reasons.clear();
-    if capacity.limit == "generator" {
-        summary.validity.valid = false;
-        summary.validity.reasons.push(Reason {
-            check: "generator-limit".to_owned(),
-            found: format!(
-                "the search ended at what the generator can do: {}",
-                capacity.note
-            ),
-            help: "give the load more threads, or another machine than its target".to_owned(),
-        });
-    }
+    summary.validity = capacity.validity(summary.validity.clone());
     summary.capacity = Some(capacity);
 }
 
@@ -221,9 +208,12 @@ pub(crate) fn of_search(load: &Load, capacity: &Capacity) -> String {
         },
     );
     format!(
-        "{}: {found} after {} holds; {}",
+        "{}: {found} after {}; {}",
         load.name,
-        capacity.points.len(),
+        match capacity.points.len() {
+            1 => "1 hold".to_owned(),
+            number => format!("{number} holds"),
+        },
         capacity.note
     )
 }

@@ -9,7 +9,8 @@ use lab_store::ProbeSample;
 /// What is looked at of one probe.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
-    /// Each try by when it began, with whether it went well.
+    /// Each try by when it was due, with whether it went well. One that was left out because
+    /// the one before it had no answer yet did not.
     Tries(Vec<(f64, bool)>),
     /// The same of several copies, and which share of them answered well when last asked.
     Copies {
@@ -32,7 +33,7 @@ impl Seen {
         })
     }
 
-    /// How many tries failed that began from one second on, and before another.
+    /// How many tries failed, or were left out, that were due from one second on, and before another.
     pub(crate) fn failed(&self, from_s: f64, to_s: f64) -> f64 {
         let (Self::Tries(tries) | Self::Copies { tries, .. }) = self else {
             return 0.0;
@@ -71,16 +72,7 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
         .map(|(probe, series)| {
             let own = samples.iter().filter(|one| one.probe == probe.name);
             let seen = match series {
-                ProbeSeries::Ok => {
-                    let tries = own.clone().map(|one| (one.t_s, one.is_ok())).collect();
-                    match probe.copies {
-                        1 => Seen::Tries(tries),
-                        _ => Seen::Copies {
-                            tries,
-                            well: well(own),
-                        },
-                    }
-                }
+                ProbeSeries::Ok => tries(own, probe.every.as_secs_f64(), probe.copies),
                 // What one does not say is not known; of several, the others still say something.
                 ProbeSeries::Value if probe.copies == 1 => {
                     let known = own.filter(|one| one.is_ok());
@@ -99,6 +91,23 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
         .collect()
 }
 
+/// Which tries of a probe went well, of so many copies that are asked so often.
+pub(crate) fn tries<'s>(
+    samples: impl Iterator<Item = &'s ProbeSample>,
+    every_s: f64,
+    copies: u32,
+) -> Seen {
+    let due = due(samples, every_s);
+    let tries = due.iter().map(|one| (one.at_s, one.is_ok)).collect();
+    match copies {
+        1 => Seen::Tries(tries),
+        _ => Seen::Copies {
+            tries,
+            well: well(&due),
+        },
+    }
+}
+
 /// The sum of the newest numbers of all copies, each time that one has a new one. A copy that
 /// does not answer adds nothing.
 pub(crate) fn level<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
@@ -114,15 +123,52 @@ pub(crate) fn level<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f6
         .collect()
 }
 
-/// The share of copies that answered well when they were asked last, each time that one is.
-fn well<'s>(tries: impl Iterator<Item = &'s ProbeSample>) -> Vec<(f64, f64)> {
+/// A try that was made or left out.
+struct Due<'s> {
+    at_s: f64,
+    /// The copy that it was for.
+    of: &'s str,
+    is_ok: bool,
+}
+
+/// Every try by when it was due. A try that was left out because the one before it had no
+/// answer yet did not go well: nobody answered then. What was left out for another reason
+/// (the probe itself was late) says nothing, so it is not there.
+fn due<'s>(samples: impl Iterator<Item = &'s ProbeSample>, every_s: f64) -> Vec<Due<'s>> {
+    let mut before: BTreeMap<&str, &ProbeSample> = BTreeMap::new();
+    let mut all = Vec::new();
+    for one in samples {
+        if let Some(before) = before.insert(&one.of, one) {
+            let answered_s = before.t_s + before.latency_s;
+            let left_out = (1..=one.skipped).map(|place| before.t_s + place as f64 * every_s);
+            let waited = left_out.take_while(|at_s| *at_s < answered_s.min(one.t_s));
+            all.extend(waited.map(|at_s| Due {
+                at_s,
+                of: &one.of,
+                is_ok: false,
+            }));
+        }
+        all.push(Due {
+            at_s: one.t_s,
+            of: &one.of,
+            is_ok: one.is_ok(),
+        });
+    }
+    // What was left out of one copy is known after others were asked.
+    all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    all
+}
+
+/// The share of copies that answered well when they were asked last, each time that one is due.
+fn well(tries: &[Due<'_>]) -> Vec<(f64, f64)> {
     let mut newest: BTreeMap<&str, bool> = BTreeMap::new();
     let mut good = 0.0;
     tries
+        .iter()
         .map(|one| {
-            let before = newest.insert(&one.of, one.is_ok());
-            good += f64::from(u8::from(one.is_ok())) - f64::from(u8::from(before == Some(true)));
-            (one.t_s, good / newest.len() as f64)
+            let before = newest.insert(one.of, one.is_ok);
+            good += f64::from(u8::from(one.is_ok)) - f64::from(u8::from(before == Some(true)));
+            (one.at_s, good / newest.len() as f64)
         })
         .collect()
 }
@@ -170,7 +216,7 @@ mod tests {
             ..ProbeSample::default()
         };
         let tries: Vec<ProbeSample> = (0..60).map(ask).collect();
-        let shares = well(tries.iter());
+        let shares = well(&due(tries.iter(), 1.1));
         let at = |t_s: f64| shares.iter().find(|one| one.0 == t_s).map(|one| one.1);
         assert_eq!(
             (at(1.0), at(2.0), at(2.4)),

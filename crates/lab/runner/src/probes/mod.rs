@@ -42,6 +42,8 @@ use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itse
 use crate::progress::{ProbeView, Status};
 use crate::underway::Glance;
 
+#[cfg(test)]
+pub(crate) use around::tries;
 pub(crate) use around::{Seen, level, series};
 pub(crate) use numbers::Tried;
 

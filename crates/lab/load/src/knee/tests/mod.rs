@@ -145,6 +145,71 @@ fn the_limit_of_the_generator_is_not_that_of_the_target() {
     assert!(spoiled.clone().count() >= 3 && spoiled.clone().all(|point| !point.good));
 }
 
+/// The guard refuses every hold: nobody knows whether the rate is too much or the machine busy.
+#[test]
+fn a_search_without_a_hold_that_counts_is_invalid() {
+    let mut queue = Queue::new(1000.0, 1, Work::Exponential, 6);
+    let all = |_: &Recorded| vec!["generator-late".to_owned()];
+    let settings = settings("p99 < 20ms");
+    let found = search(&mut queue, &settings, &all, &mut |_| Flow::Continue).unwrap();
+    assert!(found.knee.is_none() && found.limit != "none", "{found:?}");
+    assert!(!found.note.contains("can make no more"), "{}", found.note);
+    let validity = found.validity(validity());
+    assert!(!validity.valid);
+    assert_eq!(
+        validity.reasons[0].found,
+        "no hold of the search counts: generator-late"
+    );
+}
+
+/// That of a hold that a search shows.
+fn validity() -> Validity {
+    Validity {
+        valid: false,
+        reasons: vec![Reason {
+            check: "steal".to_owned(),
+            found: String::new(),
+            help: String::new(),
+        }],
+        loosened: vec!["steal 5 %".to_owned()],
+    }
+}
+
+#[test]
+fn a_search_is_valid_whatever_single_holds_were() {
+    let holds = [
+        (100.0, true, false),
+        (200.0, true, true),
+        (300.0, false, true),
+    ];
+    let told = searched(Some(200.0), &holds).validity(validity());
+    assert!(told.valid && told.reasons.is_empty());
+    assert_eq!(told.loosened, ["steal 5 %"]);
+    let by_generator = Capacity {
+        limit: "generator".to_owned(),
+        ..searched(Some(200.0), &holds)
+    };
+    assert!(!by_generator.validity(validity()).valid);
+}
+
+#[test]
+fn an_unsure_search_says_what_held_and_what_failed() {
+    let mut queue = Queue::new(1000.0, 4, Work::Exponential, 3);
+    let settings = Search {
+        within: Duration::from_secs(20),
+        ..settings("p99 < 30ms")
+    };
+    let found = find(&mut queue, &settings);
+    if found.limit == "unsure" {
+        let counted = || found.points.iter().filter(|point| point.invalid.is_empty());
+        let held = counted().filter(|point| point.good).map(|point| point.rate);
+        let held = held.fold(0.0, f64::max);
+        let said = format!("{} was the highest that held", units::show_rate(held));
+        assert!(held == 0.0 || found.note.contains(&said), "{}", found.note);
+    }
+    assert!(!found.note.contains("it lies between"), "{}", found.note);
+}
+
 /// The machine is busy for a while, whatever the rate: three holds in a row and more are
 /// spoiled, and the knee is found all the same.
 #[test]
@@ -403,7 +468,8 @@ fn failures_of_the_generator_are_passed_on() {
         "{}",
         found.note
     );
-    assert_eq!(found.limit, "none");
+    // Nobody knows of lower rates.
+    assert_eq!(found.limit, "unsure");
 
     let wrong = Search {
         grow: 1.0,

@@ -5,7 +5,7 @@ use lab_load::arrivals::{Arrivals, Process, Shape};
 use lab_load::knee::{Capacity, Estimate, Point, Usl};
 use lab_load::recording::{Phase, Recorded, Timeline};
 use lab_load::request::{AnswerEnd, Body, Journey, Mix, Step};
-use lab_load::summary::Floor;
+use lab_load::summary::{Distribution, Floor};
 use lab_load::{
     Connections, GuardLimits, Length, Model, Pace, Protocol, Segment, Share, Span, Target,
     TlsSettings, Workload,
@@ -84,7 +84,10 @@ fn second(at: u64, stalled: bool, kinds: usize) -> Span {
             let waited = if stalled { 0.9 * share } else { 0.0 };
             kind.actual.record(took);
             kind.intended.record(took + Duration::from_secs_f64(waited));
-            kind.lateness.record(Duration::from_micros(20 + rank / 20));
+            match stalled {
+                true => kind.waited += 1,
+                false => kind.lateness.record(Duration::from_micros(20 + rank / 20)),
+            }
             span.in_flight_seconds += took.as_secs_f64();
         }
         kind.sent = EACH;
@@ -346,4 +349,35 @@ fn the_live_view_says_what_would_be_withheld() {
     assert!(line.ends_with(expected), "{line}");
     let block = live_block(&live, PLAIN).join("\n");
     assert!(block.contains("withheld p99, p99.9, max"), "{block}");
+}
+
+/// A load of 1,000 requests of 2 ms, whose p90 was 1 ms more from the intended send: so many
+/// of them waited for a connection, and the others were sent so late at p90.
+fn told(held: u64, late_s: f64) -> String {
+    let recorded = recorded(vec![second(0, false, 1)]);
+    let mut summary = summary(&workload(&["a"]), &recorded);
+    summary.requests.sent = 1_000;
+    summary.lateness = Distribution {
+        count: 1_000 - held,
+        p90: Some(late_s),
+        max: Some(late_s),
+        ..Distribution::default()
+    };
+    let at = |p90| Distribution {
+        count: 1_000,
+        p50: Some(0.002),
+        p90: Some(p90),
+        ..Distribution::default()
+    };
+    summary.latency.intended = at(0.003);
+    summary.latency.actual = at(0.002);
+    latency::gap(&summary).unwrap_or_default()
+}
+
+#[test]
+fn what_passed_before_a_send_is_told_by_its_cause() {
+    assert!(told(0, 0.001).contains("it was late itself"));
+    assert!(told(5, 0.001).contains("it was late itself"));
+    assert!(told(300, 0.000_02).contains("no connection was free: intended"));
+    assert!(told(300, 0.001).contains("for some no connection was free, and"));
 }

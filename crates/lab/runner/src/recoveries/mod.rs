@@ -12,10 +12,15 @@ use units::{show_count, show_seconds, show_share};
 
 use crate::probes::{self, Seen as SeenByProbe};
 
+#[cfg(test)]
+mod tests;
+
 /// For so long a measure has to be as before to have recovered, in seconds.
 const STEADY_S: f64 = 1.0;
 /// Time between two samples of a number of entities, in seconds.
 const SAMPLE_S: f64 = 0.1;
+/// After so many times the usual time between two looks of a probe, one was missed.
+const LONG_GAP: f64 = 2.0;
 /// Most milliseconds with requests that are kept of a load: more than an hour of one in each.
 const MOST: usize = 4_000_000;
 
@@ -90,32 +95,7 @@ pub(crate) fn effects(
         measure.around(faults);
     }
     for (of, every_s, seen) in probes::series(plan, tries) {
-        let Some((first_s, last_s)) = seen.span() else {
-            continue;
-        };
-        let failed = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
-        let (signal, lost, unit): (_, Option<&dyn Fn(f64, f64) -> f64>, _) = match &seen {
-            SeenByProbe::Tries(tries) | SeenByProbe::Copies { tries, .. } => {
-                (Signal::Requests(tries), Some(&failed), "tries")
-            }
-            SeenByProbe::Level(level) => (Signal::Samples(level), None, "value-seconds"),
-        };
-        let well = match &seen {
-            SeenByProbe::Copies { well, .. } => Some(well.as_slice()),
-            _ => None,
-        };
-        let measure = Measure {
-            of: of.to_string(),
-            well,
-            waits: &[],
-            signal,
-            span: (first_s, last_s.min(end_s)),
-            lost,
-            unit,
-            grain_s: every_s,
-            is_cut: false,
-        };
-        measure.around(faults);
+        around_probe(&of, every_s, &seen, faults, end_s);
     }
     for (what, state) in asked(plan) {
         let samples = samples(counts, &what, &state, end_s);
@@ -133,6 +113,42 @@ pub(crate) fn effects(
         };
         measure.around(faults);
     }
+}
+
+/// Says of each fault what it did to one number of a probe, whose copies are asked so often.
+fn around_probe(
+    of: &Affected,
+    every_s: f64,
+    seen: &SeenByProbe,
+    faults: &mut [FaultRecord],
+    end_s: f64,
+) {
+    let Some((first_s, last_s)) = seen.span() else {
+        return;
+    };
+    let failed = |from_s: f64, to_s: f64| seen.failed(from_s, to_s);
+    let (signal, lost, unit): (_, Option<&dyn Fn(f64, f64) -> f64>, _) = match seen {
+        SeenByProbe::Tries(tries) | SeenByProbe::Copies { tries, .. } => {
+            (Signal::Requests(tries), Some(&failed), "tries")
+        }
+        SeenByProbe::Level(level) => (Signal::Samples(level), None, "value-seconds"),
+    };
+    let well = match seen {
+        SeenByProbe::Copies { well, .. } => Some(well.as_slice()),
+        _ => None,
+    };
+    let measure = Measure {
+        of: of.to_string(),
+        well,
+        waits: &[],
+        signal,
+        span: (first_s, last_s.min(end_s)),
+        lost,
+        unit,
+        grain_s: every_s,
+        is_cut: false,
+    };
+    measure.around(faults);
 }
 
 /// The entities that expectations about faults name.
@@ -250,7 +266,9 @@ impl Measure<'_> {
             Err(error) => (unknown(error.to_string()), window.fault_end_s),
             Ok(Effect::None(unseen)) => {
                 let lost = self.lost_beyond_usual(window, window.fault_end_s);
+                let at_most_s = self.is_doubtful(window).then_some(unseen.lasting_s);
                 let effect = FaultEffect {
+                    at_most_s,
                     seen: Some(false),
                     recovery_s: Some(0.0),
                     recovery_from_end_s: Some(0.0),
@@ -291,6 +309,32 @@ impl Measure<'_> {
         }
     }
 
+    /// Whether something may have been there that was not enough to be an effect: a failure, or a
+    /// time in which a probe was not asked when it should have been.
+    fn is_doubtful(&self, window: &Window) -> bool {
+        let (from_s, to_s) = (window.fault_begin_s, window.until_s);
+        let failed = match self.signal {
+            Signal::Requests(requests) => {
+                within(requests, from_s, to_s).iter().any(|(_, good)| !good)
+            }
+            _ => false,
+        };
+        let looked: Vec<f64> = match self.signal {
+            Signal::Requests(looks) => within(looks, window.hold_begin_s, to_s)
+                .iter()
+                .map(|look| look.0)
+                .collect(),
+            Signal::Samples(looks) => within(looks, window.hold_begin_s, to_s)
+                .iter()
+                .map(|look| look.0)
+                .collect(),
+            _ => Vec::new(),
+        };
+        let gaps = looked.windows(2).filter(|pair| pair[1] > from_s);
+        let is_long = |pair: &[f64]| pair[1] - pair[0] > LONG_GAP * self.grain_s;
+        failed || self.grain_s > 0.0 && gaps.into_iter().any(is_long)
+    }
+
     /// What lies between the begin of what is usual and the end of what is looked at: of many
     /// faults each looks at its own part.
     fn signal_within(&self, window: &Window) -> Signal<'_> {
@@ -320,6 +364,7 @@ impl Measure<'_> {
         let effect = FaultEffect {
             of: self.of.clone(),
             text: self.sentence(seen, lost),
+            at_most_s: None,
             seen: Some(true),
             detection_s: Some(seen.detected_s),
             recovery_s: Some(from_begin_s),
@@ -482,6 +527,25 @@ pub(crate) fn again_and_again(faults: &[FaultRecord]) -> Vec<String> {
         format!("{step}: {kind}, recovery of {of}: {all}")
     })
     .collect()
+}
+
+/// The most that a metric of faults may be, where that is more than what was seen of it: an effect
+/// that was too short to be told may have been there.
+pub(crate) fn at_most(
+    faults: &[FaultRecord],
+    step: Option<&str>,
+    of: &Affected,
+    number: FaultNumber,
+) -> Option<f64> {
+    let seen = value(faults, step, of, number)?;
+    let most = found(faults, step, of)
+        .filter_map(|effect| match number {
+            FaultNumber::Recovery | FaultNumber::RecoveryFromEnd => effect.at_most_s,
+            // How many of all failed is known whatever was seen.
+            FaultNumber::Detection | FaultNumber::Depth | FaultNumber::Lost => None,
+        })
+        .reduce(f64::max)?;
+    (most > seen).then_some(most)
 }
 
 /// Why a metric of faults has no value.

@@ -1,0 +1,155 @@
+//! Probes of a target that stands still for a known time, asked as a run asks them.
+
+use lab_experiment::expr::ProbeSeries;
+
+use super::*;
+
+/// What a probe sees that asks every so often and waits so long, of a target that answers
+/// after 5 ms but not between two instants: what waits then is answered at the end.
+fn asked(every_s: f64, within_s: f64, paused: (f64, f64), until_s: f64) -> Vec<ProbeSample> {
+    let (mut tick, mut skipped) = (0_u64, 0_u64);
+    let mut all = Vec::new();
+    loop {
+        // The first try is not made at a round second, and each a little late.
+        let t_s = 0.013 + tick as f64 * every_s + 0.001;
+        if t_s > until_s {
+            return all;
+        }
+        let answered_s = match (paused.0 - 0.005..paused.1).contains(&t_s) {
+            true => paused.1 + 0.005,
+            false => t_s + 0.005,
+        };
+        let latency_s = (answered_s - t_s).min(within_s);
+        all.push(ProbeSample {
+            t_s,
+            probe: "alive".into(),
+            latency_s,
+            skipped,
+            error: match latency_s < within_s {
+                true => String::new(),
+                false => "no answer".into(),
+            },
+            ..ProbeSample::default()
+        });
+        let begun = ((t_s + latency_s - 0.013) / every_s) as u64;
+        skipped = begun.max(tick) - tick;
+        tick = begun.max(tick) + 1;
+    }
+}
+
+fn fault(begin_s: f64, end_s: f64) -> FaultRecord {
+    FaultRecord {
+        step: "s".into(),
+        kind: "pause".into(),
+        targets: vec!["web".into()],
+        begin_s,
+        end_s: Some(end_s),
+        text: String::new(),
+        effects: Vec::new(),
+    }
+}
+
+/// The effect of a fault on tries.
+fn effect(samples: &[ProbeSample], every_s: f64, (from_s, to_s): (f64, f64)) -> FaultEffect {
+    let mut faults = [fault(from_s, to_s)];
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Ok,
+    };
+    let seen = probes::tries(samples.iter(), every_s, 1);
+    around_probe(&of, every_s, &seen, &mut faults, 1e9);
+    faults[0].effects[0].clone()
+}
+
+#[test]
+fn a_pause_is_told_with_its_length_or_nothing_is_claimed_of_it() {
+    let (mut told, mut open) = (0, 0);
+    for every_s in [0.05, 0.1, 0.25, 1.0] {
+        for within_s in [0.2, 1.0, 5.0] {
+            for paused_s in [0.03, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 7.0] {
+                for shift in 0..5 {
+                    let from_s = 40.0 + 0.217 * f64::from(shift);
+                    let paused = (from_s, from_s + paused_s);
+                    let samples = asked(every_s, within_s, paused, 80.0);
+                    let found = effect(&samples, every_s, paused);
+                    let what =
+                        format!("every {every_s}, within {within_s}, {paused:?}: {found:#?}");
+                    let recovery_s = found.recovery_s.unwrap();
+                    if found.seen == Some(true) {
+                        told += 1;
+                        let about_s = found.resolution_s.unwrap().max(every_s);
+                        assert!((recovery_s - paused_s).abs() <= about_s + 0.02, "{what}");
+                        continue;
+                    }
+                    assert_eq!(recovery_s, 0.0, "{what}");
+                    // What was not told was too short to be, or it is said that it may have been:
+                    // between two tries that were answered in time nobody looks.
+                    let between_s = every_s + within_s.min(every_s) + 0.01;
+                    let most_s = found.at_most_s.unwrap_or(between_s);
+                    assert!(paused_s <= most_s, "{what}");
+                    open += usize::from(found.at_most_s.is_some());
+                }
+            }
+        }
+    }
+    assert!(told >= 240 && open >= 50, "{told} told, {open} left open");
+}
+
+#[test]
+fn a_pause_that_no_try_was_made_in_is_no_effect() {
+    for every_s in [0.05, 0.1, 0.25, 1.0] {
+        let samples = asked(every_s, 1.0, (90.0, 91.0), 80.0);
+        let found = effect(&samples, every_s, (40.0, 41.5));
+        assert_eq!((found.seen, found.at_most_s), (Some(false), None));
+        assert_eq!((found.recovery_s, found.lost), (Some(0.0), Some(0.0)));
+    }
+}
+
+#[test]
+fn answers_that_always_take_longer_than_the_time_to_the_next_are_usual() {
+    // Asked every 100 ms, each answer takes 150 ms: every second try is left out, all the time.
+    let one = |number: u32| ProbeSample {
+        t_s: 0.2 * f64::from(number),
+        latency_s: 0.15,
+        skipped: u64::from(number > 0),
+        ..ProbeSample::default()
+    };
+    let samples: Vec<ProbeSample> = (0..400).map(one).collect();
+    assert_eq!(effect(&samples, 0.1, (40.0, 41.5)).seen, Some(false));
+}
+
+#[test]
+fn what_the_probe_left_out_by_itself_is_unknown() {
+    // Nothing was asked for 1.5 s although each answer came at once: the probe was late.
+    let mut samples = asked(0.1, 1.0, (90.0, 91.0), 80.0);
+    samples.retain(|one| !(40.0..41.5).contains(&one.t_s));
+    let next = samples.iter_mut().find(|one| one.t_s > 41.0).unwrap();
+    next.skipped = 15;
+    let found = effect(&samples, 0.1, (40.0, 41.5));
+    assert_eq!(found.seen, Some(false));
+    assert!(
+        found.at_most_s.is_some_and(|most_s| most_s >= 1.5),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_value_that_nobody_could_ask_for_is_unknown() {
+    let all = asked(0.1, 1.0, (40.0, 41.5), 80.0);
+    let known = all.iter().filter(|one| one.is_ok());
+    let level: Vec<(f64, f64)> = known.map(|one| (one.t_s, 7.0)).collect();
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Value,
+    };
+    let mut faults = [fault(40.0, 41.5)];
+    around_probe(&of, 0.1, &SeenByProbe::Level(level), &mut faults, 1e9);
+    let found = &faults[0].effects[0];
+    assert!(
+        found.at_most_s.is_some_and(|most_s| most_s >= 1.0),
+        "{found:?}"
+    );
+    let at_most = |number| at_most(&faults, None, &of, number);
+    assert_eq!(at_most(FaultNumber::Recovery), found.at_most_s);
+    assert_eq!(at_most(FaultNumber::Depth), None);
+}
