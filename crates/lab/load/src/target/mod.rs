@@ -225,8 +225,8 @@ fn authority(url: &str, at: Range<usize>) -> Result<(String, Option<u16>), UnitE
         let message = "variables stand in path and query, not in the host";
         return Err(UnitError::new(at.start + brace..at.end, message));
     }
-    if let Some(space) = text.find(char::is_whitespace) {
-        let at = at.start + space..at.start + space + 1;
+    if let Some((space, which)) = text.char_indices().find(|(_, c)| c.is_whitespace()) {
+        let at = at.start + space..at.start + space + which.len_utf8();
         return Err(UnitError::new(at, "a host has no spaces"));
     }
     if text.starts_with('[') && !text.contains(']') {

@@ -153,6 +153,8 @@ fn wrong_urls_say_what_is_wrong_and_where() {
         ),
         ("postgres://me@a/x y", "stand apart", " y", None),
         ("tcp://me@a:7", "user name or password", "me@", None),
+        // A space of two bytes.
+        ("http://a\u{a0}b/", "no spaces", "\u{a0}", None),
     ];
     for (url, part, place, suggestion) in cases {
         let error = Target::parse(url).expect_err(url);
