@@ -29,7 +29,7 @@ pub use lines::Lines;
 pub use memory::give_back_freed_memory;
 pub use network::{MOST_INSTANCES, Network, NetworkError};
 pub use nix::sys::signal::Signal;
-pub use online::{lacking_processor, online_processors};
+pub use online::lacking_processor;
 pub use process::{AsyncProcess, Ended, Leader, Process};
 pub use program::{Program, StartError};
 pub use reaper::{Reaper, ReaperError, RunTag, reaper_main};

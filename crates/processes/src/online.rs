@@ -2,8 +2,7 @@
 
 /// Processors that the machine has and that are switched on, in rising order; none where the
 /// kernel does not say.
-#[must_use]
-pub fn online_processors() -> Vec<u32> {
+fn online_processors() -> Vec<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     units::parse_cpus(list.trim()).unwrap_or_default()
 }

@@ -86,9 +86,9 @@ pub fn inherit(
     all
 }
 
-/// Places of the groups that say something of a property, each before all that lie below it: the
-/// nearest to a node first. Groups in a circle are in the order of identities.
-pub fn above(groups: &[GroupLayer<'_>], name: &str) -> Vec<usize> {
+/// Places of groups, each before all that lie below it: the nearest to a node first. Groups in a
+/// circle are in the order of identities, the last first.
+pub fn nearest_first(groups: &[GroupLayer<'_>]) -> Vec<usize> {
     let place: BTreeMap<&str, usize> = groups.iter().map(|group| group.id).zip(0..).collect();
     let below = edges(groups, &place);
     let parts = connected(&below).into_iter();
@@ -96,7 +96,6 @@ pub fn above(groups: &[GroupLayer<'_>], name: &str) -> Vec<usize> {
         .flat_map(|part| in_order(&part, &below).unwrap_or(part))
         .collect();
     all.reverse();
-    all.retain(|&at| groups[at].properties.iter().any(|one| one.name == name));
     all
 }
 

@@ -405,11 +405,7 @@ fn row(comparison: &Comparison) -> [String; 5] {
     let unit = comparison.metric.unit;
     let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| unit.show(it));
     let effect = comparison.effect.as_ref();
-    let verdict = match comparison.verdict {
-        Verdict::Worse => "worse",
-        Verdict::NotWorse => "not worse",
-        Verdict::CannotTell => "cannot tell",
-    };
+    let verdict = comparison.verdict.in_words();
     [
         printable(&comparison.metric.name),
         value(comparison.base_median),

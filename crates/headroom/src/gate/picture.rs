@@ -36,7 +36,7 @@ pub(super) fn png(name: &str, judgement: &GateJudgement) -> Result<Vec<u8>> {
     let metrics = &judgement.metrics;
     let axis = HEAD + ROW * i32::try_from(metrics.len())?;
     let mut paper = Paper::new(axis + AXIS);
-    let title = format!("{name}: {}", word(judgement.verdict));
+    let title = format!("{name}: {}", judgement.verdict.in_words());
     paper.text(&title, (MARGIN, 14), &FONT_9X18_BOLD, INK, Alignment::Left);
     let below = (MARGIN, 36);
     paper.text(
@@ -52,14 +52,6 @@ pub(super) fn png(name: &str, judgement: &GateJudgement) -> Result<Vec<u8>> {
     }
     paper.axis(axis, &scale);
     paper.encoded().context("draw the changes")
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Worse => "worse",
-        Verdict::NotWorse => "not worse",
-        Verdict::CannotTell => "cannot tell",
-    }
 }
 
 fn colour(verdict: Verdict) -> Rgb888 {
@@ -148,9 +140,10 @@ impl Paper {
             INK,
             Alignment::Left,
         );
+        let word = metric.verdict.in_words();
         let change = match &metric.effect {
-            Some(effect) => format!("{}: {}", word(metric.verdict), effect.in_words()),
-            None => format!("{}: no change to tell", word(metric.verdict)),
+            Some(effect) => format!("{word}: {}", effect.in_words()),
+            None => format!("{word}: no change to tell"),
         };
         // Room for the name first: what is said of it may be cut.
         let room = WIDTH - 2 * MARGIN - 9 * metric.metric.name.chars().count() as i32 - 18;

@@ -54,10 +54,12 @@ pub(crate) fn text(decided: &Decided) -> String {
 
 /// A verdict with what follows it in its sentence: "WORSE  after 8 pairs: cpu".
 pub(crate) fn verdict_word(verdict: Verdict, sentence: &str) -> String {
-    let (plain, word) = match verdict {
-        Verdict::Worse => ("worse", style("WORSE").red()),
-        Verdict::NotWorse => ("not worse", style("NOT WORSE").green()),
-        Verdict::CannotTell => ("cannot tell", style("CANNOT TELL").yellow()),
+    let plain = verdict.in_words();
+    let word = style(plain.to_uppercase());
+    let word = match verdict {
+        Verdict::Worse => word.red(),
+        Verdict::NotWorse => word.green(),
+        Verdict::CannotTell => word.yellow(),
     };
     let rest = sentence.strip_prefix(plain).unwrap_or(sentence);
     let rest = rest.trim_start_matches([',', ':', ' ']);

@@ -17,6 +17,18 @@ pub enum Verdict {
     CannotTell,
 }
 
+impl Verdict {
+    /// "worse", "not worse" or "cannot tell".
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Worse => "worse",
+            Self::NotWorse => "not worse",
+            Self::CannotTell => "cannot tell",
+        }
+    }
+}
+
 /// By how much the new program is worse, as shares of the base: 0.05 is 5 % worse, -0.05 is
 /// 5 % better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

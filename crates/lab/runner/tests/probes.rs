@@ -235,7 +235,7 @@ within = "5s"
 [[probe]]
 name = "healthy"
 tcp = "tcp://{{other.addr}}"
-every = "500ms"
+every = "20ms"
 within = "5s"
 [[step]]
 name = "kill it"

@@ -7,7 +7,7 @@ use crate::recording::Recorded;
 
 use super::bench::{Bench, Outcome};
 use super::settings::{Event, MOST_RATE, Purpose, Search};
-use super::{Capacity, Estimate, fit};
+use super::{Capacity, Estimate, fit, holds_in_words};
 
 /// Times that a contradiction at the ends of the interval sends the search back.
 const ROUNDS: u32 = 3;
@@ -250,14 +250,6 @@ impl Belief {
     }
 }
 
-/// So many holds, in words.
-fn holds(number: u32) -> String {
-    match number {
-        1 => "1 hold".to_owned(),
-        number => format!("{number} holds"),
-    }
-}
-
 fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
@@ -354,7 +346,7 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     if bench.unrested > 0 {
         note += &format!(
             " After {} the target was still slow when {:?} of rest were over.",
-            holds(bench.unrested),
+            holds_in_words(bench.unrested as usize),
             settings.drain
         );
     }

@@ -77,11 +77,7 @@ pub fn lifecycles(base: &RunFolder, new: &RunFolder) -> Result<Vec<LifecyclePair
 /// One HTML file that needs nothing else.
 #[must_use]
 pub fn html(compared: &Compared, lifecycles: &[LifecyclePair]) -> String {
-    let word = match compared.verdict {
-        Verdict::Worse => "worse",
-        Verdict::NotWorse => "not worse",
-        Verdict::CannotTell => "cannot tell",
-    };
+    let word = compared.verdict.in_words();
     let mut page = head(&format!("Comparison: {word}"), STYLE);
     let _ = write!(
         page,
@@ -132,11 +128,12 @@ fn table(metrics: &[Comparison]) -> String {
             value.map_or_else(|| "–".to_owned(), |it| escaped(&found.metric.unit.show(it)))
         };
         let effect = found.effect.as_ref();
-        let (class, word) = match found.verdict {
-            Verdict::Worse => ("no", "worse"),
-            Verdict::NotWorse => ("", "not worse"),
-            Verdict::CannotTell => ("so", "cannot tell"),
+        let class = match found.verdict {
+            Verdict::Worse => "no",
+            Verdict::NotWorse => "",
+            Verdict::CannotTell => "so",
         };
+        let word = found.verdict.in_words();
         let _ = write!(
             text,
             "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td class=\"{class}\">{word}</tr>",

@@ -14,7 +14,7 @@ use lab_store::{Expectation, FaultRecord, Outcome, ProcessSample, Unit, Verdict}
 use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
-use crate::probes::Tried;
+use crate::probes::{LATE_S, Tried};
 use crate::processes::copy_names;
 use crate::recoveries;
 use crate::skipped::Skipped;
@@ -383,6 +383,11 @@ impl Measured<'_> {
         let (faults, step) = (self.faults, step.as_deref());
         if let Some(most) = recoveries::at_most(faults, step, of, *number) {
             let seen = recoveries::value(faults, step, of, *number)?;
+            // No probe is so exact that it could show nothing at all.
+            let is_exact = matches!(comparison.op, Op::Equal | Op::NotEqual);
+            if is_exact && most < LATE_S {
+                return None;
+            }
             let bound = |value: f64| match &comparison.of {
                 None => Some(comparison.op.holds(value, comparison.quantity)),
                 Some(metric) => {

@@ -269,4 +269,7 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
     let why = undecided(Some(0.4), Op::Less, 0.3).unwrap();
     assert!(why.contains("may have lasted up to 400 ms"), "{why}");
     assert!(undecided(Some(0.4), Op::Equal, 0.0).is_some());
+    // Within what a busy machine delays, nothing is as good as no time.
+    assert_eq!(undecided(Some(0.1), Op::Equal, 0.0), None);
+    assert!(undecided(Some(0.1), Op::Less, 0.05).is_some());
 }

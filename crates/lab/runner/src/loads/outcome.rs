@@ -4,7 +4,7 @@ use lab_experiment::expr::{Dimension, KneeEnd, LoadQuantity, Stat};
 use lab_experiment::plan::Load;
 use lab_generator::Outage;
 use lab_load::Summary;
-use lab_load::knee::{Capacity, Usl};
+use lab_load::knee::{Capacity, Usl, holds_in_words};
 use lab_load::summary::Distribution;
 use units::{show_rate, show_seconds, show_share};
 
@@ -210,10 +210,7 @@ pub(crate) fn of_search(load: &Load, capacity: &Capacity) -> String {
     format!(
         "{}: {found} after {}; {}",
         load.name,
-        match capacity.points.len() {
-            1 => "1 hold".to_owned(),
-            number => format!("{number} holds"),
-        },
+        holds_in_words(capacity.points.len()),
         capacity.note
     )
 }

@@ -6,6 +6,10 @@ use lab_experiment::expr::{Affected, Metric, ProbeSeries};
 use lab_experiment::plan::Plan;
 use lab_store::ProbeSample;
 
+/// An answer that came in time, and for which other tries were left out, was an outage only from so many
+/// seconds on: a machine without a processor to spare makes answers late by less.
+pub(crate) const LATE_S: f64 = 0.25;
+
 /// What is looked at of one probe.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
@@ -132,13 +136,14 @@ struct Due<'s> {
 }
 
 /// Every try by when it was due. A try that was left out because the one before it had no
-/// answer yet did not go well: nobody answered then. What was left out for another reason
-/// (the probe itself was late) says nothing, so it is not there.
+/// answer yet did not go well: nobody answered then. What was left out for another reason (the
+/// probe itself was late, or the answer a little) says nothing, so it is not there.
 fn due<'s>(samples: impl Iterator<Item = &'s ProbeSample>, every_s: f64) -> Vec<Due<'s>> {
     let mut before: BTreeMap<&str, &ProbeSample> = BTreeMap::new();
     let mut all = Vec::new();
     for one in samples {
-        if let Some(before) = before.insert(&one.of, one) {
+        let before = before.insert(&one.of, one);
+        if let Some(before) = before.filter(|it| !it.is_ok() || it.latency_s >= LATE_S) {
             let answered_s = before.t_s + before.latency_s;
             let left_out = (1..=one.skipped).map(|place| before.t_s + place as f64 * every_s);
             let waited = left_out.take_while(|at_s| *at_s < answered_s.min(one.t_s));

@@ -44,7 +44,7 @@ use crate::underway::Glance;
 
 #[cfg(test)]
 pub(crate) use around::tries;
-pub(crate) use around::{Seen, level, series};
+pub(crate) use around::{LATE_S, Seen, level, series};
 pub(crate) use numbers::Tried;
 
 /// Time between two views of what was answered.

@@ -10,7 +10,7 @@ use super::super::schema::{Schema, TEXT, may, needed};
 use super::{Service, Standing};
 use crate::model::group::Group;
 use crate::model::property::Property;
-use crate::policy::inheritance::{GroupLayer, Inherited, above, inherit, lay_own};
+use crate::policy::inheritance::{GroupLayer, Inherited, inherit, lay_own, nearest_first};
 
 static LAYER: Schema = Schema::Object(
     "PropertyLayer",
@@ -81,6 +81,7 @@ impl Service {
         let globals = all.parameters.values();
         let globals = globals.map(|one| (one.id.clone(), one.value.clone()));
         let inherited = inherit(&layers, globals);
+        let nearest = nearest_first(&layers);
         let own = &record.node.properties;
         let laid = lay_own(&inherited, own);
         let by_name: BTreeMap<&str, &Property> =
@@ -89,9 +90,9 @@ impl Service {
         let properties = names.into_iter().map(|name| {
             let own = by_name.get(name.as_str()).copied();
             let value = laid.get(name).or_else(|| inherited.get(name));
-            let mut hierarchy: Vec<Value> = above(&layers, name)
-                .into_iter()
-                .filter_map(|at| {
+            let mut hierarchy: Vec<Value> = nearest
+                .iter()
+                .filter_map(|&at| {
                     let group = groups[at];
                     let said = group.properties.iter().find(|one| one.name == *name)?;
                     let (id, name, value) = (&group.id, &group.display_name, &said.value);
