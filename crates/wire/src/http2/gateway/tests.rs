@@ -437,28 +437,32 @@ fn a_side_that_gives_up_is_told_to_the_other() {
         }
     });
     // The client's end reaches the router as the end of its connection.
-    let (tell, told) = mpsc::channel();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let (address, _) = front(ServerSettings::default(), move |router, stream| {
         let (tell, end) = (tell.clone(), router.pair_with(stream));
         std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let read = blocking(end).read_to_end(&mut bytes);
+            let (mut end, mut bytes) = (blocking(end), Vec::new());
+            while !bytes.ends_with(b"4\r\nhalf\r\n") {
+                let mut one = [0];
+                end.read_exact(&mut one).unwrap();
+                bytes.extend(one);
+            }
+            let _ = tell.send((bytes.clone(), false));
+            let read = end.read_to_end(&mut bytes);
             let _ = tell.send((bytes, read.is_ok()));
         });
     });
-    run(async {
+    let (bytes, ended) = run(async {
         let mut send = connect(address).await;
         let (answer, mut to) = send
             .send_request(get("/x").method("POST").body(()).unwrap(), false)
             .unwrap();
         to.send_data("half".into(), false).unwrap();
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let _ = told.recv().await.unwrap();
         to.send_reset(h2::Reason::CANCEL);
         assert!(answer.await.is_err());
-        // The connection goes on to be driven until the reset was sent.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        told.recv().await.unwrap()
     });
-    let (bytes, ended) = told.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(ended && bytes.ends_with(b"4\r\nhalf\r\n"), "{bytes:?}");
     assert!(bytes.starts_with(b"POST /x HTTP/1.1\r\nHost: test.example:8443\r\n"));
 }
