@@ -71,11 +71,17 @@ export function merged(lives: Lives, sort: Sort, before: Uint32Array, changed: I
   const moves = new Uint8Array(Math.max(count, before.length));
   // Entities that are no more have no place.
   moves.fill(1, count);
-  for (const rows of changed) for (let k = 0; k < rows.length; k++) moves[rows[k]] = 1;
+  const few = new Uint32Array(changed.reduce((sum, rows) => sum + rows.length, 0));
+  let n = 0;
+  for (const rows of changed) {
+    for (let k = 0; k < rows.length; k++) {
+      if (moves[rows[k]] === 0) few[n++] = rows[k];
+      moves[rows[k]] = 1;
+    }
+  }
   const rest = staying(before, moves);
-  const few = new Uint32Array(count - rest.length);
-  for (let i = 0, n = 0; i < count; i++) if (moves[i] === 1) few[n++] = i;
-  const movers = sorted(lives, sort === 'start' ? few : sorted(lives, few, 'start'), sort);
+  const who = few.subarray(0, n).sort();
+  const movers = sorted(lives, sort === 'start' ? who : sorted(lives, who, 'start'), sort);
   const value = valueBy(lives, sort);
   const start = valueBy(lives, 'start');
   const rows = new Uint32Array(count);

@@ -11,8 +11,8 @@ import { poll, type Polling } from './poll';
 const EVERY_MS = 100;
 /** The same while the picture stands still: each time comes all that is newer than that. */
 const STILL_MS = 1000;
-/** Drawing takes at most one part in so many of the browser's time. */
-const PART = 2;
+/** Behind each drawing the browser has at least this part of its time for everything else. */
+const REST = 1 / 2;
 
 export class LiveRun {
   run = $state.raw<Run>()!;
@@ -57,7 +57,7 @@ export class LiveRun {
   start(page: Document = document): () => void {
     const every = () => {
       const passed = this.error === null ? performance.now() - this.asked_ms : 0;
-      return Math.max((this.paused ? STILL_MS : EVERY_MS) - passed, (PART - 1) * this.drawing_ms);
+      return Math.max((this.paused ? STILL_MS : EVERY_MS) - passed, REST * this.drawing_ms);
     };
     this.polling = poll(() => this.next(), every, page);
     return () => this.polling?.stop();
