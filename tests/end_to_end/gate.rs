@@ -1,8 +1,10 @@
 //! `headroom gate` of commands whose truth is planted.
 
 use lab_judgement::{GateJudgement, Verdict};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use crate::lab::{Finished, Lab};
+use crate::lab::{Finished, Lab, wait_until};
 
 fn gate(lab: &Lab, base: &str, new: &str, more: &[&str]) -> Finished {
     let mut command = lab.command();
@@ -251,6 +253,31 @@ fn a_file_with_gates_compares_its_variants() {
     // A seed of a pair's order, and runs that are stored as any.
     let runs = std::fs::read_dir(lab.path("runs")).expect("runs");
     assert_eq!(runs.count(), 16);
+}
+
+/// Also while nothing is measured yet: the systems of the third run are starting.
+#[test]
+fn ctrl_c_ends_a_gate_whose_systems_are_starting() {
+    let lab = Lab::new();
+    let starts = lab.path("starts");
+    let slow = ENTITIES.replace(
+        "until [ -e {work}/go ]",
+        &format!(
+            "echo >> {}; sleep 1; echo up; until [ -e {{work}}/go ]",
+            starts.display()
+        ),
+    );
+    let slow = slow.replace("[[lifecycle]]", "ready = \"log up\"\n[[lifecycle]]");
+    let file = lab.write("e.toml", &format!("{slow}{GATED}"));
+    let mut child = lab
+        .run_command(&file, &[])
+        .spawn()
+        .expect("headroom starts");
+    let started = || std::fs::read_to_string(&starts).map_or(0, |text| text.lines().count());
+    wait_until("the third run to start", || started() == 3);
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("a running process");
+    assert_eq!(child.wait().expect("a child").code(), Some(4));
+    assert_eq!(started(), 3);
 }
 
 #[test]

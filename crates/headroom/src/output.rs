@@ -1,7 +1,10 @@
 //! Both outputs. Either may be a pipe that was closed (`| head`): that is no failure.
 
 use std::fmt::Display;
+use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -22,6 +25,26 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Tells a person something on standard error; if nobody listens, nobody hears it.
 pub(crate) fn tell(what: impl Display) {
     let _ = writeln!(std::io::stderr(), "{what}");
+}
+
+/// Writes a file whole or not at all: what was there stays if the disk is full. What is no file, such as a
+/// pipe, is written to.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let writing = || format!("write {}", path.display());
+    // The end of a link, which stays one.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if path.exists() && !path.is_file() {
+        return fs::write(&path, bytes).with_context(writing);
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        // As any new file, where they are not taken away from those.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .with_context(writing)?;
+    file.write_all(bytes).with_context(writing)?;
+    file.persist(path).with_context(writing)?;
+    Ok(())
 }
 
 /// An error with its causes, each told once: many errors tell their cause within their own
@@ -46,6 +69,25 @@ mod tests {
     use routing::http::engine::StartError;
 
     use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("a", &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        // A disk that takes nothing.
+        replace(Path::new("/dev/full"), b"x").unwrap_err();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o500)).unwrap();
+        if replace(&file, b"newer").is_err() {
+            assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        }
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

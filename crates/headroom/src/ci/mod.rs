@@ -4,16 +4,17 @@ mod junit;
 mod markdown;
 mod workflow;
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_judgement::{GateJudgement, Verdict as Judged};
 use lab_store::{Outcome, Verdict};
 
 use crate::gate::outcome;
+use crate::output::replace;
 pub(crate) use workflow::GithubArgs;
 
 #[derive(Debug, Subcommand)]
@@ -162,12 +163,22 @@ impl CiResult {
 }
 
 impl ResultFiles {
+    /// Before anything is measured for them: whether there is a place for each.
+    pub(crate) fn check(&self) -> Result<()> {
+        for path in [&self.junit, &self.markdown].into_iter().flatten() {
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            if folder.is_some_and(|folder| !folder.is_dir()) {
+                bail!("write {}: there is no such folder", path.display());
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what was asked for.
     pub(crate) fn write(&self, result: &CiResult) -> Result<()> {
         if let Some(path) = &self.junit {
-            let writing = || format!("write {}", path.display());
-            let text = junit::xml(result).with_context(writing)?;
-            fs::write(path, text).with_context(writing)?;
+            let text = junit::xml(result).with_context(|| format!("write {}", path.display()))?;
+            replace(path, text.as_bytes())?;
         }
         if let Some(path) = &self.markdown {
             let writing = || format!("write {}", path.display());

@@ -128,6 +128,20 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
     Ok(outcome(compared.verdict))
 }
 
+/// A run that counts twice would make noise look smaller than it is, and one on both sides the two alike.
+fn once_each<'r>(runs: impl Iterator<Item = &'r Recorded>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for run in runs {
+        if !seen.insert(&run.record.run) {
+            bail!(
+                "compare: the run {} is given twice",
+                printable(&run.record.run)
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The folder of a run among those that were given.
 fn folder_of<'a>(run: &str, paths: &'a [PathBuf]) -> &'a Path {
     let named = |path: &&PathBuf| path.file_name().is_some_and(|name| name == run);
@@ -153,6 +167,7 @@ fn usable(side: &str, paths: &[PathBuf], left_out: &mut Vec<Difference>) -> Resu
 }
 
 fn compared(base: &[Recorded], new: &[Recorded], args: &CompareArgs) -> Result<Compared> {
+    once_each(base.iter().chain(new))?;
     let records = base.iter().chain(new).map(|run| &run.record);
     let known = metrics_of(records);
     let metrics = metrics(&known, base, args)?;

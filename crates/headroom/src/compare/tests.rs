@@ -71,6 +71,32 @@ fn a_metric_that_one_run_lacks_is_judged_in_whatever_order() {
 }
 
 #[test]
+fn a_run_counts_once() {
+    let base = side("a", 1.0, &[]);
+    let twice: Vec<Recorded> = [side("b", 1.0, &[]), side("b", 1.0, &[])]
+        .into_iter()
+        .flatten()
+        .collect();
+    for (base, new) in [(&base, &twice), (&twice, &base), (&base, &base)] {
+        let error = compared(base, new, &args()).unwrap_err().to_string();
+        assert!(error.contains("is given twice"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_below_zero_is_not_called_missing() {
+    let found = compared(&side("a", 1.0, &[]), &side("b", -1.0, &[]), &args()).unwrap();
+    assert_eq!(found.verdict, Verdict::CannotTell);
+    let of_y = &found.metrics[1];
+    assert_eq!((of_y.new_count, of_y.negative), (0, 8));
+    let said = of_y.finding_in_words();
+    assert!(
+        said.contains("in 8 of all the value is below zero"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_metric_that_a_side_lacks_is_told_and_never_a_pass() {
     let all: Vec<usize> = (0..8).collect();
     let gone = compared(&side("a", 1.0, &[]), &side("b", 1.0, &all), &args()).unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use lab_experiment::plan::Plan;
 use lab_judgement::{Gated, Metric};
-use lab_runner::{Display, Finished, Options};
+use lab_runner::{Display, Finished, Options, RunError};
 use lab_store::{Event, EventKind, MadeFrom, Outcome};
 
 use super::args::{GateArgs, LIMIT};
@@ -143,6 +143,10 @@ impl<'a> Experiments<'a> {
         let text = &self.file.source.text;
         let made = match lab_runner::run(self.plans[at].clone(), text, options) {
             Ok(finished) => of_run(&finished, metrics),
+            // Before the first step nothing is written of it.
+            Err(RunError::Early {
+                interrupted: true, ..
+            }) => Err(INTERRUPTED.into()),
             Err(error) => Err(explained(&error.into())),
         };
         match made {

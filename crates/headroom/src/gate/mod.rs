@@ -9,10 +9,9 @@ mod programs;
 mod reading;
 mod told;
 
-use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use lab_judgement::{Direction, Gate, GateSettings, Gated, Metric, Unit};
 use lab_store::Outcome;
 
@@ -29,7 +28,7 @@ pub(crate) use told::verdict_word;
 use crate::ci::{CiResult, ResultFiles};
 use crate::cli::RunArgs;
 use crate::lab::ExperimentFile;
-use crate::output::{print, tell};
+use crate::output::{print, replace, tell};
 
 /// Pairs before the first look, if there are as many.
 const FIRST_LOOK: usize = 8;
@@ -60,6 +59,7 @@ pub(crate) fn errors_too(
     judge: impl FnOnce() -> Result<Outcome>,
 ) -> Result<Outcome> {
     let begin = Instant::now();
+    files.check()?;
     let ended = judge();
     if let Err(error) = &ended {
         let (why, seconds) = (format!("{error:#}"), begin.elapsed().as_secs_f64());
@@ -185,13 +185,19 @@ fn tell_decided(
         false => told::text(decided),
     })?;
     let mut result = CiResult::of_gate(name, judgement, begin.elapsed().as_secs_f64());
+    let mut written = Ok(());
     if let Some(path) = &args.picture {
-        let drawn = picture::png(name, judgement)?;
-        fs::write(path, drawn).with_context(|| format!("write {}", path.display()))?;
+        written = picture::png(name, judgement).and_then(|drawn| replace(path, &drawn));
         let address = args.picture_address.clone();
         result.picture = Some(address.unwrap_or_else(|| path.display().to_string()));
     }
-    args.files.write(&result)?;
+    // What was judged is so, whether or not all could be written of it.
+    for failed in [written, args.files.write(&result)] {
+        if let Err(error) = failed {
+            tell(format_args!("headroom: {error:#}"));
+            return Ok(Outcome::Error);
+        }
+    }
     Ok(outcome(judgement.verdict))
 }
 
@@ -205,6 +211,8 @@ fn settings(metrics: Vec<Gated>, pairs_most: usize, seed: u64) -> GateSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -119,6 +119,12 @@ fn last_match(regex: &Regex, text: &str) -> Option<Result<Quantity, String>> {
     }
     // The unit may stand behind the group.
     let line = after.lines().next().unwrap_or_default();
+    if let Some(word) = unknown_factor(number, line) {
+        return Some(Err(format!(
+            "{regex} leads to \"{number}{word}\", whose \"{word}\" is no unit that it knows: have the number printed \
+             plain"
+        )));
+    }
     let with_unit = quantity_before(&format!("{number}{line}"));
     let found = quantity(number).map(|alone| match alone.unit {
         Unit::Count => with_unit.unwrap_or(alone),
@@ -141,6 +147,16 @@ fn cut(before: &str, number: &str, after: &str) -> bool {
     let from_before = digit(last) || mark(last) && digit(behind.next());
     let into_after = digit(next) || mark(next) && digit(ahead.next());
     begins && from_before || ends && into_after
+}
+
+/// The word behind a number, without a space, that begins as a factor does and is none that is
+/// known: 2 of 2Kfoo is no result.
+fn unknown_factor<'t>(number: &str, after: &'t str) -> Option<&'t str> {
+    let word = after
+        .split(|c: char| !c.is_alphanumeric() && c != '/')
+        .next()?;
+    let ends = number.chars().last().is_some_and(|c| c.is_ascii_digit());
+    (ends && factor_before(word).is_some() && scaled(1.0, word).is_none()).then_some(word)
 }
 
 /// A value that can be compared.
@@ -221,12 +237,50 @@ pub(crate) fn unit_of(word: &str) -> Option<(f64, Unit)> {
     Some((factor, unit))
 }
 
-fn scaled(value: f64, unit: &str) -> Option<Quantity> {
-    let (factor, unit) = unit_of(unit)?;
+fn scaled(value: f64, word: &str) -> Option<Quantity> {
+    let (factor, unit) = unit_of(word).or_else(|| many(word))?;
     Some(Quantity {
         value: value * factor,
         unit,
     })
+}
+
+/// What stands behind a factor in front of no unit of [`UNITS`], alone or a second.
+const COUNTED: [&str; 24] = [
+    "", "bit", "bits", "b", "bps", "req", "reqs", "request", "requests", "op", "ops", "msg",
+    "msgs", "row", "rows", "event", "events", "packets", "pps", "qps", "rps", "tps", "iops", "x",
+];
+
+/// What a word such as k, MiB/s or Gbits/sec is: programs change to the next factor by themselves,
+/// so 1.02k is no less than 999.
+fn many(word: &str) -> Option<(f64, Unit)> {
+    let a_second = ["/sec", "/s"]
+        .into_iter()
+        .find_map(|per| word.strip_suffix(per));
+    let (stem, unit) = match a_second {
+        Some(stem) => (stem, Unit::PerSecond),
+        None => (word, Unit::Count),
+    };
+    if let (Some(_), Some((factor, Unit::Bytes))) = (a_second, unit_of(stem)) {
+        return Some((factor, unit));
+    }
+    let (factor, rest) = factor_before(stem).unwrap_or((1.0, stem));
+    // A word without a factor is none of ours, unless it is a rate.
+    let known = COUNTED.contains(&rest) && (rest.len() < stem.len() || rest == "x");
+    known.then_some((factor, unit))
+}
+
+/// The factor that a word begins with, and what is left of it.
+fn factor_before(word: &str) -> Option<(f64, &str)> {
+    let mut rest = word.chars();
+    let factor = match rest.next()? {
+        'k' | 'K' => 1e3,
+        'M' => 1e6,
+        'G' => 1e9,
+        'T' => 1e12,
+        _ => return None,
+    };
+    Some((factor, rest.as_str()))
 }
 
 #[cfg(test)]
@@ -273,6 +327,31 @@ mod tests {
             assert!(error.contains("a longer number"), "{error}");
         }
         assert_eq!(found(r"n=n (\d+)", "n 2.").unwrap().value, 2.0);
+    }
+
+    /// As wrk, iperf and dd have them.
+    #[test]
+    fn a_factor_behind_a_number_counts() {
+        let wrk = r"rate=Req/Sec +([0-9.]+)";
+        is(wrk, "  Req/Sec   999.50    12.00 ", 999.5, Unit::Count);
+        is(wrk, "  Req/Sec     1.02k    12.00 ", 1020.0, Unit::Count);
+        is(wrk, "  Req/Sec     1.02M    12.00 ", 1.02e6, Unit::Count);
+        is(
+            r"b=([\d.]+) Gbits/sec",
+            "9.41 Gbits/sec",
+            9.41e9,
+            Unit::PerSecond,
+        );
+        is(r"b=([\d.]+) [MG]", "941 Mbits/sec", 941e6, Unit::PerSecond);
+        is(r"b=(\d+ MB/s)", "12 MB/s", 12e6, Unit::PerSecond);
+        is(r"b=(\d+) KiB/s", "12 KiB/s", 12.0 * 1024.0, Unit::PerSecond);
+        is(r"x=([\d.]+)", "1.5x", 1.5, Unit::Count);
+        // Words that only begin so.
+        is(r"n=(\d+)", "5 Members", 5.0, Unit::Count);
+        is(r"n=(\d+)", "45msgs", 45.0, Unit::Count);
+        is(r"n=(\d+)", "450req/s", 450.0, Unit::Count);
+        let error = found(r"n=(\d+)", "12Kfoo").unwrap_err();
+        assert!(error.contains("\"Kfoo\" is no unit"), "{error}");
     }
 
     #[test]

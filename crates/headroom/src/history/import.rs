@@ -38,9 +38,11 @@ struct Entry {
 
 pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
     let text = read_text(&args.results)?;
+    // Some editors and shells put a mark before a text.
+    let text = text.trim_start_matches('\u{feff}');
     let reading = || format!("read {}", args.results.display());
     if !text.trim_start().starts_with('[') {
-        let mut records = read_records(&text).with_context(reading)?;
+        let mut records = read_records(text).with_context(reading)?;
         if !args.better.is_empty() {
             bail!(
                 "{}: a history says itself which way its metrics get better; leave --better out",
@@ -59,7 +61,7 @@ pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
         }
         return Ok(records);
     }
-    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(reading)?;
+    let entries: Vec<Entry> = serde_json::from_str(text).with_context(reading)?;
     let Some(commit) = &args.commit else {
         bail!(
             "{}: say with --commit which version was measured",

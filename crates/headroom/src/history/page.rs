@@ -1,10 +1,9 @@
 //! The page of a history: what `show` says, drawn.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use lab_judgement::Record;
 use lab_report::history::{HistoryMetric, HistoryRun, Said, html};
@@ -13,7 +12,7 @@ use lab_store::Outcome;
 use super::HistoryFile;
 use super::show::{MetricHistory, Shown, commits, counted_runs, judged, told};
 use super::store::stored;
-use crate::output::print;
+use crate::output::{print, replace};
 
 #[derive(Debug, Args)]
 pub(crate) struct PageArgs {
@@ -40,8 +39,7 @@ pub(super) fn page(args: &PageArgs) -> Result<Outcome> {
         Some(_) => PathBuf::from("history.html"),
     };
     let out = args.out.clone().unwrap_or_else(beside);
-    fs::write(&out, drawn(&records, &shown))
-        .with_context(|| format!("write the page {}", out.display()))?;
+    replace(&out, drawn(&records, &shown).as_bytes())?;
     print(&format!("{}\n", out.display()))?;
     Ok(Outcome::Pass)
 }

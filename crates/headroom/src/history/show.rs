@@ -67,6 +67,9 @@ pub(super) struct Between {
     pub(super) commits: Vec<String>,
     /// How many more there are.
     pub(super) more_commits: usize,
+    /// Why it may be none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) not_a_commit: Option<String>,
 }
 
 pub(super) fn show(args: &ShowArgs) -> Result<Outcome> {
@@ -191,6 +194,7 @@ fn between(
     let more_commits = commits.len().saturating_sub(COMMITS_MOST);
     commits.truncate(COMMITS_MOST);
     Between {
+        not_a_commit: before.and_then(|before| not_a_commit(&before.commit, &after.commit, log)),
         last_before: before.map(|record| record.run.clone()),
         last_before_commit: before.map(|record| record.commit.clone()),
         first_after: after.run.clone(),
@@ -200,11 +204,31 @@ fn between(
     }
 }
 
+/// What is behind the commit of a tree that had changes which no commit has.
+const DIRTY: &str = "-dirty";
+
+/// Why it may be none of the commits that lie between, or that none does.
+fn not_a_commit(
+    before: &str,
+    after: &str,
+    log: &dyn Fn(&str, &str) -> Vec<String>,
+) -> Option<String> {
+    let is_dirty = |commit: &str| commit.ends_with(DIRTY);
+    if before == after && !before.is_empty() && !is_dirty(before) {
+        return Some("the same commit before and after: it was not the program".into());
+    }
+    if is_dirty(before) || is_dirty(after) {
+        return Some("measured with changes that no commit has: these may be it, too".into());
+    }
+    let is_older = !log(after, before).is_empty() && log(before, after).is_empty();
+    is_older.then(|| "the later run is of an older commit: none lies between".into())
+}
+
 /// Commits after one up to another, as git has them, the oldest first; none where it knows either not.
 pub(super) fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
     /// More than these are no answer to which one it was.
     const MOST: &str = "--max-count=10000";
-    let [from, to] = [from, to].map(|commit| commit.trim_end_matches("-dirty"));
+    let [from, to] = [from, to].map(|commit| commit.trim_end_matches(DIRTY));
     let is_hash = |text: &str| {
         (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
@@ -233,8 +257,9 @@ pub(super) fn counted_runs(shown: &Shown) -> String {
     let (count, left_out) = (shown.runs.len(), shown.left_out);
     let mut out = format!("{count} {}", noun(count, "run"));
     if left_out > 0 {
-        out +=
-            &format!("; left out, with another plan or processor, or changed by hand: {left_out}");
+        out += &format!(
+            "; left out, with another plan, processor or unit, or changed by hand: {left_out}"
+        );
     }
     out
 }
@@ -277,9 +302,15 @@ fn noun(count: usize, one: &str) -> String {
 }
 
 pub(super) fn told(between: &Between) -> String {
-    let short = |commit: &str| match commit.is_ascii() && commit.len() > 12 {
-        true => commit[..12].to_owned(),
-        false => printable(commit),
+    let short = |commit: &str| {
+        let (hash, dirty) = match commit.strip_suffix(DIRTY) {
+            Some(hash) => (hash, DIRTY),
+            None => (commit, ""),
+        };
+        match hash.is_ascii() && hash.len() > 12 {
+            true => format!("{}{dirty}", &hash[..12]),
+            false => printable(commit),
+        }
     };
     let run = |run: &str, commit: &str| format!("{} ({})", printable(run), short(commit));
     let after = run(&between.first_after, &between.first_after_commit);
@@ -292,6 +323,9 @@ pub(super) fn told(between: &Between) -> String {
         }
         _ => format!("    with {after} at the latest\n"),
     };
+    if let Some(why) = &between.not_a_commit {
+        out += &format!("      {why}\n");
+    }
     for commit in &between.commits {
         out += &format!("      {}\n", printable(commit));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use lab_experiment::plan::{Network, Plan};
 use lab_experiment::{Source, check as check_file};
-use lab_report::terminal::{Style, ending};
+use lab_report::terminal::{Style, ending, printable};
 use lab_report::{Growing, Page};
 use lab_runner::{Finished, Options, Underway};
 use lab_store::{FindingRecord, MadeFrom, Outcome, RunFile, RunFolder, Verdict};
@@ -42,7 +42,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
             return Ok(Outcome::Error);
         }
     }
-    print(&checked.plan.explain())?;
+    // Names may be anything.
+    let explained = checked.plan.explain();
+    print(
+        &explained
+            .lines()
+            .map(|line| printable(line) + "\n")
+            .collect::<String>(),
+    )?;
     for lacks in lab_runner::lacking(&checked.plan, &checked.file.folder) {
         tell(format_args!("headroom: on this machine, {lacks}"));
     }

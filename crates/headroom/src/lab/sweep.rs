@@ -1,6 +1,5 @@
 //! A sweep: the experiment in every setting of its constants, one run after the other.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -10,11 +9,10 @@ use lab_report::sweep::{SweepAnswer, SweepRecord, SweepRun, html, terminal};
 use lab_report::terminal::Style;
 use lab_runner::{RunError, Underway};
 use lab_store::{Outcome, Verdict};
-use tempfile::NamedTempFile;
 
 use super::{Checked, made, write_report};
 use crate::cli::RunArgs;
-use crate::output::{explained, print, tell};
+use crate::output::{explained, print, replace, tell};
 
 /// Makes every run of the sweep. What was found is stored after each, so a sweep that is cut
 /// off leaves what it has.
@@ -296,18 +294,14 @@ impl Files {
     }
 
     fn write(&self, found: &SweepRecord) -> Result<()> {
-        replace(&self.record, &serde_json::to_string_pretty(found)?)?;
-        replace(&self.page, &html(found))
+        if let Some(folder) = self.record.parent() {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("make the folder {}", folder.display()))?;
+        }
+        replace(
+            &self.record,
+            serde_json::to_string_pretty(found)?.as_bytes(),
+        )?;
+        replace(&self.page, html(found).as_bytes())
     }
-}
-
-/// Writes a file whole or not at all.
-fn replace(path: &Path, text: &str) -> Result<()> {
-    let writing = || format!("write {}", path.display());
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(writing)?;
-    let mut file = NamedTempFile::new_in(folder).with_context(writing)?;
-    file.write_all(text.as_bytes()).with_context(writing)?;
-    file.persist(path).with_context(writing)?;
-    Ok(())
 }

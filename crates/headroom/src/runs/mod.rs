@@ -6,7 +6,6 @@ mod prune;
 mod push;
 mod which;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,7 +17,7 @@ use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table}
 use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
 use units::show_bytes;
 
-use crate::output::{print, tell};
+use crate::output::{print, replace, tell};
 
 pub(crate) const AFTER_HELP: &str = "\
   headroom runs                              what there is
@@ -64,10 +63,13 @@ enum RunsCommand {
     Prune(prune::PruneArgs),
 }
 
+/// Where runs are when nobody says.
+const RUNS: &str = "runs";
+
 #[derive(Debug, Args)]
 struct InArgs {
     /// The folder in which the runs are
-    #[arg(long = "in", value_name = "DIR", default_value = "runs")]
+    #[arg(long = "in", value_name = "DIR", default_value = RUNS)]
     folder: PathBuf,
 }
 
@@ -108,9 +110,9 @@ pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
     }
 }
 
-/// The runs in a folder; one that is not there holds none.
+/// The runs in a folder. The usual one holds none before the first; another one that is not there is a mistake.
 fn stored(folder: &Path) -> Result<Vec<StoredRun>> {
-    if !folder.exists() {
+    if folder == Path::new(RUNS) && !folder.exists() {
         return Ok(Vec::new());
     }
     Ok(runs_in(folder)?)
@@ -241,10 +243,7 @@ fn page(folder: &Path) -> Result<Outcome> {
     }
     let listed: Vec<ListedRun> = runs.iter().map(ListedRun::of).collect();
     let index = folder.join("index.html");
-    let part = folder.join("index.html.part");
-    fs::write(&part, html(&listed))
-        .and_then(|()| fs::rename(&part, &index))
-        .with_context(|| format!("write {}", index.display()))?;
+    replace(&index, html(&listed).as_bytes())?;
     print(&format!("{}\n", index.display()))?;
     Ok(Outcome::Pass)
 }

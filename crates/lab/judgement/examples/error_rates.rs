@@ -126,15 +126,16 @@ fn histories(runs: u64) {
         "\nHistories, {runs} each: with a certain change, a drift, an alarm (%); planted change within 2"
     );
     type Change = fn(&mut Machine);
-    let machines: [(&str, Change); 5] = [
+    let machines: [(&str, Change); 6] = [
         ("noise 3 %", |_| {}),
         ("outliers 3 %", |machine| machine.outlier_share = 0.03),
+        ("outliers 15 %", |machine| machine.outlier_share = 0.15),
         ("alike 0.3", |machine| machine.alike = 0.3),
         ("alike 0.5", |machine| machine.alike = 0.5),
         ("alike 0.7", |machine| machine.alike = 0.7),
     ];
     type Truth = fn(usize) -> f64;
-    let truths: [(&str, usize, Truth); 7] = [
+    let truths: [(&str, usize, Truth); 8] = [
         ("clean 60", 60, |_| 1.0),
         ("clean 200", 200, |_| 1.0),
         (
@@ -157,6 +158,9 @@ fn histories(runs: u64) {
         }),
         ("drift 30 % in 200", 200, |at| {
             1.0 + 0.30 * at as f64 / 200.0
+        }),
+        ("drift 20 % from 100", 200, |at| {
+            1.0 + 0.20 * at.saturating_sub(100) as f64 / 100.0
         }),
     ];
     for (name, change) in machines {
@@ -184,7 +188,7 @@ fn histories(runs: u64) {
             }
             let share = |count: u64| 100.0 * count as f64 / runs as f64;
             println!(
-                "{name:13} {what:18}: {:5.1} {:5.1} {:5.1}; {:5.1} {:5.1}",
+                "{name:13} {what:19}: {:5.1} {:5.1} {:5.1}; {:5.1} {:5.1}",
                 share(changed),
                 share(drifted),
                 share(alarmed),

@@ -50,11 +50,19 @@ pub struct Missing {
     pub in_new: usize,
     /// Pairs without both.
     pub in_both: usize,
+    /// Of all these, pairs with a value below zero: there is one, but no ratio of it.
+    #[serde(default)]
+    pub negative: usize,
 }
 
 /// A value of which a ratio can be taken.
 pub(crate) fn usable(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// A value of which no ratio can be taken, though there is one.
+pub(crate) fn is_negative(value: Option<f64>) -> bool {
+    value.is_some_and(|value| value.is_finite() && value < 0.0)
 }
 
 /// By how much new is worse, as a logarithm. Two zeros are equal.

@@ -69,6 +69,9 @@ const RUNS_FACTOR_MOST: f64 = 20.0;
 /// More runs than this of either side are not taken.
 const RUNS_MOST: usize = 1_000;
 
+/// Logarithms that are equal but for what arithmetic leaves of them: 105 is 5 % more than 100.
+const EQUAL: f64 = 1e-9;
+
 /// A limit is below 100 %, also as it is told.
 const LIMIT_MOST: f64 = 0.99;
 
@@ -120,12 +123,19 @@ impl Evidence {
         self.low.is_some_and(|low| low > 0.0)
     }
 
+    /// Whether the estimate is more than it may be; `limit` is a logarithm as well.
+    pub(crate) fn above(&self, limit: f64) -> bool {
+        self.estimate > limit + EQUAL
+    }
+
     /// `limit` is a logarithm as well.
     pub(crate) fn verdict(&self, limit: f64) -> Verdict {
-        if self.slower() && self.estimate > limit {
+        if self.slower() && self.above(limit) {
             return Verdict::Worse;
         }
-        let below = self.high.is_some_and(|high| high < limit);
+        let exact = self.error.is_some_and(|error| error <= EQUAL);
+        let most = if exact { limit + EQUAL } else { limit };
+        let below = self.high.is_some_and(|high| high < most);
         let better = self.high.is_some_and(|high| high < 0.0);
         let seen = self
             .detectable

@@ -74,6 +74,15 @@ pub enum StoreError {
         /// The folder of the run.
         path: PathBuf,
     },
+    /// The run came to its end, and could not be stored.
+    #[error(
+        "{} could not be stored to its end, as its file `broken` says; run the experiment again",
+        .path.display()
+    )]
+    Broken {
+        /// The folder of the run.
+        path: PathBuf,
+    },
     /// The text of a file is not what its format says.
     #[error("{}, line {line}: {problem}; the formats are in docs/run-store.md", .path.display())]
     Malformed {

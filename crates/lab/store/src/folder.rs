@@ -206,8 +206,10 @@ impl RunFolder {
             });
         }
         if !run.file(RunFile::Verdict).is_file() {
-            return Err(StoreError::Unfinished {
-                path: path.to_owned(),
+            let path = path.to_owned();
+            return Err(match run.file(RunFile::Broken).is_file() {
+                true => StoreError::Broken { path },
+                false => StoreError::Unfinished { path },
             });
         }
         Ok(run)

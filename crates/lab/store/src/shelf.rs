@@ -122,7 +122,7 @@ fn stored(path: &Path) -> Option<StoredRun> {
 fn found(folder: &RunFolder) -> Result<FoundRun, StoreError> {
     let verdict = match RunFolder::open(folder.path()) {
         Ok(folder) => Some(folder.verdict()?),
-        Err(StoreError::Unfinished { .. }) => None,
+        Err(StoreError::Unfinished { .. } | StoreError::Broken { .. }) => None,
         Err(error) => return Err(error),
     };
     Ok(FoundRun {

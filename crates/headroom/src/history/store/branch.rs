@@ -82,9 +82,12 @@ impl Branch<'_> {
     fn tip(&self) -> Result<Option<Tip>> {
         done(&["rev-parse", "--git-dir"], None)?;
         let reference = self.reference();
-        if !git(&["check-ref-format", &reference], None)?
-            .status
-            .success()
+        // Only this also refuses what git takes for an option, or for the whole name of a reference.
+        let is_whole = self.0.starts_with("refs/");
+        if is_whole
+            || !git(&["check-ref-format", "--branch", &self.0], None)?
+                .status
+                .success()
         {
             bail!("\"{}\" cannot be the name of a branch", self.0);
         }

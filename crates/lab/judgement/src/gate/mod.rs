@@ -10,7 +10,7 @@ use stats::{HodgesLehmann, sequential_tails};
 pub use judgement::{GateJudgement, MetricJudgement};
 pub use settings::{GateError, GateSettings, Gated};
 
-use crate::pairs::{Missing, Order, PairValues, usable, worse_by};
+use crate::pairs::{Missing, Order, PairValues, is_negative, usable, worse_by};
 use crate::verdict::{Evidence, Tails, Verdict};
 
 /// What a gate wants.
@@ -132,6 +132,9 @@ impl Gate {
         for (at, values) in pair.iter().enumerate() {
             let direction = self.settings.metrics[at].metric.direction;
             let measured = &mut self.measured[at];
+            if is_negative(values.base) || is_negative(values.new) {
+                measured.missing.negative += 1;
+            }
             match (usable(values.base), usable(values.new)) {
                 (Some(base), Some(new)) => {
                     measured.base.push(base);
@@ -206,7 +209,7 @@ impl Measured {
     /// What can be said for good; `limit` is a logarithm.
     fn conclude(&self, limit: f64) -> Option<Verdict> {
         let evidence = self.evidence?;
-        if self.slower && evidence.estimate > limit {
+        if self.slower && evidence.above(limit) {
             return Some(Verdict::Worse);
         }
         // What a new program failed to do is not left out of what it is judged by.

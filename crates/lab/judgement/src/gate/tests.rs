@@ -310,3 +310,54 @@ proptest! {
         prop_assert_eq!(run()?, run()?);
     }
 }
+
+/// What has no noise can be worse by exactly what it may be.
+#[test]
+fn as_much_as_the_limit_is_not_above_it() {
+    let decided = |direction, limit, base, new| {
+        let settings = GateSettings::new(vec![gated("n", direction, limit)], 7);
+        let mut gate = Gate::new(settings).unwrap();
+        while let Next::Pairs(_) = gate.next() {
+            gate.take(&[both(base, new)]).unwrap();
+        }
+        gate.judgement()
+    };
+    let (less, more) = (Direction::LowerIsBetter, Direction::HigherIsBetter);
+    for (direction, limit, base, new, beyond) in [
+        (less, 0.05, 100.0, 105.0, 106.0),
+        (less, 0.03, 100.0, 103.0, 103.1),
+        (less, 0.1, 100.0, 110.0, 111.0),
+        (less, 0.25, 4.0, 5.0, 6.0),
+        (more, 0.05, 200.0, 190.0, 189.0),
+    ] {
+        let found = decided(direction, limit, base, new);
+        assert_eq!(
+            found.verdict,
+            Verdict::NotWorse,
+            "{}",
+            found.metrics[0].sentence
+        );
+        let found = decided(direction, limit, base, beyond);
+        assert_eq!(
+            found.verdict,
+            Verdict::Worse,
+            "{}",
+            found.metrics[0].sentence
+        );
+    }
+}
+
+#[test]
+fn what_is_below_zero_has_no_ratio_and_that_is_said() {
+    let mut gate = Gate::new(settings(0.03)).unwrap();
+    while let Next::Pairs(_) = gate.next() {
+        gate.take(&[both(1.0, -1.0)]).unwrap();
+    }
+    let found = gate.judgement();
+    assert_eq!(found.verdict, Verdict::CannotTell);
+    let said = &found.metrics[0].sentence;
+    assert!(
+        said.contains("in 24 pairs the value is below zero"),
+        "{said}"
+    );
+}

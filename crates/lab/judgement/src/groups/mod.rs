@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stats::{HodgesLehmann, autocorrelation_time, batch_means, mann_whitney};
 
-use crate::pairs::usable;
+use crate::pairs::{is_negative, usable};
 use crate::verdict::{ALPHA, Effect, Evidence, Needs, POWER, Tails, Verdict, median};
 use crate::{Direction, Metric};
 
@@ -60,6 +60,9 @@ pub struct Comparison {
     pub base_missing: usize,
     /// The same of the new program.
     pub new_missing: usize,
+    /// Values of both that are below zero; they are missing, for there is no ratio of them.
+    #[serde(default)]
+    pub negative: usize,
     /// Values of a batch, of one run beside one.
     pub batch_length: Option<usize>,
     /// Median of the base.
@@ -110,6 +113,7 @@ pub fn compare_runs(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]
     let comparison = Comparison {
         base_missing: base.len() - base_used.len(),
         new_missing: new.len() - new_used.len(),
+        negative: negative(base, new),
         batch_length: Some(length),
         ..found
     };
@@ -150,6 +154,7 @@ fn compare(
         new_count: new_badness.len(),
         base_missing: base.len() - base_badness.len(),
         new_missing: new.len() - new_badness.len(),
+        negative: negative(base, new),
         batch_length: None,
         base_median: median(&used(base)),
         new_median: median(&used(new)),
@@ -178,6 +183,11 @@ impl Comparison {
         self.sentence = self.in_words();
         self
     }
+}
+
+fn negative(base: &[f64], new: &[f64]) -> usize {
+    let values = base.iter().chain(new);
+    values.filter(|value| is_negative(Some(**value))).count()
 }
 
 fn used(values: &[f64]) -> Vec<f64> {

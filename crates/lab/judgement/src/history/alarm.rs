@@ -3,12 +3,16 @@
 use stats::{cusum, level_and_spread, mean, variance};
 
 use super::drift::Slope;
+use super::exact::at_least;
 use super::steps::Steps;
 use super::{FastAlarm, HistorySettings, Series};
 use crate::verdict::median;
 
 /// Runs in which an excursion is looked for.
 const LATEST: usize = 10;
+
+/// An excursion is none that the runs before, were they to come again, would show this often.
+const CHANCE_MOST: f64 = 0.001;
 
 /// Fewer runs than this before them know no level.
 const LEVEL_LEAST: usize = 20;
@@ -56,6 +60,17 @@ pub(super) fn latest(
         .collect();
     let alarm = cusum(&latest, level, deviation, SLACK, LIMIT)?;
     let difference = if alarm.up { 1.0 } else { -1.0 };
+    let since = &series.scaled[split + alarm.since..];
+    let apart = (median(since)? - level) * difference;
+    let away = |values: &[f64]| {
+        let far = |value: &&f64| (**value - level) * difference >= apart / 2.0;
+        values.iter().filter(far).count()
+    };
+    let usual = away(before) as f64 / before.len() as f64;
+    // Outliers and second modes do not show in the spread.
+    if apart <= 0.0 || at_least(away(since), since.len(), usual) > CHANCE_MOST {
+        return None;
+    }
     let mut found = FastAlarm {
         index: series.places[split + alarm.at],
         since_index: series.places[split + alarm.since],

@@ -8,6 +8,16 @@ use super::{Drift, HistorySettings, Series};
 /// How sure a slope must be.
 const CONFIDENCE: f64 = 0.999;
 
+/// Fewer values on a slope are a step that took a while.
+const LEAST: usize = 10;
+
+/// As how many parameters a step beside a slope counts: it is the one of many places at which the
+/// slope fits worst.
+const BESIDE: f64 = 4.0;
+
+/// Places at which a slope may begin or end; between them lie as many values each.
+const KNOTS: usize = 60;
+
 /// A slope over values `from..to`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slope {
@@ -20,33 +30,35 @@ pub(super) struct Slope {
 }
 
 /// Separates steps from slopes: steps one after the other in the same direction that a
-/// straight line explains better are one, and so is a level that goes on growing or falling.
+/// straight line, or one between two levels, explains better are one, and so is a level that
+/// goes on growing or falling.
 pub(super) fn tell_apart(
     series: &Series,
     mut steps: Steps,
     settings: &HistorySettings,
 ) -> (Steps, Vec<Slope>) {
-    let mut slopes: Vec<Slope> = Vec::new();
     let values = &series.smooth;
-    let worth = steps.worth(series, settings);
     let bounds = steps.bounds(values.len());
     let level = |part: usize| mean(&values[bounds[part]..bounds[part + 1]]).unwrap_or_default();
     let rises: Vec<bool> = (0..steps.at.len())
         .map(|step| level(step + 1) > level(step))
         .collect();
-    let mut kept = Vec::new();
+    let mut found = Telling {
+        series,
+        settings,
+        worth: steps.worth(series, settings),
+        kept: Vec::new(),
+        slopes: Vec::new(),
+    };
     let mut first = 0;
     for run in rises.chunk_by(|one, next| one == next) {
         let last = first + run.len();
-        let levels = &bounds[first..=last + 1];
-        let (from, to) = (levels[0], levels[levels.len() - 1]);
-        let slope = slope(series, from, to, settings);
-        match slope.filter(|_| line_is_better(values, levels, worth)) {
-            Some(slope) => slopes.push(slope),
-            None => kept.extend_from_slice(&steps.at[first..last]),
-        }
+        found.tell(&bounds[first..=last + 1]);
         first = last;
     }
+    let Telling {
+        kept, mut slopes, ..
+    } = found;
     steps.at = kept;
     for two in steps.bounds(values.len()).windows(2) {
         let taken = slopes
@@ -58,6 +70,141 @@ pub(super) fn tell_apart(
     }
     slopes.sort_by_key(|slope| slope.from);
     (steps, slopes)
+}
+
+/// What steps have turned out to be so far.
+struct Telling<'a> {
+    series: &'a Series,
+    settings: &'a HistorySettings,
+    worth: f64,
+    kept: Vec<usize>,
+    slopes: Vec<Slope>,
+}
+
+impl Telling<'_> {
+    /// Of steps between these bounds, all in one direction, those neighbours become a slope that
+    /// together with what stays explains the values best (Schwarz's criterion: each parameter has
+    /// its price).
+    fn tell(&mut self, bounds: &[usize]) {
+        let parts = bounds.len() - 1;
+        let values = &self.series.smooth;
+        let n = (bounds[parts] - bounds[0]) as f64 * self.worth;
+        let price = |squares: f64, parameters: f64| {
+            n * squares.max(f64::MIN_POSITIVE).ln() + parameters * n.max(2.0).ln()
+        };
+        let around: Vec<f64> = bounds
+            .windows(2)
+            .map(|two| squares_around_mean(&values[two[0]..two[1]]))
+            .collect();
+        let all: f64 = around.iter().sum();
+        // A level each, a place each step.
+        let mut best = (price(all, (2 * parts - 1) as f64), None);
+        for first in 0..parts {
+            for last in first + 2..=parts {
+                let rest = all - around[first..last].iter().sum::<f64>();
+                let begin = bounds[first];
+                for ramp in Ramps::of(&values[begin..bounds[last]]) {
+                    let beside = BESIDE * (parts - (last - first)) as f64;
+                    let found = price(rest + ramp.squares, beside + ramp.parameters);
+                    if found >= best.0 {
+                        continue;
+                    }
+                    let (from, to) = (begin + ramp.from, begin + ramp.to);
+                    if let Some(slope) = slope(self.series, from, to, self.settings) {
+                        best = (found, Some((first, last, slope)));
+                    }
+                }
+            }
+        }
+        let Some((first, last, slope)) = best.1 else {
+            self.kept.extend_from_slice(&bounds[1..parts]);
+            return;
+        };
+        // The levels at the slope's ends are those of the steps beside it, too.
+        self.tell(&bounds[..=first + 1]);
+        self.slopes.push(slope);
+        self.tell(&bounds[last - 1..]);
+    }
+}
+
+fn squares_around_mean(values: &[f64]) -> f64 {
+    let level = mean(values).unwrap_or_default();
+    values.iter().map(|value| (value - level).powi(2)).sum()
+}
+
+/// A level, a straight line to another one, and that.
+#[derive(Debug, Clone, Copy)]
+struct Ramp {
+    /// The first value of the line.
+    from: usize,
+    /// The first one behind it.
+    to: usize,
+    /// Sum of squares around all three.
+    squares: f64,
+    /// Two levels, and a place for each end that is not an end of the values.
+    parameters: f64,
+}
+
+/// Sums over the beginning of a series, so that any ramp is fitted in one look.
+struct Ramps {
+    /// Of values, from their mean, and of these times their places.
+    sums: Vec<(f64, f64)>,
+    squares: f64,
+}
+
+impl Ramps {
+    /// The best for each of so many beginnings and ends that the work stays bounded.
+    fn of(values: &[f64]) -> Vec<Ramp> {
+        let centre = mean(values).unwrap_or_default();
+        let mut sums = vec![(0.0, 0.0)];
+        let (mut all, mut placed) = (0.0, 0.0);
+        for (at, value) in values.iter().enumerate() {
+            all += value - centre;
+            placed += (value - centre) * at as f64;
+            sums.push((all, placed));
+        }
+        let ramps = Self {
+            sums,
+            squares: squares_around_mean(values),
+        };
+        let Some(last) = values.len().checked_sub(1) else {
+            return Vec::new();
+        };
+        let knots = last.min(KNOTS);
+        let knot = |of: usize| of * last / knots.max(1);
+        let pairs = (0..knots).flat_map(|a| (a + 1..=knots).map(move |b| (a, b)));
+        pairs
+            .map(|(a, b)| (knot(a), knot(b)))
+            .filter(|(a, b)| b - a + 1 >= LEAST)
+            .map(|(a, b)| ramps.between(a, b))
+            .collect()
+    }
+
+    /// The one whose line goes from the value at `a` to that at `b`, by least squares.
+    fn between(&self, a: usize, b: usize) -> Ramp {
+        let n = self.sums.len() - 1;
+        let length = (b - a) as f64;
+        let ((sum_a, placed_a), (sum_b, placed_b)) = (self.sums[a], self.sums[b]);
+        // The share of the way that each value has gone: its sum, that of its square, and with values.
+        let behind = (n - b) as f64;
+        let way = (length - 1.0) / 2.0 + behind;
+        let squared = (length - 1.0) * (2.0 * length - 1.0) / (6.0 * length) + behind;
+        let with =
+            (placed_b - placed_a - a as f64 * (sum_b - sum_a)) / length + (self.sums[n].0 - sum_b);
+        let spread = squared - way * way / n as f64;
+        let explained = if spread > 0.0 {
+            with * with / spread
+        } else {
+            0.0
+        };
+        let ends = usize::from(a > 0) + usize::from(b + 1 < n);
+        Ramp {
+            from: a,
+            to: b + 1,
+            squares: (self.squares - explained).max(0.0),
+            parameters: 2.0 + ends as f64,
+        }
+    }
 }
 
 /// A slope that is none by chance, and large enough to matter.
@@ -75,43 +222,6 @@ fn slope(series: &Series, from: usize, to: usize, settings: &HistorySettings) ->
         low: found.low * runs,
         high: found.high * runs,
     })
-}
-
-/// Whether a straight line explains values better than levels between bounds do, each
-/// parameter at its price (Schwarz's criterion).
-fn line_is_better(values: &[f64], bounds: &[usize], worth: f64) -> bool {
-    let (from, to) = (bounds[0], bounds[bounds.len() - 1]);
-    let squares_of_levels: f64 = bounds
-        .windows(2)
-        .map(|two| {
-            let part = &values[two[0]..two[1]];
-            let level = mean(part).unwrap_or_default();
-            part.iter()
-                .map(|value| (value - level).powi(2))
-                .sum::<f64>()
-        })
-        .sum();
-    let part = &values[from..to];
-    let (centre, level) = (
-        (part.len() - 1) as f64 / 2.0,
-        mean(part).unwrap_or_default(),
-    );
-    let along = part.iter().enumerate();
-    let (mut together, mut spread) = (0.0, 0.0);
-    for (at, value) in along {
-        let away = at as f64 - centre;
-        together += away * (value - level);
-        spread += away * away;
-    }
-    let around: f64 = part.iter().map(|value| (value - level).powi(2)).sum();
-    let squares_of_line = around - together * together / spread;
-    let n = part.len() as f64 * worth;
-    let steps = (bounds.len() - 2) as f64;
-    let price = |squares: f64, parameters: f64| {
-        n * squares.max(f64::MIN_POSITIVE).ln() + parameters * n.max(2.0).ln()
-    };
-    // A level each, a place each step.
-    price(squares_of_line, 2.0) < price(squares_of_levels, 2.0 * steps + 1.0)
 }
 
 impl Slope {

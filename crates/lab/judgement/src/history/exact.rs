@@ -15,29 +15,29 @@ impl Series {
         NOTHING_SHARE * least_share * unit
     }
 
-    /// How likely a step between levels is by chance where most values equal the one before
-    /// them; `None` elsewhere. A new level may be made of values that lie off their level for
-    /// another reason: if a share of all does so, this is how likely as many of the shorter side do.
+    /// How likely a step between levels is by chance, by counts alone: a new level may be made of
+    /// values that lie off their level for another reason. If a share of all does so, this is how
+    /// likely as many of the shorter side do. It sees outliers and second modes as they were.
     pub(super) fn by_counts(&self, bounds: &[usize], step: usize) -> Option<f64> {
         let (from, at, to) = (bounds[step], bounds[step + 1], bounds[step + 2]);
         let level = |from: usize, to: usize| mean(&self.smooth[from..to]);
-        let apart = (level(at, to)? - level(from, at)?).abs();
-        if !self.mostly_equal {
-            return None;
-        }
-        let off = |from: usize, to: usize| {
+        let rise = level(at, to)? - level(from, at)?;
+        let (shorter, towards) = match at - from < to - at {
+            true => ((from, at), -rise),
+            false => ((at, to), rise),
+        };
+        // So many lie as far from their level as half the way to the other one.
+        let off = |(from, to): (usize, usize), way: f64| {
             let level = level(from, to).unwrap_or_default();
             let part = self.scaled[from..to].iter();
-            part.filter(|value| (*value - level).abs() >= apart / 2.0)
+            part.filter(|value| (*value - level) * way.signum() >= way.abs() / 2.0)
                 .count()
         };
-        let all: usize = bounds.windows(2).map(|two| off(two[0], two[1])).sum();
+        let parts = bounds.windows(2).map(|two| (two[0], two[1]));
+        let all: usize = parts.map(|part| off(part, towards)).sum();
         let share = all as f64 / self.scaled.len() as f64;
-        let (from, to) = match at - from < to - at {
-            true => (from, at),
-            false => (at, to),
-        };
-        Some(at_least(to - from - off(from, to), to - from, share))
+        let runs = shorter.1 - shorter.0;
+        Some(at_least(runs - off(shorter, -towards), runs, share))
     }
 
     /// Whether the smooth values on both sides of a step have no noise.
@@ -53,7 +53,7 @@ impl Series {
 
 /// The chance of at least `least` of `count` that have a share each: a tail of the binomial
 /// distribution.
-fn at_least(least: usize, count: usize, share: f64) -> f64 {
+pub(super) fn at_least(least: usize, count: usize, share: f64) -> f64 {
     if share <= 0.0 {
         return if least == 0 { 1.0 } else { 0.0 };
     }

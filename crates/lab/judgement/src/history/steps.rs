@@ -90,7 +90,11 @@ impl Steps {
         let bounds = self.bounds(series.smooth.len());
         let tested = || t_test(before, after, worth).unwrap_or(1.0);
         match series.by_counts(&bounds, step) {
-            Some(counted) if series.flat(before, after, settings.least_share) => counted,
+            Some(counted)
+                if series.mostly_equal && series.flat(before, after, settings.least_share) =>
+            {
+                counted
+            }
             Some(counted) => counted.max(tested()),
             None => tested(),
         }

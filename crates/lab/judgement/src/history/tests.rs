@@ -348,3 +348,93 @@ fn noise_in_whole_numbers_is_no_change() {
         }
     }
 }
+
+/// Runs that are much slower now and then, or in one of two modes.
+#[test]
+fn noise_with_two_modes_is_no_change() {
+    for (share, factor, noise) in [
+        (0.05, 1.5, 0.03),
+        (0.1, 1.5, 0.03),
+        (0.15, 1.5, 0.03),
+        (0.3, 1.5, 0.03),
+        (0.5, 1.5, 0.03),
+        (0.2, 1.1, 0.01),
+        (0.5, 1.05, 0.01),
+        (0.1, 0.0, 0.03),
+    ] {
+        let (mut changed, mut drifts, mut alarms) = (0, 0, 0);
+        for seed in 0..200 {
+            let mut random = stats::SplitMix::new(seed);
+            let mut machine = Machine::noisy(900 + seed);
+            machine.noise_share = noise;
+            let mut values = series(&mut machine, POINTS, |_| 1.0);
+            for value in values.iter_mut().flatten() {
+                if random.uniform() < share {
+                    *value *= factor;
+                }
+            }
+            let found = judge(&values);
+            changed += usize::from(certain(&found).next().is_some());
+            drifts += usize::from(!found.drifts.is_empty());
+            alarms += usize::from(found.alarm.is_some());
+        }
+        assert!(changed <= 5, "{changed} changes of {share} x{factor}");
+        assert!(
+            drifts <= 4 && alarms <= 8,
+            "{drifts} drifts, {alarms} alarms of {share} x{factor}"
+        );
+    }
+}
+
+/// The share of the way from one run to another that is gone.
+fn way(at: usize, from: usize, to: usize) -> f64 {
+    at.clamp(from, to).abs_diff(from) as f64 / (to - from) as f64
+}
+
+#[test]
+fn a_drift_that_begins_or_ends_within_the_history_is_no_staircase() {
+    let half = POINTS / 2;
+    let ramps: [(&str, &dyn Fn(usize) -> f64); 5] = [
+        ("a late one", &|at| 1.0 + 0.1 * way(at, half, POINTS)),
+        ("a larger one", &|at| 1.0 + 0.2 * way(at, half, POINTS)),
+        ("the largest", &|at| 1.0 + 0.4 * way(at, half, POINTS)),
+        ("an early one", &|at| 1.0 + 0.3 * way(at, 0, half)),
+        ("up and down", &|at| {
+            1.0 + 0.3 * (way(at, 0, half) - way(at, half, POINTS))
+        }),
+    ];
+    for (what, truth) in ramps {
+        let (mut steps, mut drifted) = (0, 0);
+        for seed in 0..100 {
+            let found = history(2000 + seed, truth, |_| {});
+            steps += usize::from(certain(&found).next().is_some());
+            drifted += usize::from(!found.drifts.is_empty());
+        }
+        assert!(steps <= 5, "{steps} steps in {what}");
+        assert!(drifted >= 90, "{drifted} drifts of {what}");
+    }
+}
+
+#[test]
+fn a_step_beside_a_drift_is_a_step_and_one_alone_is_no_drift() {
+    let both = |at: usize| if at < 50 { 1.0 } else { 1.15 } + 0.3 * way(at, 100, POINTS);
+    let mut right = 0;
+    for seed in 0..100 {
+        let found = history(5000 + seed, both, |_| {});
+        let steps: Vec<usize> = certain(&found).map(|change| change.index).collect();
+        let near = matches!(steps[..], [at] if at.abs_diff(50) <= 3);
+        right += usize::from(near && !found.drifts.is_empty());
+    }
+    assert!(right >= 90, "{right}");
+    for (size, least) in [(1.06, 93), (1.1, 95), (1.3, 95)] {
+        let (mut steps, mut drifts) = (0, 0);
+        for seed in 0..100 {
+            let at = 20 + seed as usize % 160;
+            let found = history(4000 + seed, |run| if run < at { 1.0 } else { size }, |_| {});
+            steps += usize::from(certain(&found).count() == 1);
+            drifts += usize::from(!found.drifts.is_empty());
+        }
+        assert!(steps >= least, "{steps} steps of {size}");
+        assert!(drifts <= 4, "{drifts} drifts of {size}");
+    }
+}

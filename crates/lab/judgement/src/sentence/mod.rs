@@ -12,11 +12,15 @@ const TIMES_FROM: f64 = 100.0;
 /// Nobody wants to know how many more times.
 const TIMES_MOST: f64 = 1e6;
 
+/// What keeps a metric such as a growth from being compared.
+const NEGATIVE: &str =
+    "the value is below zero, of which there is no ratio: compare another metric";
+
 /// A share as people read it, without its sign.
 fn percent(share: f64) -> String {
     match share.abs() {
         share if share > TIMES_MOST => "over 1,000,000 times".to_owned(),
-        share if share >= TIMES_FROM => format!("{} times", units::grouped(share as u64)),
+        share if share >= TIMES_FROM => format!("{} times", units::grouped(share.round() as u64)),
         share => units::share(share, 2).text,
     }
 }
@@ -157,12 +161,13 @@ impl MetricJudgement {
     pub(crate) fn in_words(&self) -> String {
         let unit = self.metric.unit;
         let medians = self.base_median.zip(self.new_median);
-        let missing = match self.missing.in_new {
-            0 => None,
-            pairs => Some(format!(
+        let missing = match (self.missing.negative, self.missing.in_new) {
+            (0, 0) => None,
+            (0, pairs) => Some(format!(
                 "the new program gave no value in {}, which is never a pass",
                 times(pairs, "pair")
             )),
+            (pairs, _) => Some(format!("in {} {NEGATIVE}", times(pairs, "pair"))),
         };
         let parts = Parts {
             name: &self.metric.name,
@@ -227,12 +232,15 @@ impl Comparison {
             Licence::Unpaired => "runs of each",
             Licence::WithinRun | Licence::Nothing => "batches of each",
         };
-        let missing = (self.new_missing > self.base_missing).then(|| {
-            format!(
-                "{} of the new program have no value, which is never a pass",
-                self.new_missing
-            )
-        });
+        let missing = match self.negative {
+            0 => (self.new_missing > self.base_missing).then(|| {
+                format!(
+                    "{} of the new program have no value, which is never a pass",
+                    self.new_missing
+                )
+            }),
+            values => Some(format!("in {values} of all {NEGATIVE}")),
+        };
         let parts = Parts {
             name: &self.metric.name,
             verdict: self.verdict,
