@@ -101,7 +101,11 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     );
     assert_eq!(worse["base"].as_array().map(Vec::len), Some(5));
 
-    let same = compare(&lab, &["--limit", "10%"], &base, &base).expect_code(0);
+    compare(&lab, &[], &base, &base)
+        .expect_code(4)
+        .expect_stderr("is given twice");
+    let equal = runs(&lab, "equal", &[40, 41, 40, 41, 40], &[]);
+    let same = compare(&lab, &["--limit", "10%"], &base, &equal).expect_code(0);
     assert!(
         same.stdout.contains("NOT WORSE")
             && same
@@ -148,7 +152,7 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     let nowhere = lab.path("no/page.html").display().to_string();
     compare(&lab, &["--page", &nowhere], &base, &new)
         .expect_code(4)
-        .expect_stderr("write the page");
+        .expect_stderr("no/page.html");
 
     compare(&lab, &["--metric", "thing.p99"], &base, &new)
         .expect_code(4)

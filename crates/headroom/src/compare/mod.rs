@@ -132,7 +132,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
 fn once_each<'r>(runs: impl Iterator<Item = &'r Recorded>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for run in runs {
-        if !seen.insert(&run.record.run) {
+        // In two folders there may be two of one name.
+        if !seen.insert((&run.record.run, run.record.started_at_unix_ns)) {
             bail!(
                 "compare: the run {} is given twice",
                 printable(&run.record.run)
