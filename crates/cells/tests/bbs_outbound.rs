@@ -10,6 +10,7 @@ use diego::locket::{LockRequest, Resource, TypeCode};
 use diego::models::*;
 use diego::{Bbs, TRACE_HEADER, path};
 use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
 use net::{Body, Client, ClientOptions, Handler, Incoming};
 use prost::Message;
 use telemetry::{Level, Logger, Sink};
@@ -20,6 +21,7 @@ use crate::fake_bbs::eventually;
 /// A rep or a receiver of results: keeps the paths of what it is asked, with their trace ids.
 struct Peer {
     asked: Mutex<Vec<(String, String)>>,
+    bodies: Mutex<Vec<Vec<u8>>>,
     status: Mutex<StatusCode>,
     /// How long it takes to answer; who waits already learns of a change.
     takes: Mutex<Duration>,
@@ -31,6 +33,8 @@ impl Handler for Peer {
         let trace = trace.map_or("", |trace| trace.to_str().unwrap()).to_owned();
         let path = request.uri().path().to_owned();
         self.asked.lock().unwrap().push((path, trace));
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        self.bodies.lock().unwrap().push(body.to_vec());
         let began = tokio::time::Instant::now();
         while began.elapsed() < *self.takes.lock().unwrap() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -45,6 +49,7 @@ impl Peer {
     async fn start() -> (Arc<Self>, String, watch::Sender<bool>) {
         let peer = Arc::new(Self {
             asked: Mutex::default(),
+            bodies: Mutex::default(),
             status: Mutex::new(StatusCode::ACCEPTED),
             takes: Mutex::default(),
         });
@@ -503,4 +508,52 @@ async fn calls_to_cells_carry_the_trace_of_what_led_to_them() {
         .await;
     eventually("it is cancelled", || rep.count("/v1/tasks/t/cancel") > 0).await;
     assert_eq!(rep.trace("/v1/tasks/t/cancel"), "trace-cancel");
+}
+
+/// Routes of other kinds alone are told too, with nothing in it; an annotation is not.
+#[tokio::test]
+async fn cells_are_told_of_routes_as_the_original_tells_of_them() {
+    let world = World::start().await;
+    let (rep, url, _ask) = Peer::start().await;
+    world.register(&url).await;
+    world.run_instances(1).await;
+    let update = async |update: DesiredLrpUpdate| {
+        let request = UpdateDesiredLrpRequest {
+            process_guid: "p".into(),
+            update: Some(update),
+        };
+        world.act(path::UPDATE_DESIRED_LRP, &request).await;
+    };
+    let routes = |router: &str, value: &str| {
+        let routes = [(router.to_owned(), value.as_bytes().to_vec())].into();
+        DesiredLrpUpdate {
+            routes: Some(ProtoRoutes { routes }),
+            ..DesiredLrpUpdate::default()
+        }
+    };
+    let told = async |count: usize| {
+        eventually("the cell is told", || {
+            rep.bodies.lock().unwrap().len() >= count
+        })
+        .await;
+        let bodies = rep.bodies.lock().unwrap();
+        assert_eq!(bodies.len(), count);
+        let body: serde_json::Value = serde_json::from_slice(&bodies[count - 1]).unwrap();
+        body["internal_routes"].to_string()
+    };
+    update(DesiredLrpUpdate {
+        annotation: Some("a".into()),
+        ..DesiredLrpUpdate::default()
+    })
+    .await;
+    update(routes("cf-router", "[]")).await;
+    assert_eq!(told(1).await, "null");
+    assert_eq!(rep.count("/v2/lrps/p/instances/i-0"), 1);
+    let internal = r#"[{"hostname":"a.internal"}]"#;
+    update(routes("internal-router", internal)).await;
+    assert_eq!(told(2).await, internal);
+    // The same again is nothing new.
+    update(routes("internal-router", internal)).await;
+    update(routes("cf-router", "[]")).await;
+    assert_eq!(told(3).await, "[]");
 }

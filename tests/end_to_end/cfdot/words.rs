@@ -31,6 +31,8 @@ const CASES: &str = r#"
 3   | HTTP                          | domains --timeout -1                           | invalid value '-1'
 3   | HTTP CFDOT_TIMEOUT=x          | domains                                        | CFDOT_TIMEOUT is not a number
 255 | HTTP                          | domains --nonsense                             | unexpected argument '--nonsense'
+255 | HTTP                          | nonsense                                       | unrecognized subcommand 'nonsense'
+255 | HTTP                          | --nonsense                                     | unexpected argument '--nonsense'
 3   | HTTP                          | domains more                                   | Error: Too many arguments specified
 5   | HTTP                          | domains                                        | connect to 127.0.0.1:9
 3   | HTTP                          | cell                                           | Error: Missing arguments
@@ -46,7 +48,8 @@ const CASES: &str = r#"
 3   | HTTP                          | actual-lrps -i 2147483648                      | invalid value '2147483648'
 3   | HTTP                          | actual-lrp-groups-for-guid p -i -1             | Index must be a non-negative integer
 3   | HTTP                          | retire-actual-lrp p                            | Error: Missing arguments
-3   | HTTP                          | retire-actual-lrp p -1                         | Index must be a non-negative integer
+255 | HTTP                          | retire-actual-lrp p -1                         | unexpected argument '-1'
+3   | HTTP                          | retire-actual-lrp p -- -1                      | Index must be a non-negative integer
 3   | HTTP                          | retire-actual-lrp '' 1                         | Error: Process guid should be non empty string
 3   | HTTP                          | task ''                                        | Error: Missing arguments
 3   | HTTP                          | create-task                                    | Error: Missing arguments
@@ -54,6 +57,10 @@ const CASES: &str = r#"
 3   | HTTP                          | create-task @EMPTY                             | Error: Invalid JSON: EOF
 3   | HTTP                          | create-task {"memory_mb":"64"}                 | Invalid JSON: memory_mb: expected a whole number
 3   | HTTP                          | create-desired-lrp []                          | Invalid JSON: expected an object, found []
+5   | HTTP                          | create-desired-lrp null                        | connect to 127.0.0.1:9
+4   | HTTP                          | create-desired-lrp {"metric_tags":{"a":{}}}    | Message: Invalid field: metric_tags
+4   | HTTP                          | update-desired-lrp p {"metric_tags":{"a":{}}}  | Message: Invalid field: metric_tags
+5   | HTTP                          | update-desired-lrp p {"metric_tags":{"a":{"dynamic":"INDEX"}}} | connect to 127.0.0.1:9
 3   | HTTP                          | update-desired-lrp p                           | Error: Missing arguments
 3   | HTTP                          | update-desired-lrp p {"instances":1.5}         | Invalid JSON: instances: expected
 3   | HTTP                          | lrp-events -x more                             | Error: Too many arguments specified

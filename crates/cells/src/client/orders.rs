@@ -1,9 +1,12 @@
 //! What is changed.
 
+use std::collections::BTreeMap;
+
+use diego::error::Type;
 use diego::models::{
     ActualLrpKey, DesireLrpRequest, DesireTaskRequest, DesiredLrp, DesiredLrpByProcessGuidRequest,
-    DesiredLrpResponse, DesiredLrpUpdate, RemoveDesiredLrpRequest, RetireActualLrpRequest, Task,
-    TaskGuidRequest, UpdateDesiredLrpRequest, UpsertDomainRequest,
+    DesiredLrpResponse, DesiredLrpUpdate, MetricTagValue, RemoveDesiredLrpRequest,
+    RetireActualLrpRequest, Task, TaskGuidRequest, UpdateDesiredLrpRequest, UpsertDomainRequest,
 };
 use diego::path;
 use prost::Message;
@@ -32,6 +35,7 @@ impl Caller {
     /// # Errors
     /// See [`Failure`].
     pub async fn create_desired_lrp(&self, lrp: DesiredLrp) -> Result<(), Failure> {
+        tags_say_something(&lrp.metric_tags)?;
         let request = DesireLrpRequest {
             desired_lrp: Some(lrp),
         };
@@ -47,6 +51,7 @@ impl Caller {
         process_guid: &str,
         update: DesiredLrpUpdate,
     ) -> Result<(), Failure> {
+        tags_say_something(&update.metric_tags)?;
         let request = UpdateDesiredLrpRequest {
             process_guid: process_guid.to_owned(),
             update: Some(update),
@@ -115,6 +120,21 @@ impl Caller {
     pub async fn delete_task(&self, task_guid: &str) -> Result<(), Failure> {
         self.order(path::RESOLVING_TASK, &task(task_guid)).await?;
         self.order(path::DELETE_TASK, &task(task_guid)).await
+    }
+}
+
+/// A tag that is neither static nor dynamic, which every BBS refuses. It is not sent: an entry of a
+/// map goes without an empty value, and Diego's BBS, which needs one, breaks the connection.
+///
+/// # Errors
+/// InvalidRequest, as the BBS says it.
+fn tags_say_something(tags: &BTreeMap<String, MetricTagValue>) -> Result<(), Failure> {
+    match tags.values().any(|tag| *tag == MetricTagValue::default()) {
+        true => Err(Failure::bbs(
+            Type::InvalidRequest,
+            "Invalid field: metric_tags, Invalid field: static, Invalid field: dynamic",
+        )),
+        false => Ok(()),
     }
 }
 

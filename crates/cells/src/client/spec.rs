@@ -62,6 +62,10 @@ impl Spec {
 
     fn message<M: Message + Default>(&self, shape: &'static Shape) -> Result<M, Failure> {
         let bad = |cause: String| Failure::Invalid(format!("Invalid JSON: {cause}"));
+        // To Go `null` is a record without anything: what that lacks is the BBS's to tell.
+        if self.0.trim_matches([' ', '\t', '\r', '\n']) == "null" {
+            return Ok(M::default());
+        }
         let bytes = json::read(shape, &self.0).map_err(|error| bad(error.to_string()))?;
         // Only what is nested too deep can be written and not be read.
         M::decode(&*bytes).map_err(|error| bad(error.to_string()))
@@ -97,6 +101,15 @@ mod tests {
         assert!(invalid(Spec::from_argument(&argument)).contains("longer than 16777216 bytes"));
         let folder = format!("@{}", folder.path().display());
         assert!(invalid(Spec::from_argument(&folder)).contains("directory"));
+    }
+
+    #[test]
+    fn null_is_a_record_without_anything() {
+        let spec = Spec(" null\n".into());
+        assert_eq!(spec.desired_lrp(), Ok(DesiredLrp::default()));
+        assert_eq!(spec.update(), Ok(DesiredLrpUpdate::default()));
+        assert_eq!(spec.task(), Ok(Task::default()));
+        assert!(invalid(Spec("nulls".into()).update()).starts_with("Invalid JSON: "));
     }
 
     #[test]

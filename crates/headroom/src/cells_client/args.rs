@@ -248,7 +248,8 @@ pub(crate) struct Retire {
     #[arg(value_name = "PROCESS_GUID")]
     pub(crate) process_guid: String,
     /// The index of the instance
-    #[arg(value_name = "INDEX", allow_hyphen_values = true, value_parser = index)]
+    // What begins with a dash is a flag, as to cfdot.
+    #[arg(value_name = "INDEX", value_parser = index)]
     pub(crate) index: i32,
     #[command(flatten)]
     pub(crate) asking: Asking,

@@ -15,6 +15,7 @@ use clap::{Error, Subcommand as _};
 pub(crate) use args::ClientCommand;
 use args::{Claim, Release};
 
+use crate::cli::CellsPart;
 use crate::output::tell;
 
 /// Runs a command; failures are told.
@@ -49,13 +50,11 @@ pub(crate) fn run(command: &ClientCommand) -> ExitCode {
 }
 
 /// Tells what is wrong with words that are no command, if they were meant for one of these, and
-/// gives the exit code: 3 for wrong arguments, 255 for a flag that does not exist.
+/// gives the exit code: 3 for wrong arguments, 255 for a command or a flag that does not exist.
 pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     let ours = words.next().is_some_and(|word| word == "cells")
-        && words
-            .next()
-            .is_some_and(|word| ClientCommand::has_subcommand(&word));
+        && words.next().is_some_and(|word| is_ours(&word));
     if !ours || !error.use_stderr() {
         return None;
     }
@@ -65,6 +64,7 @@ pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     };
     let code = match error.kind() {
         ErrorKind::UnknownArgument if flag => 255,
+        ErrorKind::InvalidSubcommand => 255,
         kind => {
             if kind == ErrorKind::MissingRequiredArgument {
                 tell("Error: Missing arguments");
@@ -76,6 +76,11 @@ pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     };
     let _ = error.print();
     Some(ExitCode::from(code))
+}
+
+/// Was a word meant for one of these? One that nothing knows was, as to cfdot.
+fn is_ours(word: &str) -> bool {
+    ClientCommand::has_subcommand(word) || !CellsPart::has_subcommand(word)
 }
 
 async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failure> {
@@ -288,5 +293,20 @@ impl Output {
     fn noticed(&mut self, written: io::Result<()>) -> io::Result<()> {
         self.closed |= matches!(&written, Err(error) if error.kind() == io::ErrorKind::BrokenPipe);
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_nothing_knows_are_refused_as_cfdot_refuses_them() {
+        for ours in ["domains", "retire-actual-lrp", "bogus", "--bogus", ""] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for part in ["bbs", "rep", "auctioneer", "locket"] {
+            assert!(!is_ours(part), "{part}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::{Change, Reply, Transaction, Work, damaged, not_found};
 use crate::bbs::model::actual::{self, Retire};
 use crate::bbs::model::desired;
 use crate::bbs::model::slot::Slot;
+use crate::bbs::model::validate::routes_are_json;
 
 impl Transaction<'_> {
     pub(super) fn desire_lrp(&mut self, lrp: DesiredLrp, trace: &Arc<str>) -> Result<Reply, Error> {
@@ -35,6 +36,7 @@ impl Transaction<'_> {
             .update
             .as_ref()
             .ok_or_else(|| error(Type::InvalidRequest))?;
+        routes_are_json(update.routes.as_ref())?;
         let after = desired::update(&before, update);
         self.put_desired(Some(before.clone()), after.clone(), trace);
         let mut created = Vec::new();
@@ -46,7 +48,7 @@ impl Transaction<'_> {
             // Only then: an instance beyond the count is otherwise convergence's matter.
             self.stop_indices(&after.process_guid, after.instances, trace)?;
         }
-        self.update_instances(&before, &after, trace);
+        self.update_instances(&before, &after, update.routes.is_some(), trace);
         Ok(Reply::Created(created))
     }
 
@@ -164,12 +166,24 @@ impl Transaction<'_> {
         }
     }
 
-    /// Tells cells of changed internal routes and metric tags.
-    fn update_instances(&mut self, before: &DesiredLrp, after: &DesiredLrp, trace: &Arc<str>) {
-        let routes = desired::internal_routes(before) != desired::internal_routes(after);
+    /// Tells cells of changed internal routes and metric tags; and, as the original does, that
+    /// there are still no such routes when an update `has_routes` of other kinds alone.
+    fn update_instances(
+        &mut self,
+        before: &DesiredLrp,
+        after: &DesiredLrp,
+        has_routes: bool,
+        trace: &Arc<str>,
+    ) {
+        let (old, new) = (
+            desired::internal_routes(before),
+            desired::internal_routes(after),
+        );
+        let routes = old != new;
         let tags = before.metric_tags != after.metric_tags;
+        let still_none = has_routes && old.is_none() && new.is_none();
         // Routes in a form that no cell understands: nobody is told anything.
-        if !routes && !tags || routes && desired::hostnames(after).is_none() {
+        if !routes && !tags && !still_none || routes && desired::hostnames(after).is_none() {
             return;
         }
         self.work.push(Work::UpdateInstances {

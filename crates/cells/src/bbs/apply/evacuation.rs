@@ -53,11 +53,12 @@ impl Transaction<'_> {
             return Ok(Strategy::Rolling);
         }
         let mut running = 0;
-        for index in 0..desired.instances {
+        // One beyond the count serves too, until it has ended.
+        for index in self.batch.indices(&key.process_guid, 0) {
             let slot = self.slot(&key.process_guid, index)?;
             running += i32::from(slot.ordinary.is_some_and(|row| row.state == RUNNING));
         }
-        let all_running = running == desired.instances;
+        let all_running = running >= desired.instances;
         Ok(Strategy::Recreate { all_running })
     }
 }

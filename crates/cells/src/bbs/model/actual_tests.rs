@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use diego::error::Type;
 use diego::models::actual_lrp::Presence;
-use diego::models::{ActualLrp, ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo};
+use diego::models::{
+    ActualLrp, ActualLrpInstanceKey, ActualLrpInternalRoute, ActualLrpKey, ActualLrpNetInfo,
+};
 use proptest::prelude::*;
 
 use super::Context;
@@ -229,6 +231,82 @@ fn the_evacuating_record_of_another_instance_is_taken_over() {
     assert_eq!(state(&slot), Some(UNCLAIMED));
 }
 
+/// The record of an index that is being placed anew, of an instance that leaves.
+fn leaving() -> Slot {
+    let mut slot = in_state(RUNNING);
+    let mut row = slot.ordinary.as_deref().unwrap().clone();
+    row.actual_lrp_internal_routes = vec![ActualLrpInternalRoute {
+        hostname: "h1".into(),
+    }];
+    row.metric_tags = [("app".to_owned(), "x".to_owned())].into();
+    row.routable = Some(false);
+    slot.ordinary = Some(Arc::new(row));
+    apply(&mut slot, Call::Evacuate("a"), 10).unwrap();
+    slot
+}
+
+fn tells(slot: &mut Slot, key: &ActualLrpKey, sent: Running) -> bool {
+    let mut new_guid = || "g".to_owned();
+    let context = &mut Context {
+        now: 11,
+        new_guid: &mut new_guid,
+    };
+    let who = instance("a");
+    let done = evacuation::running(slot, key, &who, sent, Replace::Rolling, context);
+    done.unwrap().keep_container
+}
+
+#[test]
+fn a_leaving_instance_keeps_its_routes_and_tags_where_it_is_reached_as_before() {
+    let before = leaving();
+    for sent in [
+        running(),
+        Running {
+            metric_tags: [("app".to_owned(), "y".to_owned())].into(),
+            availability_zone: "z".into(),
+            ..running()
+        },
+    ] {
+        let mut after = before.clone();
+        assert!(tells(&mut after, &key(), sent));
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn a_leaving_instance_that_is_reached_elsewhere_is_told_anew_but_for_its_traffic() {
+    let before = leaving();
+    let elsewhere = Running {
+        net_info: ActualLrpNetInfo {
+            address: "9.9.9.9".into(),
+            ..Default::default()
+        },
+        ..running()
+    };
+    let mut after = before.clone();
+    assert!(tells(&mut after, &key(), elsewhere.clone()));
+    let row = after.evacuating.as_deref().unwrap();
+    assert_eq!(row.modification_tag.as_ref().unwrap().index, 1);
+    let expected = Running {
+        routable: false,
+        ..elsewhere
+    };
+    assert_eq!(Running::of(row), expected);
+    assert_eq!(before.ordinary, after.ordinary);
+    let told = of_instances(&before, &after, false);
+    assert_eq!(told, [Happened::Created(after.evacuating.clone().unwrap())]);
+    let told = of_groups(&before, &after, false);
+    assert!(matches!(&told[..], [Happened::Changed { .. }]), "{told:?}");
+
+    let mut moved = before.clone();
+    let another = ActualLrpKey {
+        domain: "another".into(),
+        ..key()
+    };
+    assert!(tells(&mut moved, &another, running()));
+    assert_eq!(moved.evacuating.as_deref().unwrap().key(), &another);
+}
+
 fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
     let who = prop_oneof![Just("a"), Just("b"), Just("c")];
     prop_oneof![
@@ -251,7 +329,11 @@ fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
     for event in events {
         match event {
             Happened::Crashed { .. } => {}
-            Happened::Created(row) => view.push(ActualLrp::clone(row)),
+            Happened::Created(row) => {
+                // An evacuating record that is refreshed is created again.
+                view.retain(|old| old.presence != row.presence || old.instance() != row.instance());
+                view.push(ActualLrp::clone(row));
+            }
             Happened::Changed { before, after } => {
                 let at = view
                     .iter()

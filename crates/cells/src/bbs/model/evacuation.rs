@@ -97,7 +97,7 @@ pub enum Strategy {
     Rolling,
     /// The old instance ends first, one at a time.
     Recreate {
-        /// Are all desired instances running?
+        /// Do as many instances run as are desired?
         all_running: bool,
     },
 }
@@ -179,10 +179,18 @@ fn refresh(
     sent: Running,
     context: &mut Context<'_>,
 ) -> Result<Evacuated, Error> {
-    let row = match &slot.evacuating {
+    let mut sent = sent;
+    let mut row = match &slot.evacuating {
         Some(row) if !row.has_instance(instance) => return Ok(LET_GO),
-        Some(row) if Running::of(row) == sent => return Ok(KEEP),
-        Some(row) => row.touched(context.now),
+        // Where it can be reached is all that still counts. A cell of an older version sends no
+        // routes and tags, and those of the record must outlast its calls.
+        Some(row) if row.key() == key && is_reached_by(row, &sent) => return Ok(KEEP),
+        Some(row) => {
+            sent.routable = row.routable.unwrap_or(true);
+            let mut row = row.touched(context.now);
+            row.actual_lrp_key = Some(key.clone());
+            row
+        }
         None => {
             let mut row = new_row(key.clone(), RUNNING, (context.new_guid)(), context.now);
             row.presence = Presence::Evacuating.into();
@@ -190,18 +198,23 @@ fn refresh(
             row
         }
     };
-    let mut row = row;
     sent.write(&mut row);
     fits(&row)?;
     slot.evacuating = Some(Arc::new(row));
     Ok(KEEP)
 }
 
+/// Is the instance of the record where the cell says?
+fn is_reached_by(row: &ActualLrp, sent: &Running) -> bool {
+    Running::of(row).net_info == sent.net_info
+}
+
 /// The record of a running instance as an evacuating one, from the record itself
 /// and not from what the cell sent: so the recorded server does.
 ///
 /// There is one evacuating record per index: that of another instance is taken
-/// over, and its cell learns when it reports next that it may let go.
+/// over, and its cell learns when it reports next that it may let go. What such a record says of
+/// traffic stays, as when it is refreshed.
 fn evacuating_copy(
     row: &ActualLrp,
     other: Option<&ActualLrp>,
@@ -216,6 +229,7 @@ fn evacuating_copy(
     };
     ActualLrp {
         state: RUNNING.to_owned(),
+        routable: other.unwrap_or(row).routable,
         presence: Presence::Evacuating.into(),
         since: context.now,
         modification_tag,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use diego::models::ActualLrp;
+use diego::models::actual_lrp::Presence;
 
 use super::group;
 use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED};
@@ -32,23 +33,37 @@ pub enum Happened {
 
 use Happened::{Changed, Crashed, Created, Removed};
 
+/// Says of two records whether the second is what became of the first.
+type Rule<'a> = &'a dyn Fn(&ActualLrp, &ActualLrp) -> bool;
+
 /// Events of the instance stream: first crashes, then what brings a running
 /// instance, then the rest.
 ///
-/// An instance is followed by its key, also when its presence changes. A record
-/// that loses its instance is two events: the new one is created, the old removed.
+/// An instance is followed by its key, also when its presence changes; where it has two records,
+/// each by its presence. A record that loses its instance is two events: the new one is created,
+/// the old removed. An evacuating record that its cell refreshes is created again.
 /// `crashed` says that the ordinary instance crashed, even if the index is to be
 /// placed again; one that becomes CRASHED has crashed in any case.
 pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
     let mut events = crash(before, after, crashed);
     let mut gone: Vec<&Arc<ActualLrp>> = before.rows().collect();
-    for new in after.rows() {
-        let old = gone
-            .iter()
-            .position(|old| old.has_instance(new.instance()))
-            .or_else(|| gone.iter().position(|old| replaces(old, new, after)));
-        match old.map(|at| gone.remove(at)) {
+    let mut pairs: Vec<_> = after.rows().map(|new| (None, new)).collect();
+    let rules: [Rule<'_>; 4] = [
+        &|old, new| old.presence == new.presence && old.has_instance(new.instance()),
+        &|old, new| returns(old, new, before),
+        &|old, new| old.has_instance(new.instance()),
+        &|old, new| replaces(old, new, after),
+    ];
+    for continues in rules {
+        for (old, new) in pairs.iter_mut().filter(|(old, _)| old.is_none()) {
+            let at = gone.iter().position(|old| continues(old, new));
+            *old = at.map(|at| gone.remove(at));
+        }
+    }
+    for (old, new) in pairs {
+        match old {
             Some(old) if old == new => {}
+            Some(old) if is_refreshed(old, new) => events.push(Created(Arc::clone(new))),
             Some(old) => events.push(Changed {
                 before: Arc::clone(old),
                 after: Arc::clone(new),
@@ -59,6 +74,20 @@ pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened>
     events.extend(gone.into_iter().map(|old| Removed(Arc::clone(old))));
     events.sort_by_key(rank);
     events
+}
+
+/// Has an instance that was leaving taken the place that `old` kept for another?
+fn returns(old: &ActualLrp, new: &ActualLrp, before: &Slot) -> bool {
+    let leaving = before.evacuating.as_ref();
+    old.presence == new.presence
+        && old.state == UNCLAIMED
+        && leaving.is_some_and(|row| row.has_instance(new.instance()))
+}
+
+/// Has the cell that the instance leaves told anew where it is?
+fn is_refreshed(old: &ActualLrp, new: &ActualLrp) -> bool {
+    let evacuating = i32::from(Presence::Evacuating);
+    old.presence == evacuating && new.presence == evacuating
 }
 
 /// Is `new` the next state of `old`, of another instance or of none before?
@@ -240,5 +269,35 @@ mod tests {
         let groups = of_groups(&after, &running, false);
         let expected = ["changed UNCLAIMED  to RUNNING b", "removed RUNNING a"];
         assert_eq!(names(&groups), expected);
+    }
+
+    /// An instance that leaves and comes back has two records: each is followed by its presence.
+    #[test]
+    fn an_instance_that_comes_back_does_not_take_the_event_of_its_leaving_record() {
+        let mut before = started(claimed(&on("a", "c1")), &on("a", "c1"));
+        let mut guid = || "epoch".to_owned();
+        let (key, a) = (key(), on("a", "c1"));
+        let (sent, context) = (Running::default(), &mut context(&mut guid));
+        evacuation::running(&mut before, &key, &a, sent, Strategy::Rolling, context).unwrap();
+        let mut again = before.clone();
+        actual::claim(&mut again, &a, 9).unwrap();
+        let told = of_instances(&before, &again, false);
+        assert_eq!(names(&told), ["changed UNCLAIMED  to CLAIMED a"]);
+
+        for from in [&before, &again] {
+            let after = started(from.clone(), &a);
+            let told = of_instances(from, &after, false);
+            let old = from.ordinary.as_deref().unwrap();
+            let changed = format!(
+                "changed {} {} to RUNNING a",
+                old.state,
+                old.instance().instance_guid
+            );
+            assert_eq!(names(&told), [changed.as_str(), "removed RUNNING a"]);
+            let Some(Removed(gone)) = told.last() else {
+                panic!("{told:?}");
+            };
+            assert_eq!(gone.presence(), Presence::Evacuating);
+        }
     }
 }

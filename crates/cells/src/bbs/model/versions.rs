@@ -34,7 +34,7 @@ pub fn task_v2(mut task: Task) -> Task {
 }
 
 /// The desired LRP in the first version's form: timeouts also in seconds and
-/// nanoseconds, cached dependencies downloaded before setup.
+/// nanoseconds, cached dependencies downloaded before setup, without their checksums.
 pub fn desired_v0(desired: DesiredLrp) -> DesiredLrp {
     let mut desired = desired_v2(desired);
     let seconds = u32::try_from(desired.start_timeout_ms / 1000).unwrap_or(0);
@@ -44,7 +44,7 @@ pub fn desired_v0(desired: DesiredLrp) -> DesiredLrp {
         &mut desired.action,
         &mut desired.monitor,
     ] {
-        action.iter_mut().for_each(fill_timeouts);
+        *action = action.take().and_then(timed);
     }
     let cached = std::mem::take(&mut desired.cached_dependencies);
     if !cached.is_empty() {
@@ -106,8 +106,7 @@ fn download_cached(from: CachedDependency, user: &str) -> Action {
         cache_key: from.cache_key,
         log_source: from.log_source,
         user: user.to_owned(),
-        checksum_algorithm: from.checksum_algorithm,
-        checksum_value: from.checksum_value,
+        ..DownloadAction::default()
     })
 }
 
@@ -169,35 +168,47 @@ fn serial(actions: Vec<Action>) -> Action {
     }
 }
 
-/// Writes the timeout in nanoseconds beside that in milliseconds. The depth is
-/// bounded by what the decoder accepts.
-fn fill_timeouts(action: &mut Action) {
-    let mut inner = Vec::new();
+/// Writes the timeout in nanoseconds beside that in milliseconds. As with the original a try and
+/// an emit-progress action are lost, only what they do is left, and a timeout within another stays
+/// as it is. Of several members the first counts. The depth is bounded by what the decoder accepts.
+fn timed(mut action: Action) -> Option<Action> {
+    let whole = action.download_action.is_some()
+        || action.upload_action.is_some()
+        || action.run_action.is_some();
+    if whole {
+        return Some(action);
+    }
     if let Some(timeout) = &mut action.timeout_action {
         timeout.deprecated_timeout_ns = timeout.timeout_ms.saturating_mul(1_000_000);
-        inner.extend(timeout.action.as_deref_mut());
+        return Some(action);
     }
-    if let Some(progress) = &mut action.emit_progress_action {
-        inner.extend(progress.action.as_deref_mut());
+    if let Some(progress) = action.emit_progress_action {
+        return progress.action.and_then(|inner| timed(*inner));
     }
-    if let Some(attempt) = &mut action.try_action {
-        inner.extend(attempt.action.as_deref_mut());
+    if let Some(attempt) = action.try_action {
+        return attempt.action.and_then(|inner| timed(*inner));
     }
-    if let Some(list) = &mut action.parallel_action {
-        inner.extend(&mut list.actions);
-    }
-    if let Some(list) = &mut action.serial_action {
-        inner.extend(&mut list.actions);
-    }
-    if let Some(list) = &mut action.codependent_action {
-        inner.extend(&mut list.actions);
-    }
-    inner.into_iter().for_each(fill_timeouts);
+    let actions = if let Some(list) = &mut action.parallel_action {
+        &mut list.actions
+    } else if let Some(list) = &mut action.serial_action {
+        &mut list.actions
+    } else if let Some(list) = &mut action.codependent_action {
+        &mut list.actions
+    } else {
+        return Some(action);
+    };
+    *actions = std::mem::take(actions)
+        .into_iter()
+        .filter_map(timed)
+        .collect();
+    Some(action)
 }
 
 #[cfg(test)]
 mod tests {
-    use diego::models::{DesireTaskRequest, TaskCreatedEvent};
+    use diego::models::{
+        DesireTaskRequest, EmitProgressAction, TaskCreatedEvent, TimeoutAction, TryAction,
+    };
     use prost::Message;
     use serde_json::Value;
 
@@ -234,11 +245,82 @@ mod tests {
         assert_eq!(ours, recorded);
     }
 
+    fn timeout(timeout_ms: i64, inner: Action) -> Action {
+        let action = TimeoutAction {
+            action: Some(Box::new(inner)),
+            timeout_ms,
+            ..TimeoutAction::default()
+        };
+        Action {
+            timeout_action: Some(Box::new(action)),
+            ..Action::default()
+        }
+    }
+
+    fn progress(inner: Action) -> Action {
+        let action = EmitProgressAction {
+            action: Some(Box::new(inner)),
+            start_message: "s".into(),
+            ..EmitProgressAction::default()
+        };
+        Action {
+            emit_progress_action: Some(Box::new(action)),
+            ..Action::default()
+        }
+    }
+
+    fn attempt(inner: Action) -> Action {
+        let action = TryAction {
+            action: Some(Box::new(inner)),
+            ..TryAction::default()
+        };
+        Action {
+            try_action: Some(Box::new(action)),
+            ..Action::default()
+        }
+    }
+
+    #[test]
+    fn the_first_version_loses_wrappers_and_tells_outer_timeouts_in_nanoseconds() {
+        let with_ns = |ms: i64, inner: Action| {
+            let mut action = timeout(ms, inner);
+            action
+                .timeout_action
+                .as_mut()
+                .unwrap()
+                .deprecated_timeout_ns = ms * 1_000_000;
+            action
+        };
+        let plain = || download(DownloadAction::default());
+        let within = || attempt(timeout(3, plain()));
+        for (action, expected) in [
+            (plain(), plain()),
+            (progress(attempt(plain())), plain()),
+            (progress(timeout(2, within())), with_ns(2, within())),
+            (
+                parallel(vec![attempt(timeout(4, plain())), serial(vec![within()])]),
+                parallel(vec![with_ns(4, plain()), serial(vec![with_ns(3, plain())])]),
+            ),
+        ] {
+            let desired = desired_v0(DesiredLrp {
+                setup: Some(action.clone()),
+                action: Some(action.clone()),
+                monitor: Some(action),
+                ..DesiredLrp::default()
+            });
+            for found in [desired.setup, desired.action, desired.monitor] {
+                assert_eq!(found.as_ref(), Some(&expected));
+            }
+        }
+    }
+
     #[test]
     fn cached_dependencies_of_the_first_version_are_a_serial_setup() {
         let cached = CachedDependency {
             from: "f".into(),
             to: "t".into(),
+            checksum_algorithm: "sha256".into(),
+            checksum_value: "c".into(),
             ..CachedDependency::default()
         };
         let desired = |setup: Option<Action>| {
@@ -249,7 +331,9 @@ mod tests {
             });
             assert!(desired.cached_dependencies.is_empty());
             let serial = desired.setup.unwrap().serial_action.unwrap();
-            assert!(serial.actions[0].parallel_action.is_some());
+            let downloads = serial.actions[0].parallel_action.as_ref().unwrap();
+            let download = downloads.actions[0].download_action.as_ref().unwrap();
+            assert_eq!((&*download.from, &*download.checksum_value), ("f", ""));
             serial.actions.len()
         };
         assert_eq!(desired(None), 1);

@@ -1,9 +1,11 @@
 //! Requests about desired LRPs.
 
+use diego::error::{Type, error};
 use diego::models::{
     DesireLrpRequest, DesiredLrp, DesiredLrpByProcessGuidRequest, Error, ProtoRoutes,
     RemoveDesiredLrpRequest, UpdateDesiredLrpRequest,
 };
+use serde::de::IgnoredAny;
 
 use super::action::action;
 use super::{ANNOTATION_BYTES, Problems, Validate, egress, fits, is_guid, is_root_fs, parts};
@@ -25,6 +27,7 @@ impl Validate for DesireLrpRequest {
         whole(&mut problems, lrp);
         run(&mut problems, lrp);
         problems.into_result()?;
+        routes_are_json(lrp.routes.as_ref())?;
         let names = [&*lrp.process_guid, &lrp.domain, &lrp.log_guid];
         fits(names, &lrp.root_fs)
     }
@@ -33,6 +36,8 @@ impl Validate for DesireLrpRequest {
 /// What the original checks of a desired LRP as a whole, in its order. Some fields it checks once
 /// more with what is run, and names them twice.
 fn whole(problems: &mut Problems, lrp: &DesiredLrp) {
+    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
+    problems.field_if(mounted_is_long, "volumeMountedFiles");
     problems.field_if(lrp.domain.is_empty(), "domain");
     problems.field_if(lrp.root_fs.is_empty(), "rootfs");
     problems.field_if(!is_root_fs(&lrp.root_fs), "rootfs");
@@ -50,14 +55,14 @@ fn whole(problems: &mut Problems, lrp: &DesiredLrp) {
         let found = parts::metric_tags(&lrp.metric_tags, &lrp.metrics_guid);
         problems.within("metric_tags", found);
     }
-    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
-    problems.field_if(mounted_is_long, "volumeMountedFiles");
 }
 
 /// What the original checks of what is run, its key first.
 fn run(problems: &mut Problems, lrp: &DesiredLrp) {
     problems.field_if(lrp.domain.is_empty(), "domain");
     problems.field_if(!is_guid(&lrp.process_guid), "process_guid");
+    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
+    problems.field_if(mounted_is_long, "volumeMountedFiles");
     if let Some(setup) = &lrp.setup {
         problems.within("setup", action(setup));
     }
@@ -68,6 +73,11 @@ fn run(problems: &mut Problems, lrp: &DesiredLrp) {
     if let Some(monitor) = &lrp.monitor {
         problems.within("monitor", action(monitor));
     }
+    for variable in &lrp.environment_variables {
+        if variable.name.is_empty() {
+            problems.text("invalid field: name cannot be blank");
+        }
+    }
     for rule in &lrp.egress_rules {
         problems.within("egress_rules", egress::rule(rule));
     }
@@ -75,17 +85,30 @@ fn run(problems: &mut Problems, lrp: &DesiredLrp) {
     parts::layers(problems, &lrp.image_layers, &lrp.legacy_download_user);
     parts::sidecars(problems, &lrp.sidecars);
     parts::volume_mounts(problems, &lrp.volume_mounts);
-    parts::credentials(problems, &lrp.image_username, &lrp.image_password);
+    let (username, password) = (&lrp.image_username, &lrp.image_password);
+    parts::credentials(problems, !username.is_empty(), !password.is_empty());
     parts::checks(problems, lrp.check_definition.as_ref());
     let rate_is_bad = parts::is_bad_rate(lrp.log_rate_limit.as_ref());
     problems.field_if(rate_is_bad, "log_rate_limit");
-    let mounted_is_long = parts::is_too_much_mounted(&lrp.volume_mounted_files);
-    problems.field_if(mounted_is_long, "volumeMountedFiles");
 }
 
 fn are_long(routes: Option<&ProtoRoutes>) -> bool {
     let bytes = |routes: &ProtoRoutes| routes.routes.values().map(Vec::len).sum::<usize>();
     routes.map_or(0, bytes) > ROUTES_BYTES
+}
+
+/// Is what each router is to know JSON? Other text would break every reader of the record.
+///
+/// # Errors
+/// InvalidRequest with the general text, as of what the database of the original cannot hold: for
+/// an update it counts only where there is something to update.
+pub(crate) fn routes_are_json(routes: Option<&ProtoRoutes>) -> Result<(), Error> {
+    let mut values = routes.into_iter().flat_map(|routes| routes.routes.values());
+    let is_json = |value: &Vec<u8>| serde_json::from_slice::<IgnoredAny>(value).is_ok();
+    match values.all(is_json) {
+        true => Ok(()),
+        false => Err(error(Type::InvalidRequest)),
+    }
 }
 
 impl Validate for UpdateDesiredLrpRequest {
@@ -101,9 +124,9 @@ impl Validate for UpdateDesiredLrpRequest {
             problems.field_if(annotation.len() > ANNOTATION_BYTES, "annotation");
             problems.field_if(are_long(update.routes.as_ref()), "routes");
             problems.within("metric_tags", parts::metric_tags(&update.metric_tags, ""));
-            let username = update.image_username.as_deref().unwrap_or_default();
-            let password = update.image_password.as_deref().unwrap_or_default();
-            parts::credentials(&mut problems, username, password);
+            // An empty one is given too: both empty is how they are taken away.
+            let (username, password) = (&update.image_username, &update.image_password);
+            parts::credentials(&mut problems, username.is_some(), password.is_some());
         }
         problems.into_result()
     }

@@ -29,12 +29,9 @@ pub(super) fn rule(rule: &SecurityGroupRule) -> Problems {
         }
         _ => problems.field("protocol"),
     }
-    problems.field_if(rule.destinations.is_empty(), "destinations");
-    let parts = rule.destinations.iter().flat_map(|list| list.split(','));
-    for part in parts {
-        if let Err(cause) = destination(part.trim()) {
-            problems.field(&format!("destinations [ {cause} ]"));
-        }
+    let found = destinations(&rule.destinations);
+    if !found.is_empty() {
+        problems.field(&format!("destinations [ {} ]", found.join(", ")));
     }
     problems
 }
@@ -43,7 +40,11 @@ fn ports(problems: &mut Problems, rule: &SecurityGroupRule) {
     match (&rule.port_range, rule.ports.is_empty()) {
         (Some(_), false) => problems.text("Invalid: ports and port_range provided"),
         (None, true) => problems.text("Missing required field: ports or port_range"),
-        (None, false) => problems.field_if(rule.ports.contains(&0), "ports"),
+        (None, false) => {
+            for port in &rule.ports {
+                problems.field_if(*port == 0, "ports");
+            }
+        }
         (Some(range), true) => {
             problems.field_if(range.start == 0, "port_range");
             problems.field_if(range.end == 0, "port_range");
@@ -57,32 +58,58 @@ fn no_ports(problems: &mut Problems, rule: &SecurityGroupRule) {
     problems.field_if(!rule.ports.is_empty(), "ports");
 }
 
-/// An address, a CIDR block, or two addresses with a dash between.
-fn destination(text: &str) -> Result<(), String> {
-    const INVALID: &str = "Invalid IP";
-    let address = |text: &str| text.parse::<IpAddr>().map_err(|_| INVALID.to_owned());
-    if let Some((from, to)) = text.split_once('-') {
-        let (from, to) = (address(from)?, address(to)?);
-        let ordered = from.is_ipv4() == to.is_ipv4() && from <= to;
-        return if ordered {
-            Ok(())
-        } else {
-            Err(INVALID.to_owned())
-        };
+const INVALID: &str = "Invalid IP";
+
+/// What is wrong with lists of destinations. A space beside a comma is part of an address, and
+/// wrong.
+fn destinations(lists: &[String]) -> Vec<String> {
+    if lists.is_empty() {
+        return vec!["Must have at least 1 destination".to_owned()];
     }
-    if let Some((base, bits)) = text.split_once('/') {
-        let most = match base.parse::<IpAddr>() {
-            Ok(IpAddr::V4(_)) => 32,
-            Ok(IpAddr::V6(_)) => 128,
-            Err(_) => return Err(format!("invalid CIDR address: {text}")),
-        };
-        let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
-        let fits = digits && bits.parse::<u32>().is_ok_and(|bits| bits <= most);
-        return if fits {
-            Ok(())
-        } else {
-            Err(format!("invalid CIDR address: {text}"))
-        };
+    let parts = lists.iter().flat_map(|list| list.split(','));
+    parts.flat_map(destination).collect()
+}
+
+/// What is wrong with an address, a CIDR block, or two addresses with a dash between: the first
+/// such sign decides which it is.
+fn destination(text: &str) -> Vec<String> {
+    let one = |bad: bool, cause: &str| match bad {
+        true => vec![cause.to_owned()],
+        false => Vec::new(),
+    };
+    match text.find(['-', '/']) {
+        None => one(text.parse::<IpAddr>().is_err(), INVALID),
+        Some(at) if text[at..].starts_with('/') => one(
+            !is_block(&text[..at], &text[at + 1..]),
+            &format!("invalid CIDR address: {text}"),
+        ),
+        Some(at) => match (bytes(&text[..at]), bytes(&text[at + 1..])) {
+            // The original names each byte by which the range ends before it begins.
+            (Some(from), Some(to)) => {
+                let pairs = from.iter().zip(&to).take_while(|(from, to)| from >= to);
+                let wrong = pairs.filter(|(from, to)| from > to);
+                wrong.map(|_| INVALID.to_owned()).collect()
+            }
+            _ => one(true, INVALID),
+        },
     }
-    address(text).map(drop)
+}
+
+fn is_block(base: &str, bits: &str) -> bool {
+    let most = match base.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+    digits && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
+}
+
+/// An address in the form in which the original compares all.
+fn bytes(text: &str) -> Option<[u8; 16]> {
+    let address = match text.parse::<IpAddr>().ok()? {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    Some(address.octets())
 }

@@ -10,6 +10,8 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use desired::routes_are_json;
+
 use diego::error::{Type, error, with_text};
 use diego::models::{
     ActualLrPsByProcessGuidsRequest, ActualLrPsRequest, ActualLrpGroupByProcessGuidAndIndexRequest,

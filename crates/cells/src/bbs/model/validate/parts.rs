@@ -47,24 +47,27 @@ fn image_layer(layer: &ImageLayer) -> Problems {
     problems.field_if(media == MediaType::Invalid, "media_type");
     let algorithm = DigestAlgorithm::try_from(layer.digest_algorithm);
     let given = algorithm != Ok(DigestAlgorithm::Invalid);
-    let known = algorithm.is_ok_and(|algorithm| algorithm != DigestAlgorithm::Invalid);
-    let needed = kind == LayerType::Exclusive || given || !layer.digest_value.is_empty();
-    problems.field_if(needed && !known, "digest_algorithm");
-    problems.field_if(needed && layer.digest_value.is_empty(), "digest_value");
+    let known = given && algorithm.is_ok();
+    let exclusive = kind == LayerType::Exclusive;
+    let valued = !layer.digest_value.is_empty();
+    // Two rules of the original ask for an algorithm, and both name it.
+    problems.field_if((valued || exclusive) && !given, "digest_algorithm");
+    problems.field_if((given || exclusive) && !valued, "digest_value");
+    problems.field_if(valued && !known, "digest_algorithm");
     problems
 }
 
 pub(super) fn sidecars(problems: &mut Problems, sidecars: &[Sidecar]) {
+    let mut found = Problems::new();
     for sidecar in sidecars {
-        let mut found = Problems::new();
         match &sidecar.action {
             None => found.text("invalid action type"),
             Some(inner) => found.within("action", action(inner)),
         }
         found.field_if(sidecar.memory_mb < 0, "memory_mb");
         found.field_if(sidecar.disk_mb < 0, "disk_mb");
-        problems.within("sidecars", found);
     }
+    problems.within("sidecars", found);
 }
 
 pub(super) fn volume_mounts(problems: &mut Problems, mounts: &[VolumeMount]) {
@@ -110,15 +113,10 @@ fn one_check(problems: &mut Problems, check: &Check) {
     problems.field_if(!(1..=65_535).contains(&port), "port");
 }
 
-pub(super) fn credentials(problems: &mut Problems, username: &str, password: &str) {
-    problems.field_if(
-        !username.is_empty() && password.is_empty(),
-        "image_password",
-    );
-    problems.field_if(
-        username.is_empty() && !password.is_empty(),
-        "image_username",
-    );
+/// Problems of a user name and a password, of which both are given or none.
+pub(super) fn credentials(problems: &mut Problems, username: bool, password: bool) {
+    problems.field_if(username && !password, "image_password");
+    problems.field_if(!username && password, "image_username");
 }
 
 pub(super) fn is_bad_rate(limit: Option<&LogRateLimit>) -> bool {

@@ -34,16 +34,17 @@ fn definition(problems: &mut Problems, task: &TaskDefinition) {
     }
     problems.field_if(task.memory_mb < 0, "memory_mb");
     problems.field_if(task.disk_mb < 0, "disk_mb");
+    let rate = task.log_rate_limit.as_ref();
+    problems.field_if(parts::is_bad_rate(rate), "log_rate_limit");
     problems.field_if(task.max_pids < 0, "max_pids");
     problems.field_if(task.annotation.len() > ANNOTATION_BYTES, "annotation");
     for rule in &task.egress_rules {
         problems.field_if(!egress::rule(rule).none(), "egress_rules");
     }
+    let (username, password) = (&task.image_username, &task.image_password);
+    parts::credentials(problems, !username.is_empty(), !password.is_empty());
     parts::cached(problems, &task.cached_dependencies);
-    parts::credentials(problems, &task.image_username, &task.image_password);
     parts::layers(problems, &task.image_layers, &task.legacy_download_user);
-    let rate = task.log_rate_limit.as_ref();
-    problems.field_if(parts::is_bad_rate(rate), "log_rate_limit");
 }
 
 fn task_and_cell(task_guid: &str, cell_id: &str) -> Result<(), Error> {
