@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-use super::pem::{certificates, key, trusted};
+use super::pem::{certificates, key};
 use super::verify::{Accepted, Trust, Verifier};
 use super::{TlsOptionsError, TlsStream};
 use crate::stream::StreamError;
@@ -68,20 +68,12 @@ impl TlsClient {
         let trust = if options.insecure {
             None
         } else {
-            let roots = Arc::new(trusted(options.authorities, options.public_authorities)?);
-            let web = WebPkiServerVerifier::builder_with_provider(roots, provider);
-            let web = web.build().map_err(|error| TlsOptionsError::Pem {
-                what: "the trusted authorities",
-                found: error.to_string(),
-            })?;
-            let given = match options.authorities.is_empty() {
-                true => Vec::new(),
-                false => certificates("the trusted authorities", options.authorities)?,
-            };
-            Some(Trust {
-                web,
-                given: given.into(),
-            })
+            Some(Trust::new(
+                "the trusted authorities",
+                options.authorities,
+                options.public_authorities,
+                algorithms,
+            )?)
         };
         let accepted = trust
             .clone()

@@ -1,5 +1,6 @@
 //! What went wrong with TLS.
 
+use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 /// What went wrong with TLS, as far as it matters to who asked for it.
@@ -16,6 +17,14 @@ pub enum TlsFailure {
     UnknownAuthority,
     /// The certificate is valid no more, or not yet.
     Expired,
+    /// The certificate has no names, but a common name that would be the right one.
+    CommonNameOnly,
+    /// The certificate is for another use, such as that of clients only.
+    WrongUsage,
+    /// The certificate has an extension that must be understood, and is not.
+    CriticalExtension,
+    /// There are more authorities between certificate and trust than one of them allows.
+    TooManyIntermediates,
     /// The certificate is of no use in another way.
     BadCertificate,
     /// What came is not TLS.
@@ -76,30 +85,63 @@ fn certificate(problem: &CertificateError) -> TlsFailure {
         CertificateError::NotValidForNameContext {
             expected,
             presented,
-        } => TlsFailure::OtherName {
-            // The verifier gives them as `DnsName("a.example")`.
-            proven: presented
-                .iter()
-                .filter_map(|name| Some(name.split_once('"')?.1.rsplit_once('"')?.0.to_owned()))
-                .collect(),
-            expected: expected.to_str().into_owned(),
+        } => {
+            // The verifier gives them as `DnsName("a.example")` and `IpAddress(10.0.0.1)`.
+            let (before, behind) = match expected {
+                ServerName::IpAddress(_) => ("IpAddress(", ")"),
+                _ => ("DnsName(\"", "\")"),
+            };
+            let proven = presented.iter();
+            TlsFailure::OtherName {
+                proven: proven
+                    .filter_map(|name| name.strip_prefix(before)?.strip_suffix(behind))
+                    .map(str::to_owned)
+                    .collect(),
+                expected: expected.to_str().into_owned(),
+            }
+        }
+        CertificateError::InvalidPurpose => TlsFailure::WrongUsage,
+        _ => match flaw(problem) {
+            Some(Flaw::SelfSigned) => TlsFailure::UnknownAuthority,
+            Some(Flaw::CommonNameOnly) => TlsFailure::CommonNameOnly,
+            Some(Flaw::CriticalExtension) => TlsFailure::CriticalExtension,
+            Some(Flaw::TooManyIntermediates) => TlsFailure::TooManyIntermediates,
+            None => TlsFailure::BadCertificate,
         },
-        _ if is_self_signed(problem) => TlsFailure::UnknownAuthority,
-        _ => TlsFailure::BadCertificate,
     }
 }
 
-/// An authority's own certificate, shown as a server's. The verifier's own error is not
-/// among the kinds that rustls names.
-fn is_self_signed(problem: &CertificateError) -> bool {
-    matches!(problem, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
+/// What is wrong with a certificate, where rustls has no name for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Flaw {
+    /// It says that it is an authority's, signed itself, and was not given.
+    #[error("the certificate is its own authority")]
+    SelfSigned,
+    /// See [`TlsFailure::CommonNameOnly`].
+    #[error("the certificate has a common name instead of names")]
+    CommonNameOnly,
+    /// See [`TlsFailure::CriticalExtension`].
+    #[error("the certificate has an unknown critical extension")]
+    CriticalExtension,
+    /// See [`TlsFailure::TooManyIntermediates`].
+    #[error("there are more intermediates than an authority allows")]
+    TooManyIntermediates,
+}
+
+fn flaw(problem: &CertificateError) -> Option<Flaw> {
+    match problem {
+        CertificateError::Other(other) => other.0.downcast_ref().copied(),
+        _ => None,
+    }
 }
 
 /// A short constant text for an error of TLS, to count errors by.
 pub(crate) fn cause(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(problem) => match problem {
-            CertificateError::UnknownIssuer => "certificate unknown",
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "certificate unknown"
+            }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "certificate expired"
             }
@@ -110,8 +152,11 @@ pub(crate) fn cause(error: &Error) -> &'static str {
                 "certificate for another name"
             }
             CertificateError::Revoked => "certificate revoked",
-            _ if is_self_signed(problem) => "self-signed certificate",
-            _ => "certificate invalid",
+            _ => match flaw(problem) {
+                Some(Flaw::SelfSigned) => "self-signed certificate",
+                Some(Flaw::CommonNameOnly) => "certificate for another name",
+                _ => "certificate invalid",
+            },
         },
         Error::InvalidMessage(_) => "not TLS",
         Error::AlertReceived(AlertDescription::NoApplicationProtocol) => "no common protocol",

@@ -28,6 +28,14 @@ pub fn client_hello_name(bytes: &[u8]) -> Hello {
     }
 }
 
+/// Whether a connection begins with a request of HTTP rather than with TLS: by its first five
+/// bytes, as Go looks at them.
+pub fn looks_like_http(bytes: &[u8]) -> bool {
+    [&b"GET /"[..], b"HEAD ", b"POST ", b"PUT /", b"OPTIO"]
+        .iter()
+        .any(|begin| bytes.starts_with(begin))
+}
+
 /// Why reading stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {

@@ -1,6 +1,8 @@
 //! TLS over sockets that never block.
 
+mod certificate;
 mod client;
+mod der;
 mod failure;
 mod hello;
 mod pem;
@@ -16,7 +18,7 @@ mod verify;
 pub use client::{TlsClient, TlsOptions};
 pub use failure::TlsFailure;
 pub(crate) use failure::cause;
-pub use hello::{Hello, MOST_HELLO, client_hello_name};
+pub use hello::{Hello, MOST_HELLO, client_hello_name, looks_like_http};
 pub use pem::TlsOptionsError;
 pub use rules::SubjectRule;
 pub use server::{ClientProof, TlsServer, TlsServerOptions, check_subject_rules};

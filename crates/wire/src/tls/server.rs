@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, Ticketer};
-use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::pem::{certificates, key, trusted};
+use super::pem::{certificates, key};
 use super::rules::RuledClients;
 use super::suites::chosen;
+use super::verify::{Clients, Trust};
 use super::{Subject, SubjectRule, TlsOptionsError, TlsStream};
 use crate::stream::StreamError;
 
@@ -125,17 +126,10 @@ impl TlsServer {
         let builder = if options.clients == ClientProof::None {
             builder.with_no_client_auth()
         } else {
-            let roots = Arc::new(trusted(options.client_authorities, false)?);
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
-            let verifier = match options.clients {
-                ClientProof::Required => verifier,
-                _ => verifier.allow_unauthenticated(),
-            };
-            let inner = verifier.build().map_err(|error| TlsOptionsError::Pem {
-                what: AUTHORITIES,
-                found: error.to_string(),
-            })?;
+            let algorithms = provider.signature_verification_algorithms;
+            let trust = Trust::new(AUTHORITIES, options.client_authorities, false, algorithms)?;
+            let required = options.clients == ClientProof::Required;
+            let inner = Arc::new(Clients::new(trust, required));
             if options.subject_rules.is_empty() {
                 builder.with_client_cert_verifier(inner)
             } else {

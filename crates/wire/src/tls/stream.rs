@@ -7,21 +7,48 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::{Connection, HandshakeKind};
 
+use super::hello::looks_like_http;
 use crate::stream::{Received, StreamError};
 
 /// TLS over a connected socket.
 pub struct TlsStream {
     socket: OwnedFd,
     connection: Connection,
+    first: First,
+}
+
+/// The first bytes that came: those of a record's header, if it is TLS.
+#[derive(Debug, Clone, Copy, Default)]
+struct First {
+    bytes: [u8; 5],
+    known: usize,
+}
+
+impl First {
+    fn note(&mut self, came: &[u8]) {
+        for (place, byte) in self.bytes.iter_mut().skip(self.known).zip(came) {
+            *place = *byte;
+            self.known += 1;
+        }
+    }
+
+    fn is_http(&self) -> bool {
+        looks_like_http(&self.bytes)
+    }
 }
 
 impl TlsStream {
     pub(super) fn new(socket: OwnedFd, connection: Connection) -> Self {
-        Self { socket, connection }
+        Self {
+            socket,
+            connection,
+            first: First::default(),
+        }
     }
 
     /// Takes bytes as if they came from the socket.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), StreamError> {
+        self.first.note(bytes);
         while !bytes.is_empty() {
             if let Err(error) = self.connection.read_tls(&mut bytes) {
                 return Err(socket_error(&error));
@@ -97,6 +124,12 @@ impl TlsStream {
         self.connection.alpn_protocol()
     }
 
+    /// Whether the peer began to speak HTTP instead of TLS. It was told nothing: it would not
+    /// understand an alert.
+    pub fn heard_http(&self) -> bool {
+        self.first.is_http()
+    }
+
     /// The certificate that the peer proved itself with (DER); `None`: it showed none.
     pub fn peer_certificate(&self) -> Option<&[u8]> {
         let leaf = self.connection.peer_certificates()?.first()?;
@@ -130,7 +163,10 @@ impl TlsStream {
     }
 
     fn take_records(&mut self) -> Result<Received, StreamError> {
-        let taken = match self.connection.read_tls(&mut Raw(&self.socket)) {
+        let taken = match self
+            .connection
+            .read_tls(&mut Heard(&self.socket, &mut self.first))
+        {
             Ok(0) => Received::End,
             Ok(taken) => Received::Bytes(taken),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Received::Nothing,
@@ -143,7 +179,9 @@ impl TlsStream {
     fn process(&mut self) -> Result<(), StreamError> {
         if let Err(error) = self.connection.process_new_packets() {
             // The peer is told why, if it still listens.
-            let _ = self.flush();
+            if !self.first.is_http() {
+                let _ = self.flush();
+            }
             return Err(error.into());
         }
         Ok(())
@@ -159,12 +197,6 @@ impl AsFd for TlsStream {
 /// The socket as rustls takes it.
 struct Raw<'a>(&'a OwnedFd);
 
-impl io::Read for Raw<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(recv(self.0, into, RecvFlags::empty())?.1)
-    }
-}
-
 impl io::Write for Raw<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(send(self.0, bytes, SendFlags::NOSIGNAL)?)
@@ -172,6 +204,17 @@ impl io::Write for Raw<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The same to read from, with a memory of how it began.
+struct Heard<'a>(&'a OwnedFd, &'a mut First);
+
+impl io::Read for Heard<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let came = recv(self.0, &mut *into, RecvFlags::empty())?.1;
+        self.1.note(into.get(..came).unwrap_or_default());
+        Ok(came)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use rustls::pki_types::CertificateDer;
 
+use super::der::{OBJECT_IDENTIFIER, SEQUENCE, SET, content, element};
+
 /// Kinds of attributes of a subject (RFC 5280 appendix A.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attribute {
@@ -77,7 +79,7 @@ impl Subject {
     }
 
     /// Reads the content of a `Name`: sets of pairs of type and value.
-    fn read(mut name: &[u8]) -> Option<Self> {
+    pub(super) fn read(mut name: &[u8]) -> Option<Self> {
         let mut attributes = Vec::new();
         while !name.is_empty() {
             let mut set = content(&mut name, SET)?;
@@ -115,9 +117,6 @@ impl std::fmt::Display for Subject {
     }
 }
 
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
 /// `UTF8String`, `PrintableString` and `IA5String`.
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 
@@ -135,28 +134,6 @@ fn attribute(identifier: &[u8]) -> Option<Attribute> {
         [0x55, 4, 17] => Some(Attribute::PostalCode),
         _ => None,
     }
-}
-
-/// Takes an element with that tag; its content.
-fn content<'a>(rest: &mut &'a [u8], wanted: u8) -> Option<&'a [u8]> {
-    let (tag, content) = element(rest)?;
-    (tag == wanted).then_some(content)
-}
-
-/// Takes an element of DER (X.690 section 8.1); its tag and its content.
-fn element<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
-    let (length, content) = match **rest {
-        [_, length @ 0..=0x7f, ref behind @ ..] => (usize::from(length), behind),
-        [_, 0x81, length @ 0x80..=0xff, ref behind @ ..] => (usize::from(length), behind),
-        [_, 0x82, high @ 1..=0xff, low, ref behind @ ..] => {
-            (usize::from(high) << 8 | usize::from(low), behind)
-        }
-        _ => return None,
-    };
-    let tag = *rest.first()?;
-    let (content, behind) = content.split_at_checked(length)?;
-    *rest = behind;
-    Some((tag, content))
 }
 
 #[cfg(test)]

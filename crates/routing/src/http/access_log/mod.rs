@@ -11,6 +11,7 @@ use wire::http1::RequestHead;
 
 pub(super) use self::quote::quoted;
 use self::quote::quoted_or_dash;
+use super::pipeline::target::write_escaped;
 use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
 use super::settings::{AccessLogSettings, ExtraField, RedactQuery};
@@ -149,7 +150,12 @@ impl Line<'_> {
             self.extra_field(*field, out);
         }
         out.extend_from_slice(b" x_cf_routererror:");
-        quoted_or_dash(exchange.router_error.as_bytes(), out);
+        // gorouter says so when the answer is on its way already: only here.
+        let error = match exchange.router_error.as_bytes() {
+            b"" if self.head.target().contains(&b';') => b"deprecated-semicolon-params",
+            error => error,
+        };
+        quoted_or_dash(error, out);
         if !self.pipeline.settings().domains.is_empty() {
             self.caller(out);
         }
@@ -192,7 +198,8 @@ impl Line<'_> {
             b"GET" if !query.is_empty() => settings.redact_query,
             _ => RedactQuery::None,
         };
-        let mut uri = if path.is_empty() { b"/" } else { path }.to_vec();
+        let mut uri = Vec::with_capacity(target.len().max(1));
+        write_escaped(if path.is_empty() { b"/" } else { path }, &mut uri);
         match redact {
             RedactQuery::None if taken.has_query => {
                 uri.push(b'?');

@@ -51,6 +51,48 @@ fn request(target: &str, fields: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_path_is_escaped_as_go_does_it() {
+    for (target, expected) in [
+        ("/a;b,c(d)[e]!'*", "/a;b,c(d)[e]!'*"),
+        ("/%41%2f?\"q\"", "/%41%2f?\\\"q\\\""),
+        ("/\"q\"", "/%22q%22"),
+        ("/<x>^`{|}\\#", "/%3Cx%3E%5E%60%7B%7C%7D%5C%23"),
+        ("/\u{e9}", "/%C3%A9"),
+        // What is escaped already is escaped anew beside what is not.
+        ("/%41%2f(<", "/A/%28%3C"),
+    ] {
+        let line = line(&request(target, ""), |_| {});
+        let found = line.split(" HTTP/1.1\" 4").next().unwrap();
+        assert!(found.ends_with(&format!("\"GET {expected}")), "{line}");
+    }
+}
+
+#[test]
+fn semicolons_are_told_where_nothing_else_is() {
+    let told = |target: &str, refused: bool| {
+        let write: Write = match refused {
+            true => write_line,
+            false => |pipeline, head, client, exchange, now, out| {
+                let answered = Exchange {
+                    host: exchange.host.clone(),
+                    target: exchange.target.clone(),
+                    ..Exchange::default()
+                };
+                write_line(pipeline, head, client, &answered, now, out);
+            },
+        };
+        let line = written(&request(target, ""), |_| {}, write);
+        let error = line.split("x_cf_routererror:").nth(1).unwrap();
+        error.trim_end().to_owned()
+    };
+    for target in ["/?a=b;c=d", "/;x", "/a;b?c"] {
+        assert_eq!(told(target, false), "\"deprecated-semicolon-params\"");
+        assert_eq!(told(target, true), "\"unknown_route\"");
+    }
+    assert_eq!(told("/?a=b&c=%3B", false), "\"-\"");
+}
+
+#[test]
 fn queries_are_redacted_of_get_requests() {
     let with = |method: &str, target: &str, redact| {
         let request = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n\r\n");

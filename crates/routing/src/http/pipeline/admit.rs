@@ -6,7 +6,6 @@ use wire::http1::{RequestBody, RequestHead};
 use super::exchange::{Exchange, Times, Upgrade};
 use super::fields::{Part, Slot, has_token, tokens};
 use super::route_pass::Pass;
-use super::sticky::starts_with_negotiate;
 use super::target::Target;
 use super::{Admission, Client, Pipeline, Refusal, trace};
 use crate::http::identity::{CertificateFormat, Rules, check_host};
@@ -204,7 +203,9 @@ impl Pipeline {
         let mut removed = Vec::new();
         for option in tokens(options) {
             let protected = |name: &String| name.as_bytes().eq_ignore_ascii_case(option);
-            if is_plain_option(option) || rules.protected.iter().any(protected) {
+            // The id is the router's, whatever the client says of it.
+            let is_id = option.eq_ignore_ascii_case(b"X-Vcap-Request-Id");
+            if is_id || is_plain_option(option) || rules.protected.iter().any(protected) {
                 continue;
             }
             removed.push(option);
@@ -367,7 +368,7 @@ fn read_fields(settings: &HttpSettings, head: &RequestHead, exchange: &mut Excha
             }
             b"Authorization" => {
                 fields.keep(at, value);
-                asked.negotiate |= settings.sticky.auth_negotiate && starts_with_negotiate(value);
+                asked.read_authorization(&settings.sticky, value);
             }
             b"Referer" => {
                 let part = fields.keep(at, value);

@@ -218,7 +218,7 @@ impl Exchange {
     /// What it asks for beside any endpoint of its pool, which may hash a field of its head.
     pub fn wish<'e>(&'e self, head: &'e wire::http1::RequestHead) -> Wish<'e> {
         let id = self.asked.instance();
-        let must = self.asked.negotiate;
+        let must = self.asked.must();
         let hashed = self.pool.as_ref().map(|pool| &pool.settings().hash_header);
         let hashed = hashed.filter(|name| !name.is_empty());
         Wish {

@@ -26,7 +26,7 @@ mod request;
 pub mod retry;
 mod route_pass;
 mod sticky;
-mod target;
+pub(super) mod target;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;

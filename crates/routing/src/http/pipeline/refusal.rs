@@ -294,6 +294,7 @@ impl Pipeline {
         };
         if html {
             list.push("Content-Type", b"text/html; charset=utf-8");
+            list.push("X-Content-Type-Options", b"nosniff");
         } else if !body.is_empty() {
             list.push("Content-Type", b"text/plain; charset=utf-8");
             list.push("X-Content-Type-Options", b"nosniff");

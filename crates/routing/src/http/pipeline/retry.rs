@@ -1,7 +1,7 @@
 //! What becomes of a request whose attempt failed, and of the endpoint.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use wire::tls::TlsFailure;
 
@@ -128,13 +128,25 @@ pub fn note_cancelled(exchange: &mut Exchange) {
         .push_str("endpoint_failure (context canceled)");
 }
 
+/// Notes that no endpoint of the pool may be asked: all have left since it was found, or the
+/// client is bound to one that is gone.
+pub fn note_no_endpoint(exchange: &mut Exchange) {
+    exchange.router_error.clear();
+    exchange
+        .router_error
+        .push_str("endpoint_failure (No endpoints available)");
+}
+
 fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
         Failure::Tls(failure) => match failure {
-            TlsFailure::OtherName { .. } => Refusal::NameMismatch,
-            TlsFailure::UnknownAuthority | TlsFailure::BadCertificate | TlsFailure::Expired => {
-                Refusal::UntrustedCertificate
-            }
+            TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly => Refusal::NameMismatch,
+            TlsFailure::UnknownAuthority
+            | TlsFailure::BadCertificate
+            | TlsFailure::WrongUsage
+            | TlsFailure::CriticalExtension
+            | TlsFailure::TooManyIntermediates
+            | TlsFailure::Expired => Refusal::UntrustedCertificate,
             TlsFailure::AlertBadCertificate
             | TlsFailure::AlertUnknownAuthority
             | TlsFailure::AlertCertificateRequired => Refusal::CertificateRequired,
@@ -171,8 +183,8 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
     text.clear();
     text.push_str("endpoint_failure (");
     let written = match failure {
-        Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", attempt.address),
-        Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", attempt.address),
+        Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", Far(attempt.address)),
+        Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", Far(attempt.address)),
         Failure::Tls(failure) => tls_text(failure, text),
         Failure::TlsTimeout => text.write_str("net/http: TLS handshake timeout"),
         Failure::TlsOther(error) => text.write_str(error),
@@ -196,18 +208,52 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
 }
 
 fn tls_text(failure: &TlsFailure, text: &mut String) -> std::fmt::Result {
-    const VERIFY: &str = "tls: failed to verify certificate: x509: certificate";
+    const VERIFY: &str = "tls: failed to verify certificate: x509: ";
     let alert = match failure {
+        TlsFailure::OtherName { proven, expected } if proven.is_empty() => {
+            if expected.parse::<IpAddr>().is_ok() {
+                let none = "because it doesn't contain any IP SANs";
+                return write!(
+                    text,
+                    "{VERIFY}cannot validate certificate for {expected} {none}"
+                );
+            }
+            let none = "certificate is not valid for any names, but wanted to match";
+            return write!(text, "{VERIFY}{none} {expected}");
+        }
         TlsFailure::OtherName { proven, expected } => {
             let proven = proven.join(", ");
-            return write!(text, "{VERIFY} is valid for {proven}, not {expected}");
+            return write!(
+                text,
+                "{VERIFY}certificate is valid for {proven}, not {expected}"
+            );
         }
-        TlsFailure::UnknownAuthority | TlsFailure::BadCertificate => {
-            return write!(text, "{VERIFY} signed by unknown authority");
+        TlsFailure::CommonNameOnly => {
+            let instead = "relies on legacy Common Name field, use SANs instead";
+            return write!(text, "{VERIFY}certificate {instead}");
         }
+        TlsFailure::UnknownAuthority => {
+            return write!(text, "{VERIFY}certificate signed by unknown authority");
+        }
+        TlsFailure::WrongUsage => {
+            return write!(
+                text,
+                "{VERIFY}certificate specifies an incompatible key usage"
+            );
+        }
+        TlsFailure::CriticalExtension => {
+            return write!(text, "{VERIFY}unhandled critical extension");
+        }
+        TlsFailure::TooManyIntermediates => {
+            return write!(
+                text,
+                "{VERIFY}too many intermediates for path length constraint"
+            );
+        }
+        TlsFailure::BadCertificate => return write!(text, "{VERIFY}certificate is of no use"),
         TlsFailure::Expired => {
-            let clock = "by this router's clock";
-            return write!(text, "{VERIFY} has expired or is not yet valid: {clock}");
+            let expired = "has expired or is not yet valid: by this router's clock";
+            return write!(text, "{VERIFY}certificate {expired}");
         }
         TlsFailure::NotTls => {
             return text.write_str("tls: first record does not look like a TLS handshake");
@@ -227,5 +273,19 @@ fn connection(attempt: &Attempt<'_>, what: &str, text: &mut String) -> std::fmt:
     if let Some(local) = attempt.local {
         write!(text, "{local}->")?;
     }
-    write!(text, "{}: {what}: ", attempt.address)
+    write!(text, "{}: {what}: ", Far(attempt.address))
+}
+
+/// `host:port` as Go writes it of a connection: an address of IPv6 stands in brackets.
+struct Far<'a>(&'a str);
+
+impl std::fmt::Display for Far<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.rsplit_once(':') {
+            Some((host, port)) if host.contains(':') && !host.starts_with('[') => {
+                write!(formatter, "[{host}]:{port}")
+            }
+            _ => formatter.write_str(self.0),
+        }
+    }
 }

@@ -163,10 +163,14 @@ fn same_pool(pool: &crate::table::Pool, forwarded: &str, table: &Table) -> Resul
             "original request URL {uri} does not exist in the routing table"
         )),
         Lookup::Found(found) | Lookup::Empty(found) if found.key() == pool.key() => Ok(()),
-        _ => Err(format!(
-            "route service forwarded URL {} does not match the original request URL {uri}",
-            pool.key()
-        )),
+        _ => {
+            // A route without a path is told with that of the root.
+            let own = pool.key().to_string();
+            let root = if own.contains('/') { "" } else { "/" };
+            Err(format!(
+                "route service forwarded URL {own}{root} does not match the original request URL {uri}"
+            ))
+        }
     }
 }
 

@@ -87,6 +87,15 @@ pub(crate) fn write_double_slash(host: &[u8], path: &[u8], query: &[u8], out: &m
     percent::write_query(query, out);
 }
 
+/// Appends a path as Go's `URL.RequestURI` writes it: as it came, unless a byte stands in it
+/// that should have been escaped; then it is escaped anew.
+pub(crate) fn write_escaped(path: &[u8], out: &mut Vec<u8>) {
+    match path.iter().all(|byte| percent::may_stand(*byte)) {
+        true => out.extend_from_slice(path),
+        false => percent::write_whole_path(path, out),
+    }
+}
+
 /// A path without its escapes.
 pub(crate) fn unescaped(path: &[u8]) -> Vec<u8> {
     percent::unescaped(path, false)
@@ -103,6 +112,19 @@ mod percent {
             matches!(text.get(at + 1..at + 3), Some([a, b])
                 if a.is_ascii_hexdigit() && b.is_ascii_hexdigit())
         })
+    }
+
+    /// Whether a byte may stand in an escaped path.
+    pub(super) fn may_stand(byte: u8) -> bool {
+        byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@/[]%".contains(&byte)
+    }
+
+    /// Appends an escaped path, escaped anew as a whole.
+    pub(super) fn write_whole_path(path: &[u8], out: &mut Vec<u8>) {
+        for (_, byte) in unescaped(path, false) {
+            let plain = byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
+            escape(byte, plain, out);
+        }
     }
 
     /// Appends each segment of an escaped path, escaped anew (`url.PathEscape`).

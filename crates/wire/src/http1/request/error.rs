@@ -126,6 +126,13 @@ impl RequestError {
         }
     }
 
+    /// The body of [`RequestError::answer`].
+    pub fn answer_body(self) -> &'static [u8] {
+        let answer = self.answer();
+        let body = memchr::memmem::find(answer, b"\r\n\r\n").map(|at| at + 4);
+        body.and_then(|at| answer.get(at..)).unwrap_or_default()
+    }
+
     /// The same as a short constant text, to count by.
     pub const fn cause(self) -> &'static str {
         match self {

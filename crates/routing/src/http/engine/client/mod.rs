@@ -291,7 +291,9 @@ impl ClientConnection {
                 }
                 self.refuse_bytes(RequestError::RequestLine, context);
             }
-            Err(error) => self.refuse_bytes(error, context),
+            Err(error) => {
+                self.refuse_bytes(error, context);
+            }
         }
         Found::Nonsense
     }
@@ -363,8 +365,8 @@ impl ClientConnection {
         }
     }
 
-    /// Answers bytes that are no request, and closes.
-    pub(super) fn refuse_bytes(&mut self, error: RequestError, context: &mut Context) {
+    /// Answers bytes that are no request, and closes; the length of the answer's body.
+    pub(super) fn refuse_bytes(&mut self, error: RequestError, context: &mut Context) -> u64 {
         context.counters.malformed.increment();
         if error == RequestError::ContentLengthEmpty {
             context.counters.empty_content_length.increment();
@@ -372,6 +374,7 @@ impl ClientConnection {
         let sheet = self.outbox.sheet(&mut context.buffers);
         sheet.extend_from_slice(error.answer());
         self.close_after_answer(context);
+        error.answer_body().len() as u64
     }
 
     /// What is in the outbox is the last that the client gets.

@@ -1,13 +1,18 @@
 //! The beginning of a client's connection: the PROXY header, and TLS's handshake.
 
+use rustix::net::{SendFlags, send};
 use wire::poller::Interest;
 use wire::proxy_protocol::{self, Header};
 use wire::stream::{Received, Stream};
+use wire::tls::{TlsStream, looks_like_http};
 
 use super::{ClientConnection, Phase};
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::context::Context;
 use crate::http::pipeline::{Client, TlsFacts};
+
+const SAY_HTTPS: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\n\
+    Client sent an HTTP request to an HTTPS server.\n";
 
 impl ClientConnection {
     /// Goes on with the beginning.
@@ -76,6 +81,9 @@ impl ClientConnection {
         let read = Some(Interest::Read);
         let moved = moved.and_then(|()| self.registration.set(&socket, read, poller));
         let begun = tls.behind(socket, domain, self.inbox.bytes());
+        if looks_like_http(self.inbox.bytes()) {
+            self.say_https();
+        }
         self.inbox.clear(&mut context.buffers);
         match (moved, begun) {
             (Ok(()), Some(Ok(stream))) => {
@@ -105,7 +113,21 @@ impl ClientConnection {
                 }
                 self.await_request(context);
             }
-            Err(_) => self.opening_failed(context),
+            Err(_) => {
+                if self.stream.tls().is_some_and(TlsStream::heard_http) {
+                    self.say_https();
+                }
+                self.opening_failed(context);
+            }
+        }
+    }
+
+    /// Tells a client that speaks HTTP on the port of TLS, in the words of Go's server, which
+    /// closes the connection at once too.
+    fn say_https(&self) {
+        if let Some(socket) = self.stream.socket() {
+            // Nothing was sent before it: it fits, or the client is gone.
+            let _ = send(socket, SAY_HTTPS, SendFlags::NOSIGNAL);
         }
     }
 

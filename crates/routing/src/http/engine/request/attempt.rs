@@ -14,7 +14,7 @@ use super::answer::AnswerError;
 use super::{ActiveRequest, Course, Lent, ON, OVER};
 use crate::http::engine::backends::errno_text;
 use crate::http::engine::tls::Towards;
-use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge};
+use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge, note_no_endpoint};
 use crate::http::pipeline::{Refusal, Upgrade};
 use crate::selection::{Choice, Next};
 use crate::table::{BackendProtocol, Endpoint, Nanos};
@@ -53,7 +53,7 @@ impl ActiveRequest {
             let pool = Arc::clone(pool);
             self.choice = Some(Choice::new(pool, &shared.selection, &wish, random));
         }
-        self.next_attempt(Refusal::NoEndpoints, lent)
+        self.next_attempt(Refusal::EndpointFailure, lent)
     }
 
     /// As [`ActiveRequest::attempt`]; without another endpoint, `otherwise` is the answer.
@@ -85,7 +85,12 @@ impl ActiveRequest {
                 self.approach(false, lent)
             }
             Next::Overloaded => self.refuse(Refusal::Overloaded, lent),
-            Next::None => self.refuse(otherwise, lent),
+            Next::None => {
+                if self.attempts == 0 {
+                    note_no_endpoint(&mut self.exchange);
+                }
+                self.refuse(otherwise, lent)
+            }
         }
     }
 
@@ -314,9 +319,16 @@ impl ActiveRequest {
         }
         let counters = &context.counters;
         match failure {
-            Failure::Tls(TlsFailure::OtherName { .. }) => counters.invalid_backend_id.increment(),
+            Failure::Tls(TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly) => {
+                counters.invalid_backend_id.increment();
+            }
             Failure::Tls(
-                TlsFailure::UnknownAuthority | TlsFailure::BadCertificate | TlsFailure::Expired,
+                TlsFailure::UnknownAuthority
+                | TlsFailure::BadCertificate
+                | TlsFailure::WrongUsage
+                | TlsFailure::CriticalExtension
+                | TlsFailure::TooManyIntermediates
+                | TlsFailure::Expired,
             ) => counters.invalid_backend_certificate.increment(),
             Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_) => {
                 counters.failed_handshakes.increment();

@@ -220,7 +220,12 @@ impl ActiveRequest {
                 return OVER;
             }
             Err(error) => {
-                lent.client.refuse_bytes(error, context);
+                // Its application is told what its client is told.
+                self.exchange.status = error.status();
+                self.exchange.progress.answer_body = lent.client.refuse_bytes(error, context);
+                if self.attempts > 0 {
+                    self.note_failed_attempt(context.clock.now());
+                }
                 return OVER;
             }
         };

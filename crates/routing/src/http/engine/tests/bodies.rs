@@ -57,6 +57,46 @@ fn chunks_are_framed_anew_and_trailers_arrive() {
 }
 
 #[test]
+fn a_chunk_that_is_none_is_told_to_the_client_and_to_the_application() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let (heard, hears) = std::sync::mpsc::channel();
+    let backend = Backend::new(move |mut connection, _| {
+        if connection.head().is_some() {
+            heard.send(()).unwrap();
+        }
+        connection.wait_for_end();
+    });
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.access_log.file = Some(log.clone());
+    });
+    let head =
+        "POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    // When the backend has the head, and with it.
+    for later in [true, false] {
+        let mut client = bench.client();
+        if later {
+            client.send(head.as_bytes());
+            hears.recv().unwrap();
+            client.send(b"zz\r\n");
+        } else {
+            client.send(format!("{head}zz\r\n").as_bytes());
+        }
+        let said = String::from_utf8(client.rest()).unwrap();
+        assert!(said.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{said}");
+        assert!(said.ends_with("\r\n\r\n400 Bad Request"), "{said}");
+    }
+    bench.until("both were counted", |totals| totals.responses[4] == 2);
+    assert_eq!(bench.totals().responses[0], 0);
+    bench.engine.stop();
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(log.lines().count(), 2);
+    for line in log.lines() {
+        assert!(line.contains("\"POST / HTTP/1.1\" 400 5 15 "), "{line}");
+    }
+}
+
+#[test]
 fn a_body_that_ends_with_its_connection_is_framed() {
     let backend = Backend::new(|mut connection, _| {
         connection.request();

@@ -288,3 +288,29 @@ fn a_connection_more_than_allowed_waits() {
     drop(first);
     assert_eq!(third.answer().unwrap().status, 200);
 }
+
+#[test]
+fn who_is_bound_to_an_instance_that_is_gone_gets_no_other_one() {
+    let backend = Backend::answering(|_| ok(b""));
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.sticky.auth_negotiate = true;
+    });
+    let mut client = bench.client();
+    let mut ask = |fields: &str| {
+        client.send(format!("GET / HTTP/1.1\r\nHost: app.test\r\n{fields}\r\n").as_bytes());
+        client.answer().unwrap()
+    };
+    let gone = "Cookie: __VCAP_ID__=gone\r\n";
+    let seen = ask(&format!("Authorization: Negotiate x\r\n{gone}"));
+    assert_eq!(seen.status, 502);
+    assert_eq!(
+        seen.field("x-cf-routererror"),
+        Some("endpoint_failure (No endpoints available)")
+    );
+    assert_eq!(seen.field("cache-control"), None);
+    assert_eq!(
+        ask(&format!("Authorization: Basic x\r\n{gone}")).status,
+        200
+    );
+    assert_eq!(bench.totals().bad_gateways, 1);
+}

@@ -1,6 +1,6 @@
 //! TLS on both sides, and the PROXY protocol.
 
-use std::io::{BufReader, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
@@ -36,8 +36,11 @@ impl Authority {
 
     /// Certificate and key for a name, PEM.
     pub(in crate::http::engine) fn sign(&self, name: &str) -> (String, String) {
+        self.sign_params(CertificateParams::new(vec![name.to_owned()]).unwrap())
+    }
+
+    fn sign_params(&self, params: CertificateParams) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
@@ -49,7 +52,10 @@ pub(in crate::http::engine) fn provider() -> Arc<rustls::crypto::CryptoProvider>
 
 /// A backend with TLS that answers each request with the field that says who asked.
 fn backend(authority: &Authority, name: &str) -> SocketAddr {
-    let (certificate, key) = authority.sign(name);
+    backend_with(authority.sign(name))
+}
+
+fn backend_with((certificate, key): (String, String)) -> SocketAddr {
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -128,8 +134,57 @@ fn requests_flow_through_tls_on_both_sides() {
 }
 
 #[test]
+fn a_backend_may_show_a_certificate_that_could_sign_others() {
+    let authority = Authority::new();
+    let mut params = CertificateParams::new(vec!["instance-1".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let address = backend_with(authority.sign_params(params));
+    let bench = Bench::with(&[], |settings| {
+        settings.backends.authorities = authority.pem();
+    });
+    register(&bench, address, "instance-1");
+    let mut client = bench.client();
+    assert_eq!(client.get("/").status, 200);
+    assert_eq!(client.get("/").status, 200);
+}
+
+#[test]
+fn plain_http_on_the_port_of_tls_is_told_so() {
+    let authority = Authority::new();
+    for proxied in [false, true] {
+        let bench = Bench::with(&[nobody()], |settings| {
+            settings.listen_tls = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+            settings.client_tls.certificates = vec![authority.sign("app.test")];
+            settings.proxy_protocol = proxied;
+        });
+        let said = |sent: &[u8]| {
+            let mut socket = TcpStream::connect(bench.engine.tls_address().unwrap()).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.write_all(sent).unwrap();
+            let mut said = Vec::new();
+            socket.read_to_end(&mut said).unwrap();
+            String::from_utf8_lossy(&said).into_owned()
+        };
+        let expected = "HTTP/1.0 400 Bad Request\r\n\r\n\
+                        Client sent an HTTP request to an HTTPS server.\n";
+        let rest = "/ HTTP/1.1\r\nHost: app.test\r\n\r\n";
+        for method in ["GET", "HEAD", "POST", "PUT", "OPTIONS"] {
+            assert_eq!(said(format!("{method} {rest}").as_bytes()), expected);
+        }
+        let other = said(format!("DELETE {rest}").as_bytes());
+        assert!(!other.contains("HTTP"), "{other}");
+        bench.until("all were counted", |totals| totals.failed_clients == 6);
+    }
+}
+
+#[test]
 fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
     let (authority, other) = (Authority::new(), Authority::new());
+    let mut clients_only = CertificateParams::new(vec!["instance-1".to_owned()]).unwrap();
+    clients_only.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let mut no_names = CertificateParams::new(Vec::new()).unwrap();
+    let name = rcgen::DnType::CommonName;
+    no_names.distinguished_name.push(name, "instance-1");
     let plain = Backend::new(|mut connection, _| {
         connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         connection.wait_for_end();
@@ -144,6 +199,16 @@ fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
             backend(&other, "instance-1"),
             526,
             "certificate signed by unknown authority",
+        ),
+        (
+            backend_with(authority.sign_params(clients_only)),
+            526,
+            "x509: certificate specifies an incompatible key usage",
+        ),
+        (
+            backend_with(authority.sign_params(no_names)),
+            503,
+            "x509: certificate relies on legacy Common Name field, use SANs instead",
         ),
         (plain.address, 525, "endpoint_failure ("),
         (nobody(), 502, "connect: connection refused"),

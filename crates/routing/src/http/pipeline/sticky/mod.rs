@@ -17,21 +17,30 @@ const METADATA_COOKIE: &[u8] = b"__VCAP_ID_META__";
 /// How long `Authorization: Negotiate` binds.
 const NEGOTIATE_SECONDS: i64 = 60;
 
-/// The cookies of a `Cookie` field: name and value.
+/// The cookies of a `Cookie` field: name and value. As in Go one may have no value, and those
+/// with a value that none can have are left out.
 fn cookies(field: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     field.split(|byte| *byte == b';').filter_map(|cookie| {
         let cookie = cookie.trim_ascii();
-        let equals = memchr::memchr(b'=', cookie)?;
-        let (name, value) = (&cookie[..equals], &cookie[equals + 1..]);
-        Some((name.trim_ascii(), unquoted(value)))
+        let equals = memchr::memchr(b'=', cookie);
+        let (name, value) = match equals {
+            Some(equals) => (&cookie[..equals], &cookie[equals + 1..]),
+            None => (cookie, &[][..]),
+        };
+        Some((name.trim_ascii(), value_of(value)?))
     })
 }
 
-fn unquoted(value: &[u8]) -> &[u8] {
-    match value {
+/// A cookie's value without its quotes; `None`: no cookie has it.
+fn value_of(value: &[u8]) -> Option<&[u8]> {
+    let value = match value {
         [b'"', inner @ .., b'"'] => inner,
         value => value,
-    }
+    };
+    value
+        .iter()
+        .all(|byte| is_value_byte(*byte))
+        .then_some(value)
 }
 
 /// Whether a cookie of that name binds.
@@ -53,14 +62,16 @@ pub(crate) struct Asked {
     /// There is a cookie of the application that binds.
     pub(crate) bound: bool,
     /// `Authorization: Negotiate`, and that binds too.
-    pub(crate) negotiate: bool,
+    negotiate: bool,
+    /// There was an `Authorization`.
+    authorized: bool,
 }
 
 impl Asked {
     pub(crate) fn clear(&mut self) {
         self.instance.clear();
         self.metadata.clear();
-        (self.bound, self.negotiate) = (false, false);
+        (self.bound, self.negotiate, self.authorized) = (false, false, false);
     }
 
     /// Reads a `Cookie` field; the first `__VCAP_ID__` counts.
@@ -80,6 +91,18 @@ impl Asked {
         }
     }
 
+    /// Reads an `Authorization` field; the first one counts.
+    pub(crate) fn read_authorization(&mut self, settings: &StickySettings, field: &[u8]) {
+        if !std::mem::replace(&mut self.authorized, true) {
+            self.negotiate = settings.auth_negotiate && starts_with_negotiate(field);
+        }
+    }
+
+    /// Whether no other instance will do than the one that is asked for.
+    pub(crate) fn must(&self) -> bool {
+        self.negotiate
+    }
+
     /// The instance that is asked for; empty: none.
     pub(crate) fn instance(&self) -> &[u8] {
         if self.bound || self.negotiate {
@@ -97,8 +120,8 @@ pub(crate) struct Given {
     sessions: Vec<Attributes>,
     /// The application set `__VCAP_ID__` itself.
     own: bool,
-    /// `WWW-Authenticate: Negotiate`.
-    negotiate: bool,
+    /// `WWW-Authenticate: Negotiate`; `None`: there is no such field.
+    negotiate: Option<bool>,
 }
 
 /// Cookies of one answer that bind, each with a pair of its own; what is beyond binds not.
@@ -120,6 +143,7 @@ impl Given {
         let mut parts = field.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
         let name = parts.next().and_then(|pair| {
             let equals = memchr::memchr(b'=', pair)?;
+            value_of(&pair[equals + 1..])?;
             Some(pair[..equals].trim_ascii())
         });
         let most = if settings.metadata { MOST_SESSIONS } else { 1 };
@@ -132,9 +156,10 @@ impl Given {
         }
     }
 
-    /// Reads a `WWW-Authenticate` field.
+    /// Reads a `WWW-Authenticate` field; the first one counts.
     pub(crate) fn read_authenticate(&mut self, field: &[u8]) {
-        self.negotiate |= starts_with_negotiate(field);
+        self.negotiate
+            .get_or_insert_with(|| starts_with_negotiate(field));
     }
 
     /// Gives each cookie that binds the client to the instance to `add`, if there is to be
@@ -147,7 +172,7 @@ impl Given {
         now: i64,
         mut add: impl FnMut(&[u8]),
     ) {
-        let negotiate = self.negotiate && settings.auth_negotiate;
+        let negotiate = self.negotiate == Some(true) && settings.auth_negotiate;
         let wanted = asked.instance();
         let other = wanted != bond.instance.as_bytes();
         let stale = (negotiate || !wanted.is_empty()) && other;
@@ -209,7 +234,7 @@ fn write_value(instance: &str, out: &mut Vec<u8>) {
 }
 
 /// Whether a field begins with the scheme `Negotiate`.
-pub(crate) fn starts_with_negotiate(field: &[u8]) -> bool {
+fn starts_with_negotiate(field: &[u8]) -> bool {
     field
         .get(..9)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"negotiate"))

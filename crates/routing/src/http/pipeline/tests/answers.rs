@@ -263,6 +263,17 @@ fn cookies_bind_as_the_application_says() {
     );
     let negotiate = cookie("", "WWW-Authenticate: Negotiate\r\n");
     assert_eq!(negotiate, some("; Max-Age=60; HttpOnly; SameSite=Strict"));
+    // The first one counts.
+    let (basic, negotiate) = (
+        "WWW-Authenticate: Basic\r\n",
+        "WWW-Authenticate: Negotiate\r\n",
+    );
+    assert_eq!(cookie("", &format!("{basic}{negotiate}")), None);
+    assert!(cookie("", &format!("{negotiate}{basic}")).is_some());
+    // What is no cookie binds nobody.
+    assert_eq!(cookie("", "Set-Cookie: JSESSIONID=\u{e9}\r\n"), None);
+    assert_eq!(cookie("", "Set-Cookie: JSESSIONID\r\n"), None);
+    assert!(cookie("", "Set-Cookie: JSESSIONID=\r\n").is_some());
 }
 
 #[test]

@@ -36,6 +36,19 @@ fn what_identifies_the_endpoint_cannot_be_removed_or_forged() {
 }
 
 #[test]
+fn the_id_is_the_routers_whatever_connection_names() {
+    for option in ["X-Vcap-Request-Id", "x-vcap-request-id"] {
+        let mut fixture = Fixture::new(|_| {});
+        let sent = fixture.sent(&format!(
+            "GET / HTTP/1.1\nHost: a.ex.com\nConnection: {option}, X-One\nX-One: 1\n\n"
+        ));
+        let id = value(&sent, "X-Vcap-Request-Id").map(str::as_bytes);
+        assert_eq!(id, Some(fixture.exchange.request_id()));
+        assert_eq!(value(&sent, "X-One"), None);
+    }
+}
+
+#[test]
 fn values_of_forwarded_for_become_one() {
     let sent = Fixture::new(|_| {}).sent(
         "GET / HTTP/1.1\nHost: a.ex.com\nX-Forwarded-For: 1.1.1.1\nx-forwarded-for: 2.2.2.2\n\n",
@@ -192,6 +205,16 @@ fn sticky_wishes() {
     let negotiate = "Authorization: Negotiate abc\nCookie: __VCAP_ID__=i-1\n";
     assert_eq!(wish(negotiate, false), None);
     assert_eq!(wish(negotiate, true), named(true));
+    // The first one counts.
+    let basic = "Authorization: Basic abc\n";
+    assert_eq!(wish(&format!("{basic}{negotiate}"), true), None);
+    assert_eq!(wish(&format!("{negotiate}{basic}"), true), named(true));
+    // One without a value is a cookie, one with bytes that no value has is none.
+    let cookie = |cookie: &str| wish(&format!("Cookie: {cookie}; __VCAP_ID__=i-1\n"), false);
+    assert_eq!(cookie("JSESSIONID"), named(false));
+    assert_eq!(cookie("JSESSIONID=\"a b\""), named(false));
+    assert_eq!(cookie("JSESSIONID=\u{e9}"), None);
+    assert_eq!(cookie("JSESSIONID=a\"b"), None);
 }
 
 #[test]

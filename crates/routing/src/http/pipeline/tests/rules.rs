@@ -134,6 +134,91 @@ fn attempts_end_with_the_settings_or_the_endpoints() {
 }
 
 #[test]
+fn what_is_wrong_with_a_certificate_is_told_in_gos_words() {
+    let other_name = |proven: &[&str], expected: &str| TlsFailure::OtherName {
+        proven: proven.iter().map(|name| (*name).to_owned()).collect(),
+        expected: expected.to_owned(),
+    };
+    for (failure, status, expected) in [
+        (
+            other_name(&["b", "c"], "a"),
+            503,
+            "certificate is valid for b, c, not a",
+        ),
+        (
+            other_name(&[], "a"),
+            503,
+            "certificate is not valid for any names, but wanted to match a",
+        ),
+        (
+            other_name(&[], "10.0.0.1"),
+            503,
+            "cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs",
+        ),
+        (
+            TlsFailure::CommonNameOnly,
+            503,
+            "certificate relies on legacy Common Name field, use SANs instead",
+        ),
+        (
+            TlsFailure::UnknownAuthority,
+            526,
+            "certificate signed by unknown authority",
+        ),
+        (
+            TlsFailure::WrongUsage,
+            526,
+            "certificate specifies an incompatible key usage",
+        ),
+        (
+            TlsFailure::CriticalExtension,
+            526,
+            "unhandled critical extension",
+        ),
+        (
+            TlsFailure::TooManyIntermediates,
+            526,
+            "too many intermediates for path length constraint",
+        ),
+        (TlsFailure::BadCertificate, 526, "certificate is of no use"),
+    ] {
+        let tls = Attempt {
+            tls: true,
+            ..attempt()
+        };
+        let mut exchange = exchange(true);
+        let (verdict, fate) = judge(Failure::Tls(&failure), &tls, 1, &mut exchange);
+        let Verdict::GiveUp(refusal) = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!((refusal.status(), fate), (status, Fate::Remove));
+        assert_eq!(
+            exchange.router_error,
+            format!("endpoint_failure (tls: failed to verify certificate: x509: {expected})")
+        );
+    }
+}
+
+#[test]
+fn an_address_of_ipv6_is_told_in_brackets() {
+    for (address, expected) in [
+        ("::1:8080", "[::1]:8080"),
+        ("[::1]:8080", "[::1]:8080"),
+        ("10.0.0.1:8080", "10.0.0.1:8080"),
+        ("name:8080", "name:8080"),
+    ] {
+        let attempt = Attempt {
+            address,
+            ..attempt()
+        };
+        let mut exchange = exchange(true);
+        judge(Failure::DialTimeout, &attempt, 1, &mut exchange);
+        let expected = format!("endpoint_failure (dial tcp {expected}: i/o timeout)");
+        assert_eq!(exchange.router_error, expected);
+    }
+}
+
+#[test]
 fn a_target_that_go_refuses_is_refused_as_go_does() {
     for target in [
         "/%zz",
@@ -220,6 +305,7 @@ fn error_pages_come_from_the_template_and_are_escaped() {
     let expected = "\r\n\r\n<h1>404 Not Found</h1>Requested route (&#39;no&#39;pe&#39;) does not exist. unknown_route!";
     assert!(answer.ends_with(expected), "{answer}");
     assert!(answer.contains("\r\nContent-Type: text/html; charset=utf-8\r\n"));
+    assert_eq!(value(&answer, "X-Content-Type-Options"), Some("nosniff"));
     let error = ErrorTemplate::parse("a\n{{ range }}").unwrap_err();
     assert!(
         error.to_string().contains("{{ range }} in line 2"),
@@ -269,7 +355,7 @@ fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
     fixture.route("other.ex.com", &pool);
     let answer = fixture.refused(&format!("GET / HTTP/1.1\nHost: other.ex.com\n{proof}\n"));
     let expected = "502 Bad Gateway: Failed to validate Route Service Signature: route service \
-                    forwarded URL other.ex.com does not match the original request URL bound.ex.com/p\n";
+                    forwarded URL other.ex.com/ does not match the original request URL bound.ex.com/p\n";
     assert!(answer.ends_with(expected), "{answer}");
 }
 

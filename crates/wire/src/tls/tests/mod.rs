@@ -13,6 +13,8 @@ use crate::poller::{Interest, Poller};
 use crate::socket;
 use crate::stream::{Received, Stream, StreamError};
 
+mod certificates;
+
 /// An authority of one test.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
