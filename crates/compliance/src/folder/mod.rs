@@ -17,6 +17,7 @@ mod deserialize;
 mod files;
 mod groups;
 mod load;
+mod params;
 #[cfg(test)]
 mod tests;
 

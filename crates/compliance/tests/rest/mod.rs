@@ -1,6 +1,7 @@
 //! The REST API over HTTPS.
 
 mod clients;
+mod compliance;
 mod history;
 mod killed;
 mod reads;
