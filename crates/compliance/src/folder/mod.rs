@@ -110,6 +110,7 @@ impl<'f> Reading<'f> {
                         id: id.clone(),
                         value,
                         description: String::new(),
+                        inherit_mode: Default::default(),
                     };
                     all.parameters.insert(id, parameter);
                 }

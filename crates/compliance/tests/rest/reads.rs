@@ -84,10 +84,13 @@ async fn what_a_node_inherits_is_told_with_whom_from() {
     all["groups"]["g"]["properties"] = json!([
         property("p", json!({"b": 2})),
         property("site", json!("here")),
-        property("mixed", json!("text"))
+        property("mixed", json!("text")),
+        property("joined", json!({"l": [2], "t": "b"}))
     ]);
     all["parameters"]["p"]["description"] = json!("For all");
     all["parameters"]["mixed"] = json!({"id": "mixed", "value": [1]});
+    all["parameters"]["joined"] =
+        json!({"id": "joined", "value": {"l": [1], "t": "a"}, "inheritMode": "map"});
     let inner = json!({"where": [{"objectType": "group", "attribute": "nodeGroupId",
         "comparator": "eq", "value": "g"}]});
     all["groups"]["inner"] = json!({"id": "inner", "displayName": "Inner", "dynamic": true,
@@ -157,6 +160,16 @@ async fn what_a_node_inherits_is_told_with_whom_from() {
             "hierarchyStatus": {"hasChildTypeConflicts": false,
                 "fullHierarchy": {"kind": "node", "name": name, "id": A, "valueType": "Number"}}})
     );
+    let joined = named("joined");
+    let (value, mode) = (json!({"l": [1, 2], "t": "ba"}), json!("map"));
+    assert_eq!((&joined["value"], &joined["inheritMode"]), (&value, &mode));
+    assert_eq!(joined["hierarchy"]["resolvedValue"], value);
+    let parameter = admin.get("parameters/joined").await["parameters"][0].clone();
+    assert_eq!(parameter["inheritMode"], mode);
+    let wrong = json!({"id": "wrong", "value": 1, "inheritMode": "all"});
+    let answer = admin.call(Method::PUT, "parameters", Some(wrong)).await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.body["fields"], json!(["inheritMode"]));
     let clash = named("clash");
     assert_eq!(clash["value"], Value::Null);
     let why = "groups give it different values: one, two";

@@ -168,6 +168,7 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
             id: ["a", "b"][usize::from(x[0] % 2)].into(),
             value: value(x[1]),
             description: String::new(),
+            inherit_mode: Default::default(),
         }),
         26 => Change::RemoveParameter(["a", "b"][usize::from(x[0] % 2)].into()),
         27 => {

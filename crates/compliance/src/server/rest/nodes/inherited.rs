@@ -9,8 +9,10 @@ use super::super::route::Answer;
 use super::super::schema::{Schema, TEXT, may, needed};
 use super::{Service, Standing};
 use crate::model::group::Group;
-use crate::model::property::{Property, merge};
-use crate::policy::inheritance::{GroupLayer, Inherited, inherit, lay_own, nearest_first};
+use crate::model::property::{InheritMode, Property, merge};
+use crate::policy::inheritance::{
+    GroupLayer, Inherited, Modes, inherit, lay_own, mode_of, nearest_first,
+};
 
 static KIND: Schema = Schema::Word(&["global", "group", "node"]);
 static LAYER: Schema = Schema::Object(
@@ -44,6 +46,11 @@ static PROPERTY: Schema = Schema::Object(
         needed("name", &TEXT, ""),
         needed("value", &Schema::Any, "null if it has none"),
         may("description", &TEXT, "of the global parameter"),
+        may(
+            "inheritMode",
+            &TEXT,
+            "of the global parameter, if it is not moo",
+        ),
         may(
             "provider",
             &TEXT,
@@ -148,10 +155,14 @@ impl Service {
             .collect();
         let globals = all.parameters.values();
         let globals = globals.map(|one| (one.id.clone(), one.value.clone()));
-        let inherited = inherit(&layers, globals);
+        let modes = all.parameters.values();
+        let modes: Modes = modes
+            .map(|one| (one.id.clone(), one.inherit_mode))
+            .collect();
+        let inherited = inherit(&layers, globals, &modes);
         let nearest = nearest_first(&layers);
         let own = &record.node.properties;
-        let laid = lay_own(&inherited, own);
+        let laid = lay_own(&inherited, own, &modes);
         let by_name: BTreeMap<&str, &Property> =
             own.iter().map(|one| (one.name.as_str(), one)).collect();
         let names: BTreeSet<&String> = inherited.keys().chain(laid.keys()).collect();
@@ -163,15 +174,24 @@ impl Service {
                 of: Some((id, &record.node.hostname)),
                 value: &own.value,
             });
-            let of_groups = nearest.iter().filter_map(|&at| {
-                let group = groups[at];
-                let said = group.properties.iter().find(|one| one.name == *name)?;
-                Some(Layer {
-                    kind: "group",
-                    of: Some((&group.id, &group.display_name)),
-                    value: &said.value,
-                })
+            let parts = nearest.iter().map(|part| {
+                let said = part.iter().filter_map(|&at| {
+                    let group = groups[at];
+                    let said = group.properties.iter().find(|one| one.name == *name)?;
+                    Some(Layer {
+                        kind: "group",
+                        of: Some((&group.id, &group.display_name)),
+                        value: &said.value,
+                    })
+                });
+                said.collect::<Vec<_>>()
             });
+            let mut parts = parts.filter(|part| !part.is_empty());
+            // Groups that are not connected say the same if they agree.
+            let of_groups: Vec<_> = match inherited.get(name) {
+                Some(Inherited::Value(_)) => parts.next().unwrap_or_default(),
+                _ => parts.flatten().collect(),
+            };
             let parameter = all.parameters.get(name);
             let global = parameter.map(|one| Layer {
                 kind: "global",
@@ -179,7 +199,8 @@ impl Service {
                 value: &one.value,
             });
             let layers: Vec<_> = node.into_iter().chain(of_groups).chain(global).collect();
-            let mut property = shown(name, value, own, &layers);
+            let mode = mode_of(&modes, name);
+            let mut property = shown((name, mode), value, own, &layers);
             if let Some(one) = parameter.filter(|one| !one.description.is_empty()) {
                 property["description"] = one.description.as_str().into();
             }
@@ -199,12 +220,15 @@ fn parents(group: &Group) -> Vec<String> {
 
 /// A property with its layers, the nearest first.
 fn shown(
-    name: &str,
+    (name, mode): (&str, InheritMode),
     value: Option<&Inherited>,
     own: Option<&Property>,
     layers: &[Layer<'_>],
 ) -> Value {
     let mut property = json!({"name": name, "value": null});
+    if !mode.is_usual() {
+        property["inheritMode"] = json!(mode);
+    }
     let mixed = layers
         .windows(2)
         .any(|pair| type_of(pair[0].value) != type_of(pair[1].value));
@@ -238,7 +262,7 @@ fn shown(
     let settled = matches!(value, Some(Inherited::Value(_)));
     let (mut hierarchy, mut types, mut resolved) = (Value::Null, Value::Null, Value::Null);
     for (place, layer) in layers.iter().enumerate().rev() {
-        resolved = merge(&resolved, layer.value);
+        resolved = merge(&resolved, layer.value, mode);
         if place >= LAYERS - 1 && place + 1 < layers.len() {
             continue;
         }
@@ -267,6 +291,7 @@ mod tests {
 
     #[test]
     fn very_many_layers_are_shown_by_the_nearest_and_the_farthest() {
+        let mode = InheritMode::default();
         let values: Vec<Value> = (0..3 * LAYERS)
             .map(|at| json!({at.to_string(): at}))
             .collect();
@@ -283,8 +308,13 @@ mod tests {
             let whole = values[..count]
                 .iter()
                 .rev()
-                .fold(whole, |all, one| merge(&all, one));
-            let shown = shown("p", Some(&Inherited::Value(whole.clone())), None, &layers);
+                .fold(whole, |all, one| merge(&all, one, mode));
+            let shown = shown(
+                ("p", mode),
+                Some(&Inherited::Value(whole.clone())),
+                None,
+                &layers,
+            );
             let mut found = Vec::new();
             let mut layer = &shown["hierarchy"];
             assert_eq!(layer["resolvedValue"], whole);
