@@ -192,6 +192,7 @@ async fn a_table_has_rudders_columns() {
     assert!(!table.contains("\"D\""), "{table}");
     // Where there is no table, nobody is answered as if none had been asked for.
     for path in [
+        "compliance",
         "nodes/compliance",
         "rules/compliance",
         "rules/r/compliance",

@@ -15,8 +15,8 @@ use super::schema::Schema;
 use crate::server::service::Service;
 use found::Part;
 use schemas::{
-    ASKED, DIRECTIVE, DIRECTIVE_LIST, FORMATTED, GLOBAL, GROUP_LIST, GROUP_SUMMARIES, NODE_LIST,
-    PRECISION, RULE, RULE_LIST, SUMMARISED,
+    ASKED, DIRECTIVE, DIRECTIVE_LIST, FORMATTED, GLOBAL, GROUP_LIST, GROUP_SUMMARIES, JSON_ALONE,
+    NODE_LIST, PRECISION, RULE, RULE_LIST, SUMMARISED,
 };
 
 pub(super) use schemas::DETAILS;
@@ -35,7 +35,7 @@ const GLOBAL_ROUTE: Route = Route::get(
     ("globalCompliance", &GLOBAL),
     Work::Now(Service::global),
 )
-.asks(&[PRECISION]);
+.asks(&[PRECISION, JSON_ALONE]);
 
 /// A call whose answer may be long.
 const fn long(

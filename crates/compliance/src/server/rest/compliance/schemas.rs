@@ -152,7 +152,7 @@ const LEVEL: Parameter = Parameter {
     note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
 };
 /// There is no table of what this call shows.
-const JSON_ALONE: Parameter = Parameter {
+pub(super) const JSON_ALONE: Parameter = Parameter {
     name: "format",
     schema: &Schema::Word(&["json"]),
     note: "tables are made of one node, directive, or part of a rule or group (byNode and others)",

@@ -268,7 +268,7 @@ impl Include {
             "accounts" => json!(accounts),
             "swap" => json!(swap),
             "instanceId" => json!(beside.instance_id),
-            _ => json!({"cfengineKeys": [record.certificate], "cfengineUser": agent.owner}),
+            _ => json!({"cfengineKeys": [&*record.certificate], "cfengineUser": agent.owner}),
         };
         for name in MORE.into_iter().filter(|name| self.part(name)) {
             node.insert(name.into(), more(name));
