@@ -1,13 +1,13 @@
 //! The REST API over HTTPS.
 
 mod clients;
-mod compliance;
 mod history;
 mod killed;
 mod reads;
 mod restart;
 mod schema;
 mod settings;
+mod standings;
 mod techniques;
 mod tokens;
 mod told;

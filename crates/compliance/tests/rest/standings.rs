@@ -165,7 +165,7 @@ async fn a_table_has_rudders_columns() {
             .split(',')
             .chain(["Value", "Status", "Message"])
             .collect();
-        let row: Vec<_> = columns.iter().map(|column| match *column {
+        let row = columns.iter().map(|column| match *column {
             "Rule" => "R",
             "Directive" => "D",
             "Block" => "",
