@@ -345,8 +345,21 @@ async fn what_gave_way_is_shown_with_the_rule_that_won_and_counts_for_nothing() 
     assert_eq!(of("r")["complianceDetails"], json!({}));
     assert_eq!(of("won")["directives"][0]["id"], "better");
     assert_eq!(of("won")["directives"][0].get("skippedDetails"), None);
-    // What is left of the rule on the node is nothing; as a whole the rule has a mode.
-    assert_eq!(of("r")["policyMode"], "skipped");
+    // Nothing is left of the rule on the node, which is told among the nodes of a group.
+    assert_eq!(of("r")["policyMode"], "enforce");
+    for (path, mode) in [("byNode", "skipped"), ("byRule", "enforce")] {
+        let shown = admin
+            .get(&format!("groups/g/compliance/global/{path}"))
+            .await;
+        let rules = match path {
+            "byNode" => &shown["nodes"][0]["rules"],
+            _ => &shown["rules"],
+        };
+        let mut rules = rules.as_array().unwrap().iter();
+        let rule = rules.find(|rule| rule["id"] == "r").unwrap();
+        assert_eq!(rule["policyMode"], mode, "{shown}");
+        assert_eq!(rule["directives"][0]["policyMode"], "skipped", "{shown}");
+    }
     let shown = admin.get("rules/r/compliance").await;
     assert_eq!(shown["rules"][0]["directives"], json!([skipped]), "{shown}");
     assert_eq!(shown["rules"][0]["policyMode"], "enforce");

@@ -179,6 +179,7 @@ impl Service {
                 .and_then(Precision::new)
                 .unwrap_or_default(),
             types: Types::USER,
+            of_group: false,
         })
     }
 

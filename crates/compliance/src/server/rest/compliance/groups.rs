@@ -58,6 +58,7 @@ impl Service {
 
     pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool, part: Part) -> Answer {
         let mut view = self.view_of(call, DIRECTIVES)?;
+        view.of_group = true;
         let table = is_table(call);
         if table {
             view.level = DEEPEST;

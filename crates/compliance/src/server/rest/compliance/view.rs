@@ -114,6 +114,8 @@ pub(super) struct View {
     pub(super) level: u8,
     pub(super) precision: Precision,
     pub(super) types: Types,
+    /// Is it of a group? Rudder tells there of a rule on a node that it gave way.
+    pub(super) of_group: bool,
 }
 
 impl View {
@@ -135,21 +137,24 @@ impl View {
         .name()
     }
 
-    /// The mode of a rule on a node, by those of its directives there.
+    /// The mode of a rule on a node, by those of its directives there; of what gave way only where
+    /// nothing else is left, and among the nodes of a group not even there.
     fn rule_mode_on(
         &self,
         shown: &NodeShown,
         directives: &[&DirectiveShown],
         skipped: &[&SkippedShown],
     ) -> &'static str {
+        if self.of_group && directives.is_empty() && !skipped.is_empty() {
+            return SKIPPED;
+        }
         let mode = |id: &str| self.policy_mode(Some(&shown.node), Some(id));
         let modes = directives.iter().map(|one| mode(&one.directive));
+        let gave_way = skipped.iter().map(|one| mode(&one.directive));
+        let gave_way = gave_way.filter(|_| directives.is_empty());
         let same = |one: &'static str, other| if one == other { one } else { MIXED };
-        match modes.reduce(same) {
-            Some(mode) => mode,
-            None if !skipped.is_empty() => SKIPPED,
-            None => self.policy_mode(Some(&shown.node), None),
-        }
+        let mode = modes.chain(gave_way).reduce(same);
+        mode.unwrap_or_else(|| self.policy_mode(Some(&shown.node), None))
     }
 
     /// The mode of a rule on those of these nodes that have it.
