@@ -178,6 +178,7 @@ pub(crate) fn definitions(one: Criterion) -> Definitions {
         id: "pool".into(),
         value: json!("pool-a"),
         description: String::new(),
+        inherit_mode: Default::default(),
     };
     all.parameters.insert(pool.id.clone(), pool);
     all.groups = named(groups, |one| one.id.clone());

@@ -18,6 +18,7 @@ fn some() -> Definitions {
         id: "p".into(),
         value: 1.into(),
         description: String::new(),
+        inherit_mode: Default::default(),
     };
     all.parameters.insert("p".into(), parameter);
     all

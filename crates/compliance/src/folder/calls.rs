@@ -200,6 +200,14 @@ impl Check<'_> {
                 _ => {}
             }
         }
+        if method.is_empty() {
+            let path = [path, &["method".to_owned()]].concat();
+            self.say(
+                &path,
+                "the method has no name; expected one such as file_content",
+            );
+            return;
+        }
         let Some(known) = of(method) else {
             let names = METHODS.iter().map(|one| one.name.to_owned()).collect();
             let path = [path, &["method".to_owned()]].concat();

@@ -9,6 +9,7 @@ use serde::de::{IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::params::ParameterFile;
 use crate::model::directive::{Parameters, SectionValues};
 use crate::model::group::Group;
 use crate::model::mode::{PolicyMode, or_default};
@@ -17,8 +18,7 @@ use crate::model::query::Query;
 use crate::model::rule::Rule;
 use crate::model::target::{RuleTarget, Union};
 use crate::model::technique::{
-    Action, Body, MethodItem, MethodParameter, Methods, PolicyGeneration, Reporting, Section,
-    Technique, in_order,
+    Action, Body, MethodItem, Methods, PolicyGeneration, Reporting, Section, Technique, in_order,
 };
 
 /// `groups/ID.yml`.
@@ -55,9 +55,18 @@ pub(super) struct TechniqueFile {
     #[serde(default)]
     generation: PolicyGeneration,
     #[serde(default)]
-    params: Vec<MethodParameter>,
+    params: Vec<ParameterFile>,
     items: Option<Vec<ItemFile>>,
     sections: Option<Vec<Section>>,
+    /// For people, and for makers of other forms, as Rudder's YAML has them.
+    #[serde(rename = "documentation")]
+    _documentation: Option<String>,
+    #[serde(rename = "tags")]
+    _tags: Option<Value>,
+    #[serde(rename = "format")]
+    _format: Option<u32>,
+    #[serde(rename = "policy_types")]
+    _policy_types: Option<Vec<String>>,
 }
 
 /// A call or a block of a technique. All that either may have is here, so that a mistake is told at
@@ -88,6 +97,11 @@ struct ItemFile {
     _documentation: Option<String>,
     #[serde(rename = "tags")]
     _tags: Option<Value>,
+    /// Of an editor's table, and of what rudderc made of a loop.
+    #[serde(rename = "foreach_columns_order")]
+    _foreach_columns_order: Option<Vec<String>>,
+    #[serde(rename = "foreach_resolved_state")]
+    _foreach_resolved_state: Option<String>,
 }
 
 /// A policy mode, or `default` for none of its own.
@@ -234,7 +248,11 @@ impl TechniqueFile {
         let id = self.id.unwrap_or_else(|| stem.to_owned());
         let items = self.items.unwrap_or_default();
         let mut methods = Methods {
-            params: self.params,
+            params: self
+                .params
+                .into_iter()
+                .map(ParameterFile::into_parameter)
+                .collect(),
             items: items.into_iter().map(ItemFile::into_item).collect(),
         };
         methods.identify(&id);

@@ -17,6 +17,7 @@ mod deserialize;
 mod files;
 mod groups;
 mod load;
+mod params;
 #[cfg(test)]
 mod tests;
 
@@ -109,6 +110,7 @@ impl<'f> Reading<'f> {
                         id: id.clone(),
                         value,
                         description: String::new(),
+                        inherit_mode: Default::default(),
                     };
                     all.parameters.insert(id, parameter);
                 }

@@ -465,3 +465,104 @@ fn it_must_be_clear_who_belongs_to_a_group() {
     let fine = [of("a", group("b")), of("b", "nodes: []\n".into())];
     read(&fine).unwrap();
 }
+
+const KEYS_OF_RUDDER: &str = "\
+format: 1
+id: keys
+name: All keys
+version: '0.2'
+category: ncf_techniques
+description: Short
+documentation: '**Long**'
+tags: {team: web}
+policy_types: [rudder.base]
+params:
+  - id: p1
+    name: choice
+    documentation: Which
+    constraints:
+      allow_empty: true
+      select:
+        - {value: a.b, name: The first}
+        - value: c
+  - name: port
+    type: integer
+    default: 42
+    constraints: {regex: {value: '4\\d', error: This is no port}}
+  - name: secret
+    type: password
+    constraints: {password_hashes: [pre-hashed, sha512-crypt]}
+  - name: mode
+    type: permissions
+items:
+  - name: Each
+    foreach: [{path: /tmp/a}]
+    foreach_name: file
+    foreach_columns_order: [path]
+    foreach_resolved_state: Main
+    tags: {cve: none}
+    documentation: Why
+    condition: false
+    method: file_absent
+    params: {path: '${file.path}'}
+";
+
+#[test]
+fn keys_of_rudders_techniques_are_taken() {
+    let all = read(&[file("techniques/keys.yml", KEYS_OF_RUDDER)]).unwrap();
+    let Body::Methods(methods) = &all.techniques["keys/0.2"].body else {
+        panic!("methods");
+    };
+    let [choice, port, secret, mode] = &methods.params[..] else {
+        panic!("{:?}", methods.params);
+    };
+    // What a key says of values holds, wherever it stands.
+    for (param, good, bad) in [
+        (
+            choice,
+            &["a.b", "c", ""][..],
+            &["axb", "a.bc", "The first"][..],
+        ),
+        (port, &["42", "47"], &["52", "port", "421"]),
+        (secret, &["$6$salt$hash", "plain"], &[""]),
+        (mode, &["0644"], &["rw"]),
+    ] {
+        let constraint = param.constraints.compile().unwrap();
+        for value in good {
+            assert_eq!(constraint.check(value), Ok(()), "{} {value}", param.name);
+        }
+        for value in bad {
+            assert!(constraint.check(value).is_err(), "{} {value}", param.name);
+        }
+    }
+    assert_eq!(port.constraints.default.as_deref(), Some("42"));
+    assert_eq!((&*choice.id, &*port.id), ("p1", "port"));
+    assert_eq!(methods.items[0].condition, "false");
+
+    // What is none of them is told as ever, and so is what is wrong in one of them.
+    for (from, to, shown) in [
+        (
+            "documentation: Which",
+            "documantation: Which",
+            "unknown key \"documantation\"",
+        ),
+        ("select:", "selects:", "unknown key \"selects\""),
+        ("'4\\d'", "'4('", "regular expression"),
+        (
+            "method: file_absent",
+            "method: ''",
+            "the method has no name",
+        ),
+        (
+            "method: file_absent",
+            "module: archive",
+            "unknown key \"module\"",
+        ),
+    ] {
+        assert!(KEYS_OF_RUDDER.contains(from), "{from}");
+        let text = KEYS_OF_RUDDER.replacen(from, to, 1);
+        let shown_of = errors(&[file("techniques/keys.yml", &text)]);
+        assert!(shown_of.contains(shown), "{to}: {shown_of}");
+        assert!(!shown_of.contains("methods:"), "{shown_of}");
+    }
+}

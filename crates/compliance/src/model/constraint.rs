@@ -44,16 +44,19 @@ pub enum ConstraintKind {
     #[default]
     String,
     /// Any text of several lines.
+    #[serde(alias = "multiline-string")]
     TextArea,
     /// A whole number.
     Integer,
     /// `true` or `false`.
     Boolean,
     /// Permissions of a file: three or four octal digits.
+    #[serde(alias = "permissions")]
     Perm,
     /// A mail address.
     Mail,
     /// An address of IPv4 or IPv6.
+    #[serde(alias = "ipv4", alias = "ipv6")]
     Ip,
     /// A date and a time.
     DateTime,
@@ -69,6 +72,7 @@ pub enum ConstraintKind {
     /// A password.
     Password,
     /// A file of the shared folder.
+    #[serde(alias = "shared-file")]
     SharedFile,
     /// A kind that is not checked.
     #[serde(other)]
@@ -197,6 +201,8 @@ mod tests {
             ("ip", "2001:db8::1", "1.2.3"),
             ("datetime", "2026-05-01T12:00:00", "May"),
             ("size-mb", "300 MB", "MB"),
+            ("permissions", "0644", "rw"),
+            ("ipv6", "2001:db8::1", "1.2.3"),
             ("some-plugin", "anything", ""),
         ];
         for (kind, good, bad) in cases {

@@ -35,8 +35,111 @@ impl Property {
     }
 }
 
+/// What becomes of an object that another is laid over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Objects {
+    /// Keys of both are there.
+    #[default]
+    Merge,
+    /// It is replaced.
+    Override,
+}
+
+/// What becomes of a list or text that another is laid over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Others {
+    /// It is replaced.
+    #[default]
+    Override,
+    /// The other comes behind it.
+    Append,
+    /// The other comes before it.
+    Prepend,
+}
+
+impl Others {
+    fn of(letter: char) -> Option<Self> {
+        match letter {
+            'o' => Some(Self::Override),
+            'a' => Some(Self::Append),
+            'p' => Some(Self::Prepend),
+            _ => None,
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Override => 'o',
+            Self::Append => 'a',
+            Self::Prepend => 'p',
+        }
+    }
+}
+
+/// How a value is laid over the one that is inherited. As text it has three letters: `m` or `o` for
+/// objects, `o`, `a` or `p` for lists, and the same for texts; `moo` is the usual one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InheritMode {
+    /// Of objects.
+    pub objects: Objects,
+    /// Of lists.
+    pub lists: Others,
+    /// Of texts.
+    pub texts: Others,
+}
+
+impl InheritMode {
+    /// Is it what holds where nothing is said?
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl TryFrom<String> for InheritMode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let letters: Vec<char> = text.chars().take(4).collect();
+        let mode = match letters[..] {
+            [objects, lists, texts] => {
+                let objects = match objects {
+                    'm' => Some(Objects::Merge),
+                    'o' => Some(Objects::Override),
+                    _ => None,
+                };
+                objects.zip(Others::of(lists)).zip(Others::of(texts)).map(
+                    |((objects, lists), texts)| Self {
+                        objects,
+                        lists,
+                        texts,
+                    },
+                )
+            }
+            _ => None,
+        };
+        mode.ok_or_else(|| {
+            "expected three letters: m or o for objects, o, a or p for lists, o, a or p for texts"
+                .into()
+        })
+    }
+}
+
+impl From<InheritMode> for String {
+    fn from(mode: InheritMode) -> Self {
+        let objects = match mode.objects {
+            Objects::Merge => 'm',
+            Objects::Override => 'o',
+        };
+        [objects, mode.lists.letter(), mode.texts.letter()]
+            .iter()
+            .collect()
+    }
+}
+
 /// A parameter of all nodes: each inherits it as a property.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GlobalParameter {
     /// Its name; `${rudder.param.NAME}` and `${node.properties[NAME]}` name it.
     #[serde(alias = "name")]
@@ -46,6 +149,9 @@ pub struct GlobalParameter {
     /// For people.
     #[serde(default)]
     pub description: String,
+    /// How what groups and nodes say is laid over it.
+    #[serde(default, skip_serializing_if = "InheritMode::is_usual")]
+    pub inherit_mode: InheritMode,
 }
 
 impl GlobalParameter {
@@ -124,21 +230,32 @@ pub fn check_property(
     Ok(())
 }
 
-/// A value with another laid over it: objects key by key, anything else is replaced.
+/// A value with another laid over it: one of the same type as the mode says, anything else is
+/// replaced.
 #[must_use]
-pub fn merge(under: &Value, over: &Value) -> Value {
+pub fn merge(under: &Value, over: &Value, mode: InheritMode) -> Value {
     match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
+        (Value::Object(under), Value::Object(over)) if mode.objects == Objects::Merge => {
             let mut merged = under.clone();
             for (key, value) in over {
                 let value = match merged.get(key) {
-                    Some(below) => merge(below, value),
+                    Some(below) => merge(below, value, mode),
                     None => value.clone(),
                 };
                 merged.insert(key.clone(), value);
             }
             Value::Object(merged)
         }
+        (Value::Array(under), Value::Array(over)) => match mode.lists {
+            Others::Override => over.clone().into(),
+            Others::Append => under.iter().chain(over).cloned().collect(),
+            Others::Prepend => over.iter().chain(under).cloned().collect(),
+        },
+        (Value::String(under), Value::String(over)) => match mode.texts {
+            Others::Override => over.as_str().into(),
+            Others::Append => format!("{under}{over}").into(),
+            Others::Prepend => format!("{over}{under}").into(),
+        },
         _ => over.clone(),
     }
 }
@@ -165,9 +282,42 @@ mod tests {
         let merged = json!({
             "a": {"deep": true}, "b": {"x": 1, "y": [3], "z": null}, "c": "text"
         });
-        assert_eq!(merge(&under, &over), merged);
-        assert_eq!(merge(&json!([1]), &json!([2])), json!([2]));
-        assert_eq!(merge(&json!({"a": 1}), &json!("x")), json!("x"));
+        let usual = InheritMode::default();
+        assert_eq!(merge(&under, &over, usual), merged);
+        assert_eq!(merge(&json!([1]), &json!([2]), usual), json!([2]));
+        assert_eq!(merge(&json!({"a": 1}), &json!("x"), usual), json!("x"));
+    }
+
+    #[test]
+    fn a_mode_says_what_becomes_of_each_type() {
+        let under = json!({"a": "x", "b": [1], "c": 1, "d": {"e": "y"}});
+        let over = json!({"a": "-", "b": [2], "c": 2, "d": {"e": "+"}, "f": []});
+        for (word, expected) in [
+            (
+                "moo",
+                json!({"a": "-", "b": [2], "c": 2, "d": {"e": "+"}, "f": []}),
+            ),
+            (
+                "maa",
+                json!({"a": "x-", "b": [1, 2], "c": 2, "d": {"e": "y+"}, "f": []}),
+            ),
+            (
+                "mpp",
+                json!({"a": "-x", "b": [2, 1], "c": 2, "d": {"e": "+y"}, "f": []}),
+            ),
+            ("oaa", over.clone()),
+        ] {
+            let mode: InheritMode = serde_json::from_value(json!(word)).unwrap();
+            assert_eq!(merge(&under, &over, mode), expected, "{word}");
+            assert_eq!(json!(mode), word);
+            assert_eq!(mode.is_usual(), word == "moo");
+            // What is of another type is replaced.
+            assert_eq!(merge(&json!([1]), &json!("x"), mode), json!("x"));
+        }
+        for wrong in ["", "mo", "aoo", "moo ", "xyz", "mooo"] {
+            let read: Result<InheritMode, _> = serde_json::from_value(json!(wrong));
+            assert!(read.is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

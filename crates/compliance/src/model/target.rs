@@ -1,5 +1,6 @@
 //! Targets: sets of nodes that a rule names.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -125,6 +126,22 @@ impl RuleTarget {
         };
         one.into_iter().chain(include).chain(exclude)
     }
+}
+
+/// The sets that a rule's targets name and nowhere exclude.
+pub fn named(targets: &[RuleTarget]) -> HashSet<&Target> {
+    let (mut named, mut excluded) = (HashSet::new(), HashSet::new());
+    for target in targets {
+        match target {
+            RuleTarget::Simple(target) => drop(named.insert(target)),
+            RuleTarget::Composite { include, exclude } => {
+                named.extend(include.targets());
+                excluded.extend(exclude.targets());
+            }
+        }
+    }
+    named.retain(|target| !excluded.contains(target));
+    named
 }
 
 /// The nodes that any of a rule's targets has; `of` tells those of one word.

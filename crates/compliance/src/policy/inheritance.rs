@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::property::{Property, merge};
+use crate::model::property::{InheritMode, Property, merge};
 
 /// A group that a node belongs to, as inheritance sees it.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +34,21 @@ pub enum Inherited {
 /// Properties by name.
 pub type Properties = BTreeMap<String, Inherited>;
 
+/// How values of a property are laid over each other, by its name; of all others in the usual way.
+pub type Modes = BTreeMap<String, InheritMode>;
+
+/// The mode of a property.
+pub fn mode_of(modes: &Modes, name: &str) -> InheritMode {
+    modes.get(name).copied().unwrap_or_default()
+}
+
 /// What the members of exactly these groups inherit. Groups that are connected by inheritance
 /// are laid over each other, those named by a query first; the same property in groups that
 /// are not connected must have one value.
 pub fn inherit(
     groups: &[GroupLayer<'_>],
     globals: impl IntoIterator<Item = (String, Value)>,
+    modes: &Modes,
 ) -> Properties {
     let mut groups: Vec<_> = groups.to_vec();
     groups.sort_unstable_by_key(|group| group.id);
@@ -57,7 +66,8 @@ pub fn inherit(
                 let value = match (&order, values.get(property.name.as_str())) {
                     (None, _) => Inherited::Circle(names(&part)),
                     (Some(_), Some((_, Inherited::Value(under)))) => {
-                        Inherited::Value(merge(under, &property.value))
+                        let mode = mode_of(modes, &property.name);
+                        Inherited::Value(merge(under, &property.value, mode))
                     }
                     (Some(_), _) => Inherited::Value(property.value.clone()),
                 };
@@ -77,7 +87,7 @@ pub fn inherit(
         let value = agreed(values);
         let value = match (all.get(name), value) {
             (Some(Inherited::Value(global)), Inherited::Value(value)) => {
-                Inherited::Value(merge(global, &value))
+                Inherited::Value(merge(global, &value, mode_of(modes, name)))
             }
             (_, value) => value,
         };
@@ -86,17 +96,18 @@ pub fn inherit(
     all
 }
 
-/// Places of groups, each before all that lie below it: the nearest to a node first. Groups in a
-/// circle are in the order of identities, the last first.
-pub fn nearest_first(groups: &[GroupLayer<'_>]) -> Vec<usize> {
+/// Places of groups by connected parts, in each the nearest to a node first: before all that lie
+/// below it. Groups in a circle are in the order of identities, the last first.
+pub fn nearest_first(groups: &[GroupLayer<'_>]) -> Vec<Vec<usize>> {
     let place: BTreeMap<&str, usize> = groups.iter().map(|group| group.id).zip(0..).collect();
     let below = edges(groups, &place);
     let parts = connected(&below).into_iter();
-    let mut all: Vec<usize> = parts
-        .flat_map(|part| in_order(&part, &below).unwrap_or(part))
-        .collect();
-    all.reverse();
-    all
+    let parts = parts.map(|part| {
+        let mut part = in_order(&part, &below).unwrap_or(part);
+        part.reverse();
+        part
+    });
+    parts.collect()
 }
 
 /// The one thing that all say, or that they do not agree.
@@ -117,10 +128,13 @@ fn agreed(values: Vec<(&str, Inherited)>) -> Inherited {
 
 /// A node's own properties over what it inherits; only names that are its own are in the
 /// result. An own value that is no object settles a conflict, for nothing shows through it.
-pub fn lay_own(inherited: &Properties, own: &[Property]) -> Properties {
+pub fn lay_own(inherited: &Properties, own: &[Property], modes: &Modes) -> Properties {
     let laid = own.iter().map(|property| {
         let value = match inherited.get(&property.name) {
-            Some(Inherited::Value(under)) => Inherited::Value(merge(under, &property.value)),
+            Some(Inherited::Value(under)) => {
+                let mode = mode_of(modes, &property.name);
+                Inherited::Value(merge(under, &property.value, mode))
+            }
             Some(conflict) if property.value.is_object() => conflict.clone(),
             _ => Inherited::Value(property.value.clone()),
         };
@@ -216,7 +230,9 @@ mod tests {
             })
             .collect();
         let global = global.map(|value| ("foo".to_owned(), json!(value)));
-        inherit(&layers, global).remove("foo").unwrap()
+        inherit(&layers, global, &Modes::new())
+            .remove("foo")
+            .unwrap()
     }
 
     fn value(text: &str) -> Inherited {
@@ -258,6 +274,29 @@ mod tests {
     }
 
     #[test]
+    fn a_mode_holds_at_every_layer() {
+        let groups = [group("a", "1", &[]), group("b", "2", &["a"])];
+        let layers: Vec<_> = groups
+            .iter()
+            .map(|(id, properties, parents)| GroupLayer {
+                id,
+                properties,
+                parents,
+            })
+            .collect();
+        for (word, expected) in [("maa", "012"), ("map", "210"), ("moo", "2")] {
+            let mode = InheritMode::try_from(word.to_owned()).unwrap();
+            let modes = Modes::from([("foo".to_owned(), mode)]);
+            let global = Some(("foo".to_owned(), json!("0")));
+            assert_eq!(
+                inherit(&layers, global, &modes)["foo"],
+                value(expected),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
     fn contradictory_orders_are_a_circle() {
         let groups = [
             group("a", "1", &[]),
@@ -274,8 +313,11 @@ mod tests {
         let inherited = Properties::from([
             ("a".into(), Inherited::Value(json!({"x": 1, "y": 1}))),
             ("b".into(), conflict(&["g", "h"])),
+            ("d".into(), value("text")),
         ]);
-        let own = |name: &str, value| lay_own(&inherited, &[Property::new(name, value)]);
+        let appended = InheritMode::try_from("maa".to_owned()).unwrap();
+        let modes = Modes::from([("d".to_owned(), appended)]);
+        let own = |name: &str, value| lay_own(&inherited, &[Property::new(name, value)], &modes);
         assert_eq!(
             own("a", json!({"y": 2}))["a"],
             Inherited::Value(json!({"x": 1, "y": 2}))
@@ -283,6 +325,7 @@ mod tests {
         assert_eq!(own("b", json!("mine"))["b"], value("mine"));
         assert_eq!(own("b", json!({"k": 1}))["b"], conflict(&["g", "h"]));
         assert_eq!(own("c", json!(1))["c"], Inherited::Value(json!(1)));
+        assert_eq!(own("d", json!(" more"))["d"], value("text more"));
     }
 
     proptest! {

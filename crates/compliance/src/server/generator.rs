@@ -21,7 +21,7 @@ use super::state::{PolicyRecord, ServedPolicy, State};
 use crate::definitions::Definitions;
 use crate::model::expiration;
 use crate::model::node_set::NodeSet;
-use crate::model::target::Target;
+use crate::model::target::{Target, named};
 use crate::policy::generation::{Change, Engine, NodeUpdate, Outcome};
 use crate::policy::node_policy::{ExpectedReports, NodePolicy, PolicyDocument};
 use crate::reports::expected;
@@ -336,7 +336,7 @@ impl Generator {
         let definitions = Arc::clone(&self.view.read().definitions);
         let mut rules_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for rule in definitions.rules.values() {
-            for target in rule.targets.iter().flat_map(|target| target.simple()) {
+            for target in named(&rule.targets) {
                 if let Target::Group(group) = target {
                     rules_of.entry(group).or_default().push(&rule.id);
                 }

@@ -38,37 +38,33 @@ async fn of_a_node_is_shown_what_is_included() {
         full["fileSystems"]
     );
     assert!(full["machine"].is_object());
+    let setting = admin.get("settings/instance_id").await["settings"].clone();
+    assert_eq!(full["instanceId"], setting["instance_id"]);
+    let agent = &full["managementTechnologyDetails"];
+    assert_eq!(agent["cfengineUser"], "root");
+    let key = agent["cfengineKeys"][0].as_str().unwrap();
+    assert!(key.starts_with("-----BEGIN CERTIFICATE-----"), "{key}");
+    assert!(full.contains_key("swap"));
+    assert_eq!(usual["managementTechnology"][0]["nodeKind"], "node");
+    let run = usual["lastRunDate"].as_str().unwrap();
+    assert!(run.parse::<jiff::Timestamp>().is_ok(), "{run}");
+    // A name alone is shown beside what is usual; one that means nothing is told.
+    let mut more = one("software").await;
+    assert_eq!(more.remove("software").as_ref(), Some(&full["software"]));
+    assert_eq!(Value::from(more), usual);
+    for path in ["nodes", "nodes/pending", &format!("nodes/{A}")] {
+        let path = format!("{path}?include=minimal,timezone");
+        let answer = admin.call(Method::GET, &path, None).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        assert_eq!(answer.body["fields"], json!(["include"]));
+        let details = answer.body["errorDetails"].as_str().unwrap();
+        assert!(
+            details.contains("\"timezone\"; there are accounts"),
+            "{details}"
+        );
+    }
     // What is asked beside changes nothing.
     assert_eq!(admin.get("nodes?unknown=1").await["nodes"][0], usual);
-    server.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn compliance_is_shown_by_group_and_as_a_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, admin, _) = reported(folder.path()).await;
-    for kind in ["global", "targeted"] {
-        let path = format!("groups/g/compliance/{kind}");
-        let whole = admin.get(&path).await["groupCompliance"][0].clone();
-        for (part, other) in [("byRule", "nodes"), ("byNode", "rules")] {
-            let found = admin.get(&format!("{path}/{part}")).await["groupCompliance"][0].clone();
-            let mut expected = whole.clone();
-            expected.as_object_mut().unwrap().remove(other).unwrap();
-            assert_eq!(found, expected, "{kind} {part}");
-        }
-    }
-    let headers = [("x-api-token", &*admin.token)];
-    let path = "/rudder/api/latest/directives/d/compliance?format=csv";
-    let (status, table) = admin.node.get(path, &headers).await;
-    let expected = format!(
-        "\"Rule\",\"Block\",\"Component\",\"Node\",\"Value\",\"Status\",\"Message\"\n\
-         \"R\",\"\",\"Text\",\"{A}.example.org\",\"/tmp/x\",\"successRepaired\",\"said\"\n"
-    );
-    assert_eq!((status, table), (200, expected));
-    let json = admin.get("directives/d/compliance?format=json").await;
-    assert_eq!(json, admin.get("directives/d/compliance").await);
-    let wrong = "directives/d/compliance?format=xml";
-    assert_eq!(admin.call(Method::GET, wrong, None).await.status, 400);
     server.stop().await.unwrap();
 }
 

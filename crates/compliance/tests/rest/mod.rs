@@ -7,6 +7,7 @@ mod reads;
 mod restart;
 mod schema;
 mod settings;
+mod standings;
 mod techniques;
 mod tokens;
 mod told;

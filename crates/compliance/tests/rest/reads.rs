@@ -83,8 +83,14 @@ async fn what_a_node_inherits_is_told_with_whom_from() {
     let property = |name: &str, value: Value| json!({"name": name, "value": value});
     all["groups"]["g"]["properties"] = json!([
         property("p", json!({"b": 2})),
-        property("site", json!("here"))
+        property("site", json!("here")),
+        property("mixed", json!("text")),
+        property("joined", json!({"l": [2], "t": "b"}))
     ]);
+    all["parameters"]["p"]["description"] = json!("For all");
+    all["parameters"]["mixed"] = json!({"id": "mixed", "value": [1]});
+    all["parameters"]["joined"] =
+        json!({"id": "joined", "value": {"l": [1], "t": "a"}, "inheritMode": "map"});
     let inner = json!({"where": [{"objectType": "group", "attribute": "nodeGroupId",
         "comparator": "eq", "value": "g"}]});
     all["groups"]["inner"] = json!({"id": "inner", "displayName": "Inner", "dynamic": true,
@@ -114,28 +120,68 @@ async fn what_a_node_inherits_is_told_with_whom_from() {
             .cloned()
             .unwrap()
     };
+    let global = json!({"kind": "global", "value": {"a": 1}});
+    let group = json!({"kind": "group", "name": "G", "id": "g", "value": {"b": 2},
+        "resolvedValue": {"a": 1, "b": 2}, "parent": global});
+    let typed = |name: &str, id: &str, kind: &str, parent: &Value| json!({"kind": "group", "name": name, "id": id, "valueType": kind, "parent": parent});
+    let objects = typed(
+        "G",
+        "g",
+        "Object",
+        &json!({"kind": "global", "valueType": "Object"}),
+    );
     assert_eq!(
         named("p"),
         json!({
-            "name": "p", "value": {"a": 1, "b": 2, "c": 3}, "provider": "inherited", "origval": {"a": 1},
-            "hierarchy": [
-                {"kind": "group", "name": "Inner", "id": "inner", "value": {"c": 3}},
-                {"kind": "group", "name": "G", "id": "g", "value": {"b": 2}},
-                {"kind": "global", "value": {"a": 1}},
-            ],
+            "name": "p", "value": {"a": 1, "b": 2, "c": 3}, "provider": "inherited",
+            "description": "For all", "origval": {"c": 3},
+            "hierarchy": {"kind": "group", "name": "Inner", "id": "inner", "value": {"c": 3},
+                "resolvedValue": {"a": 1, "b": 2, "c": 3}, "parent": group},
+            "hierarchyStatus": {"hasChildTypeConflicts": false,
+                "fullHierarchy": typed("Inner", "inner", "Object", &objects)},
         })
     );
+    let name = format!("{A}.example.org");
     let site = named("site");
     assert_eq!(
-        (&site["value"], &site["provider"]),
-        (&json!("there"), &json!("overridden"))
+        (&site["value"], &site["provider"], &site["origval"]),
+        (&json!("there"), &json!("overridden"), &json!("there"))
     );
-    assert_eq!(site["hierarchy"][0]["value"], "here");
-    assert_eq!(named("mine"), property("mine", json!(7)));
+    assert_eq!(
+        site["hierarchy"],
+        json!({"kind": "node", "name": name, "id": A, "value": "there", "resolvedValue": "there",
+            "parent": {"kind": "group", "name": "G", "id": "g", "value": "here",
+                "resolvedValue": "here"}})
+    );
+    assert_eq!(
+        named("mine"),
+        json!({"name": "mine", "value": 7, "origval": 7,
+            "hierarchy": {"kind": "node", "name": name, "id": A, "value": 7, "resolvedValue": 7},
+            "hierarchyStatus": {"hasChildTypeConflicts": false,
+                "fullHierarchy": {"kind": "node", "name": name, "id": A, "valueType": "Number"}}})
+    );
+    let joined = named("joined");
+    let (value, mode) = (json!({"l": [1, 2], "t": "ba"}), json!("map"));
+    assert_eq!((&joined["value"], &joined["inheritMode"]), (&value, &mode));
+    assert_eq!(joined["hierarchy"]["resolvedValue"], value);
+    let parameter = admin.get("parameters/joined").await["parameters"][0].clone();
+    assert_eq!(parameter["inheritMode"], mode);
+    let wrong = json!({"id": "wrong", "value": 1, "inheritMode": "all"});
+    let answer = admin.call(Method::PUT, "parameters", Some(wrong)).await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.body["fields"], json!(["inheritMode"]));
     let clash = named("clash");
     assert_eq!(clash["value"], Value::Null);
     let why = "groups give it different values: one, two";
     assert_eq!(clash["hierarchyStatus"]["errorMessage"], why);
+    // What is laid over it is of another type: it holds, and that is told.
+    let mixed = named("mixed");
+    assert_eq!(mixed["value"], "text");
+    let status = &mixed["hierarchyStatus"];
+    assert_eq!(status["hasChildTypeConflicts"], true);
+    assert_eq!(status["errorMessage"], "its values are of different types");
+    assert_eq!(status["fullHierarchy"]["valueType"], "String");
+    assert_eq!(status["fullHierarchy"]["parent"]["valueType"], "List");
     server.stop().await.unwrap();
 }
 
@@ -192,23 +238,23 @@ async fn shapes_are_those_of_rudder() {
     assert_eq!(only["directiveCompliance"].get("nodes"), None);
     let only = admin.get("rules/r/compliance?level=1").await;
     assert_eq!(only["rules"][0].get("nodes"), None);
-    let only = admin.get("rules/r/compliance/byNode").await;
-    assert_eq!(only["rules"][0].get("directives"), None);
-    let only = admin.get("rules/r/compliance/byDirective?level=2").await;
+    let of = async |path: &str| admin.get(path).await;
+    let only = of("directives/d/compliance/byNode").await;
+    assert_eq!(only, json!({"nodes": [node_of_directive]}));
+    let only = of("directives/d/compliance/byRule").await;
+    assert_eq!(only, json!({"rules": [rule_with(&of_rule)]}));
+    let mut rule = json!({"id": "r", "name": "R", "compliance": 100.0, "mode": "full-compliance",
+        "policyMode": "enforce", "complianceDetails": full, "nodes": [node_of_rule]});
+    assert_eq!(of("rules/r/compliance/byNode").await, rule);
+    rule.as_object_mut().unwrap().remove("nodes");
+    rule["directives"] = by_rule["rules"][0]["directives"].clone();
+    assert_eq!(of("rules/r/compliance/byDirective").await, rule);
+    let only = of("rules/r/compliance/byDirective?level=2").await;
     let directive = json!({"id": "d", "name": "D", "compliance": 100.0,
         "policyMode": "enforce", "complianceDetails": full});
     let rule = json!({"id": "r", "name": "R", "compliance": 100.0, "mode": "full-compliance",
         "policyMode": "enforce", "complianceDetails": full, "directives": [directive]});
-    assert_eq!(only, json!({"rules": [rule]}));
-
-    let group = json!({"id": "g", "name": "G", "compliance": 100.0, "mode": "full-compliance",
-        "complianceDetails": full});
-    let all = admin.get("groups/compliance").await;
-    assert_eq!(all, json!({"groupCompliance": [group]}));
-    let targeted = admin.get("groups/g/compliance/targeted?level=1").await;
-    let targeted = &targeted["groupCompliance"][0];
-    assert_eq!(targeted["rules"][0]["id"], "r");
-    assert_eq!(targeted["nodes"][0]["id"], A);
+    assert_eq!(only, rule);
     let global = json!({"compliance": 100, "complianceDetails": full});
     let shown = admin.get("compliance?precision=0").await;
     assert_eq!(shown, json!({"globalCompliance": global}));
@@ -288,7 +334,7 @@ async fn what_gave_way_is_shown_with_the_rule_that_won_and_counts_for_nothing() 
     admin.apply(&all).await;
     node.policy_after(&before).await;
     let skipped = json!({
-        "id": "d", "name": "D", "compliance": 0.0, "complianceDetails": {}, "policyMode": "enforce",
+        "id": "d", "name": "D", "compliance": 0.0, "complianceDetails": {}, "policyMode": "skipped",
         "components": [],
         "skippedDetails": {"overridingRuleId": "won", "overridingRuleName": "Won"},
     });
@@ -299,8 +345,35 @@ async fn what_gave_way_is_shown_with_the_rule_that_won_and_counts_for_nothing() 
     assert_eq!(of("r")["complianceDetails"], json!({}));
     assert_eq!(of("won")["directives"][0]["id"], "better");
     assert_eq!(of("won")["directives"][0].get("skippedDetails"), None);
+    // Nothing is left of the rule on the node, which is told among the nodes of a group.
+    assert_eq!(of("r")["policyMode"], "enforce");
+    for (path, mode) in [("byNode", "skipped"), ("byRule", "enforce")] {
+        let shown = admin
+            .get(&format!("groups/g/compliance/global/{path}"))
+            .await;
+        let rules = match path {
+            "byNode" => &shown["nodes"][0]["rules"],
+            _ => &shown["rules"],
+        };
+        let mut rules = rules.as_array().unwrap().iter();
+        let rule = rules.find(|rule| rule["id"] == "r").unwrap();
+        assert_eq!(rule["policyMode"], mode, "{shown}");
+        assert_eq!(rule["directives"][0]["policyMode"], "skipped", "{shown}");
+    }
     let shown = admin.get("rules/r/compliance").await;
     assert_eq!(shown["rules"][0]["directives"], json!([skipped]), "{shown}");
+    assert_eq!(shown["rules"][0]["policyMode"], "enforce");
+    let shown = admin.get("directives/d/compliance").await;
+    let mut rule = skipped.clone();
+    rule["id"] = json!("r");
+    rule["name"] = json!("R");
+    let directive = &shown["directiveCompliance"];
+    assert_eq!(directive["rules"], json!([rule]), "{shown}");
+    assert_eq!(directive["nodes"], json!([]), "{shown}");
+    // The directive that won is brought as ever.
+    let shown = admin.get("directives/better/compliance/byRule").await;
+    assert_eq!(shown["rules"][0]["policyMode"], "enforce", "{shown}");
+    assert_eq!(shown["rules"][0].get("skippedDetails"), None);
     server.stop().await.unwrap();
 }
 

@@ -78,8 +78,13 @@ async fn each_kind_is_made_changed_and_deleted() {
         let path = format!("{kind}/new");
         admin.data(Method::DELETE, &path, None).await;
         assert_eq!(admin.call(Method::GET, &path, None).await.status, 404);
-        assert_eq!(admin.call(Method::DELETE, &path, None).await.status, 404);
+        // Once more it is gone as well.
+        let again = admin.data(Method::DELETE, &path, None).await;
+        assert_eq!(again, json!({kind: [{"id": "new"}]}));
     }
+    // The server's own are not.
+    let path = "rules/hasPolicyServer-root";
+    assert_eq!(admin.call(Method::DELETE, path, None).await.status, 404);
     // One without an identity gets one.
     let made = json!({"displayName": "Nameless"});
     let made = admin.data(Method::PUT, "rules", Some(made)).await;

@@ -183,11 +183,18 @@ impl Engine {
             Change::SetParameter(parameter) => {
                 self.note_nested(&parameter.id, &parameter.value);
                 self.touch(&parameter.id, None);
+                match parameter.inherit_mode.is_usual() {
+                    true => self.modes.remove(&parameter.id),
+                    false => self
+                        .modes
+                        .insert(parameter.id.clone(), parameter.inherit_mode),
+                };
                 let value = Inherited::Value(parameter.value);
                 self.parameters.insert(parameter.id, value);
             }
             Change::RemoveParameter(id) => {
                 self.parameters.remove(&id);
+                self.modes.remove(&id);
                 self.touch(&id, None);
             }
             Change::SetSettings(settings) => {

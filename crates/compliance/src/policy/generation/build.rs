@@ -85,7 +85,7 @@ pub(super) fn inherited_by(engine: &Engine, groups: &[GroupIx]) -> Properties {
             Inherited::Value(value) => Some((name.clone(), value.clone())),
             _ => None,
         });
-    inherit(&layers, globals)
+    inherit(&layers, globals, &engine.modes)
 }
 
 impl Engine {
@@ -127,7 +127,7 @@ impl Engine {
                 all.retain(|inherited, _| inherited == name);
                 all
             });
-            let value = lay_own(above, &own)
+            let value = lay_own(above, &own, &self.modes)
                 .remove(name)
                 .or_else(|| above.get(name).cloned());
             if let Some(Inherited::Value(value)) = value {
@@ -178,7 +178,7 @@ impl Shared<'_> {
         let groups = layers_of(engine, &self.layers, ix);
         let nothing = Properties::new();
         let inherited = self.inherited.get(&groups).map_or(&nothing, |all| &**all);
-        let own = lay_own(inherited, &node.properties);
+        let own = lay_own(inherited, &node.properties, &engine.modes);
         let server = engine.nodes.named(&node.policy_server_id);
         let server = server.map(|(_, entry)| &*entry.node);
         let context = NodeContext {

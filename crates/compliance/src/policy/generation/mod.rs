@@ -23,7 +23,7 @@ pub use whole::WHOLE_BYTES;
 
 use super::compile::CompileResult;
 use super::content::Contents;
-use super::inheritance::Properties;
+use super::inheritance::{Modes, Properties};
 use super::node_policy::{Issued, Remembered};
 use super::system;
 use super::template::Mentions;
@@ -164,6 +164,8 @@ pub struct Engine {
     directives: Table<DirectiveIx, DirectiveEntry>,
     rules: Table<RuleIx, Arc<Rule>>,
     parameters: Properties,
+    /// Of those parameters that are not inherited in the usual way.
+    modes: Modes,
     /// What values with variables name, by the name of the property that holds them. It is never
     /// less than what is true: too much costs time only.
     nested: BTreeMap<String, Mentions>,
@@ -205,6 +207,7 @@ impl Engine {
             directives: Table::default(),
             rules: Table::default(),
             parameters: Properties::new(),
+            modes: Modes::new(),
             nested: BTreeMap::new(),
             pending: Pending::default(),
             members: Vec::new(),

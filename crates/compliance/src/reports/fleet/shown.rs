@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::node::Node;
 use super::{Abort, DirectiveLevel, Fleet};
-use crate::reports::decision::Basis;
+use crate::reports::decision::{Basis, UnixMillis};
 use crate::reports::level::FleetLevel;
 use crate::reports::matching::{Ids, Skipped, Types};
 
@@ -79,6 +79,13 @@ impl Fleet {
         let number = self.numbers.get(node)?;
         let node = self.nodes.get(*number as usize)?;
         Some((node.basis, &node.shown))
+    }
+
+    /// When a node's last run started.
+    pub fn last_run(&self, node: &str) -> Option<UnixMillis> {
+        let number = self.numbers.get(node)?;
+        let node = self.nodes.get(*number as usize)?;
+        node.run.as_ref().map(|run| run.start)
     }
 
     /// Why a node's last run was given up, while what the node shows rests on that run: the modes

@@ -48,7 +48,7 @@ static NEW: Schema = Schema::Object(
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "apiaccounts",
-        "listAccounts",
+        "getAllAccounts",
         "Tokens of the API, without the tokens themselves",
         ("accounts", &ACCOUNTS),
         Work::Now(|service, _| {

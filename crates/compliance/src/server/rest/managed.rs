@@ -52,6 +52,8 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     const LIST: &'static str;
     /// Fields without which none is created.
     const NEEDED: &'static [&'static str];
+    /// Is it deleted if there is none? So that to delete again is no error.
+    const GONE_IS_DELETED: bool = true;
     /// Fields that say which one it is, as a path names them.
     const IDENTITY: &'static [&'static str] = &["id"];
 
@@ -217,6 +219,12 @@ pub(super) fn check<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
 pub(super) fn remove<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
         let id = key_of(call);
+        if T::GONE_IS_DELETED && !is_reserved(&id) {
+            let all = Arc::clone(&service.view.read().definitions);
+            if !T::table(&all).contains_key(&id) {
+                return Ok(json!({T::LIST: [{"id": id}]}));
+            }
+        }
         let was = by_id::<T>(service, &id)?;
         let make = MakeEdit::new(move |all| {
             let one = own::<T>(all, &id)?;
@@ -380,7 +388,11 @@ macro_rules! routes {
             Route::get(
                 concat!($list, "/{id}"),
                 concat!("delete", $one),
-                concat!("Delete one of the ", $list, " that nothing names"),
+                concat!(
+                    "Delete one of the ",
+                    $list,
+                    " that nothing names; of one that is not there only the id is answered"
+                ),
                 ($list, $list_schema),
                 Work::Later(managed::remove::<$kind>),
             )

@@ -9,12 +9,24 @@ use crate::definitions::{Definitions, Made, Object};
 use crate::model::property::GlobalParameter;
 use crate::server::state::Access;
 
+/// Every mode of inheritance.
+const MODES: [&str; 18] = [
+    "moo", "moa", "mop", "mao", "maa", "map", "mpo", "mpa", "mpp", "ooo", "ooa", "oop", "oao",
+    "oaa", "oap", "opo", "opa", "opp",
+];
+
 static PARAMETER: Schema = Schema::Object(
     "Parameter",
     &[
         may("id", &Schema::PropertyName, "its name; needed to create it"),
         may("value", &Schema::Any, "any JSON; needed to create it"),
         may("description", &TEXT, ""),
+        may(
+            "inheritMode",
+            &Schema::Word(&MODES),
+            "how what groups and nodes say is laid over it: objects are merged or overridden (m, o), \
+             lists and texts overridden, appended or prepended (o, a, p); moo if it is left out",
+        ),
         MANAGED_BY,
     ],
 );

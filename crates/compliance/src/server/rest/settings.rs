@@ -67,7 +67,7 @@ static VALUE: Schema = Schema::Object("SettingValue", &[needed("value", &Schema:
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "settings",
-        "getSettings",
+        "getAllSettings",
         "All settings that there are",
         ("settings", &SETTINGS),
         Work::Now(|service, _| Ok(json!({"settings": service.settings()}))),

@@ -318,6 +318,7 @@ fn only_nodes_that_a_change_affects_get_a_new_config() {
             id: "zone".into(),
             value: json!(value),
             description: String::new(),
+            inherit_mode: Default::default(),
         })
     };
     assert_eq!(after(vec![parameter("eu")]), (0, String::new()));
@@ -401,6 +402,7 @@ fn values_that_name_values_are_followed() {
             id: id.into(),
             value: json!(value),
             description: String::new(),
+            inherit_mode: Default::default(),
         })
     };
     let site = directive("site", "instances", &["${node.properties[outer]}"]);

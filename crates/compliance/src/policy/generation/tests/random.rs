@@ -168,6 +168,10 @@ fn change(kind: u8, x: [u8; 6]) -> Change {
             id: ["a", "b"][usize::from(x[0] % 2)].into(),
             value: value(x[1]),
             description: String::new(),
+            inherit_mode: ["moo", "maa", "opp"][usize::from(x[2] % 3)]
+                .to_owned()
+                .try_into()
+                .unwrap(),
         }),
         26 => Change::RemoveParameter(["a", "b"][usize::from(x[0] % 2)].into()),
         27 => {

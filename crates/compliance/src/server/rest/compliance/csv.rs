@@ -1,54 +1,135 @@
-//! Compliance of a directive as a table for spreadsheets: a row for each message.
+//! Compliance as a table for spreadsheets: a row for each message.
+
+use std::collections::BTreeMap;
 
 use csv::push_quoted;
 use serde_json::{Map, Value};
 
 use super::view::{NodeShown, View};
 
-/// The columns, as Rudder has them.
-const HEAD: [&str; 7] = [
-    "Rule",
-    "Block",
-    "Component",
-    "Node",
-    "Value",
-    "Status",
-    "Message",
-];
+/// A column; its name is its head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Rule,
+    Directive,
+    Block,
+    Component,
+    Node,
+    Value,
+    Status,
+    Message,
+}
 
-/// Rows that are being made.
-struct Table {
-    text: String,
+use Column as C;
+
+/// What a table is of. Each has the columns, in the order, that Rudder gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Node,
+    RuleByDirective,
+    RuleByNode,
+    DirectiveByRule,
+    DirectiveByNode,
+    GroupByRule,
+    GroupByNode,
 }
 
 impl Table {
-    fn row(&mut self, cells: [&str; 7]) {
-        for (place, cell) in cells.into_iter().enumerate() {
+    /// The columns in front of value, status and message.
+    fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Node => &[C::Rule, C::Directive, C::Block, C::Component],
+            Self::RuleByDirective => &[C::Directive, C::Block, C::Component, C::Node],
+            Self::RuleByNode => &[C::Node, C::Directive, C::Block, C::Component],
+            Self::DirectiveByRule => &[C::Rule, C::Block, C::Component, C::Node],
+            Self::DirectiveByNode => &[C::Node, C::Rule, C::Block, C::Component],
+            Self::GroupByRule => &[C::Rule, C::Directive, C::Block, C::Component, C::Node],
+            Self::GroupByNode => &[C::Node, C::Rule, C::Directive, C::Block, C::Component],
+        }
+    }
+
+    fn is_by_node(self) -> bool {
+        matches!(
+            self,
+            Self::Node | Self::RuleByNode | Self::DirectiveByNode | Self::GroupByNode
+        )
+    }
+}
+
+/// What the rows of a directive on a node have in common.
+#[derive(Debug, Clone, Copy)]
+struct About<'a> {
+    rule: &'a str,
+    directive: &'a str,
+    node: &'a str,
+}
+
+/// Rows that are being made.
+struct Rows {
+    columns: Vec<Column>,
+    text: String,
+}
+
+impl Rows {
+    fn of(table: Table) -> Self {
+        let mut columns = table.columns().to_vec();
+        columns.extend([C::Value, C::Status, C::Message]);
+        let mut rows = Self {
+            columns,
+            text: String::new(),
+        };
+        rows.row(|column| match column {
+            C::Rule => "Rule",
+            C::Directive => "Directive",
+            C::Block => "Block",
+            C::Component => "Component",
+            C::Node => "Node",
+            C::Value => "Value",
+            C::Status => "Status",
+            C::Message => "Message",
+        });
+        rows
+    }
+
+    fn row<'a>(&mut self, cell: impl Fn(Column) -> &'a str) {
+        for (place, column) in self.columns.iter().enumerate() {
             if place > 0 {
                 self.text.push(',');
             }
-            push_quoted(&mut self.text, cell);
+            push_quoted(&mut self.text, cell(*column));
         }
         self.text.push('\n');
     }
 
     /// The messages of components, which are in a block of this name.
-    fn components(&mut self, (rule, node): (&str, &str), block: &str, all: &[&Map<String, Value>]) {
+    fn components<'a>(
+        &mut self,
+        about: About<'_>,
+        block: &str,
+        all: impl IntoIterator<Item = &'a Map<String, Value>>,
+    ) {
         for component in all {
             let name = text(component, "name");
-            let within: Vec<_> = objects(component, "components").collect();
-            if !within.is_empty() {
+            let mut within = objects(component, "components").peekable();
+            if within.peek().is_some() {
                 let path = match block {
                     "" => name.to_owned(),
                     block => format!("{block},{name}"),
                 };
-                self.components((rule, node), &path, &within);
+                self.components(about, &path, within.collect::<Vec<_>>());
             }
             for value in objects(component, "values") {
                 for report in objects(value, "reports") {
-                    let (value, status) = (text(value, "value"), text(report, "status"));
-                    let message = text(report, "message");
-                    self.row([rule, block, name, node, value, status, message]);
+                    self.row(|column| match column {
+                        C::Rule => about.rule,
+                        C::Directive => about.directive,
+                        C::Block => block,
+                        C::Component => name,
+                        C::Node => about.node,
+                        C::Value => text(value, "value"),
+                        C::Status => text(report, "status"),
+                        C::Message => text(report, "message"),
+                    });
                 }
             }
         }
@@ -68,21 +149,40 @@ fn objects<'a>(
 }
 
 impl View {
-    /// A directive on these nodes.
-    pub(super) fn csv(&self, directive: &str, nodes: &[NodeShown]) -> String {
-        let mut table = Table {
-            text: String::new(),
-        };
-        table.row(HEAD);
+    /// What these nodes show, as a table.
+    pub(super) fn csv(&self, table: Table, nodes: &[NodeShown]) -> String {
+        let mut rows = Rows::of(table);
+        if table.is_by_node() {
+            for node in nodes {
+                self.rows(&mut rows, std::slice::from_ref(node));
+            }
+        } else {
+            self.rows(&mut rows, nodes);
+        }
+        rows.text
+    }
+
+    /// Rows by rule and directive, and of each by node.
+    fn rows(&self, rows: &mut Rows, nodes: &[NodeShown]) {
+        let mut having: BTreeMap<(&str, &str), Vec<&NodeShown>> = BTreeMap::new();
         for node in nodes {
-            for ((rule, of), components) in &node.trees {
-                if of == directive {
-                    let all: Vec<_> = components.iter().map(|(_, one)| one).collect();
-                    let about = (self.rule_name(rule), &*node.node.hostname);
-                    table.components(about, "", &all);
-                }
+            let shown = node.directives.iter();
+            for one in shown.filter(|one| one.types.has(self.types)) {
+                let key = (&*one.rule, &*one.directive);
+                having.entry(key).or_default().push(node);
             }
         }
-        table.text
+        for ((rule, directive), nodes) in having {
+            let key = (rule.to_owned(), directive.to_owned());
+            for node in nodes {
+                let about = About {
+                    rule: self.rule_name(rule),
+                    directive: self.directive_name(directive),
+                    node: &node.node.hostname,
+                };
+                let all = node.trees.get(&key).into_iter().flatten();
+                rows.components(about, "", all.map(|(_, one)| one));
+            }
+        }
     }
 }

@@ -1,14 +1,13 @@
 //! What is asked about compliance, put together of what nodes show.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::answers::under;
-use super::super::shapes::{named, with_level};
+use super::csv::Table;
 use super::tree::{Trees, read, trees};
 use super::view::{DirectiveShown, NodeShown, SkippedShown, View, by_directive, by_rule};
 use super::*;
-use crate::model::target::Target;
 use crate::reports::fleet::Fleet;
 use crate::reports::level::Precision;
 use crate::reports::matching::Types;
@@ -29,6 +28,11 @@ pub(super) enum Part {
     Both,
 }
 
+/// Is a table asked for instead of JSON?
+pub(super) fn is_table(call: &Call<'_>) -> bool {
+    call.query.get("format") == Some("csv")
+}
+
 impl Service {
     pub(super) async fn all_nodes(&self, call: &Call<'_>) -> Answer {
         // Of all, what is deeper than directives is asked for; of one it is shown.
@@ -42,9 +46,18 @@ impl Service {
         if system {
             view.types = Types::SYSTEM;
         }
+        let table = is_table(call);
+        if table {
+            view.level = DEEPEST;
+        }
         let node = self.shown_one(call.id());
         let node = node.ok_or_else(|| ApiError::not_found("accepted node", call.id()))?;
         let nodes = self.detailed(call, &view, vec![node]).await?;
+        if table {
+            return call
+                .apart(move || view.csv(Table::Node, &nodes).into())
+                .await;
+        }
         call.apart(move || under("nodes", view.nodes(&nodes))).await
     }
 
@@ -68,13 +81,24 @@ impl Service {
     }
 
     pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
-        let view = self.view_of(call, DEEPEST)?;
+        let mut view = self.view_of(call, DEEPEST)?;
+        let table = is_table(call);
+        if table {
+            view.level = DEEPEST;
+        }
         let id = call.id().to_owned();
         if !view.all.rules.contains_key(&id) {
             return Err(ApiError::not_found("rule", &id));
         }
         let nodes = self.shown_of(|rule, _| *rule == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
+        if table {
+            let table = match part {
+                Part::Nodes => Table::RuleByNode,
+                _ => Table::RuleByDirective,
+            };
+            return call.apart(move || view.csv(table, &nodes).into()).await;
+        }
         let made = move || {
             let portions = by_rule(&nodes);
             let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
@@ -85,7 +109,10 @@ impl Service {
             if part != Part::Others && view.level >= DIRECTIVES {
                 rule.insert("nodes".into(), view.nodes_of_rule(nodes));
             }
-            under("rules", vec![rule].into())
+            match part {
+                Part::Both => under("rules", vec![rule].into()),
+                _ => rule.into(),
+            }
         };
         call.apart(made).await
     }
@@ -106,8 +133,8 @@ impl Service {
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
         let mut view = self.view_of(call, DEEPEST)?;
-        let csv = call.query.get("format") == Some("csv");
-        if csv {
+        let table = is_table(call);
+        if table {
             view.level = DEEPEST;
         }
         let id = call.id().to_owned();
@@ -116,67 +143,27 @@ impl Service {
         }
         let nodes = self.shown_of(|_, directive| *directive == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
-        if csv {
-            return call.apart(move || view.csv(&id, &nodes).into()).await;
+        if table {
+            let table = match part {
+                Part::Nodes => Table::DirectiveByNode,
+                _ => Table::DirectiveByRule,
+            };
+            return call.apart(move || view.csv(table, &nodes).into()).await;
         }
         let made = move || {
             let portions = by_directive(&nodes);
             let nodes = portions.get(&*id).map_or(&[][..], Vec::as_slice);
-            let mut directive = view.directive(&id, nodes);
-            if part == Part::Nodes {
-                directive.remove("rules");
+            match part {
+                Part::Nodes => under("nodes", view.nodes_of_directive(&id, nodes)),
+                Part::Others => under("rules", view.rules_of_directive(&id, nodes)),
+                Part::Both => {
+                    let mut directive = view.directive(&id, nodes);
+                    if view.level >= DIRECTIVES {
+                        directive.insert("nodes".into(), view.nodes_of_directive(&id, nodes));
+                    }
+                    under("directiveCompliance", directive.into())
+                }
             }
-            if part != Part::Others && view.level >= DIRECTIVES {
-                directive.insert("nodes".into(), view.nodes_of_directive(&id, nodes));
-            }
-            under("directiveCompliance", directive.into())
-        };
-        call.apart(made).await
-    }
-
-    pub(super) fn all_groups(&self, call: &Call<'_>) -> Answer {
-        let view = self.view_of(call, 0)?;
-        let ids = view.all.groups.keys();
-        let all = ids.filter_map(|id| self.group(&view, id, false));
-        Ok(under("groupCompliance", all.collect::<Vec<_>>().into()))
-    }
-
-    pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool, part: Part) -> Answer {
-        let view = self.view_of(call, DIRECTIVES)?;
-        let id = call.id();
-        let group = self.group(&view, id, targeted);
-        let mut group = group.ok_or_else(|| ApiError::not_found("group", id))?;
-        if view.level == 0 {
-            return Ok(under("groupCompliance", vec![group].into()));
-        }
-        let members = self.compliance.lock().fleet.members(id);
-        let members: HashSet<Arc<str>> = members.into_iter().collect();
-        let mut nodes = self.shown(|node| members.contains(node));
-        let rules = view.all.rules.values().filter(|rule| {
-            let mut targets = rule.targets.iter().flat_map(|target| target.simple());
-            !targeted || targets.any(|one| matches!(one, Target::Group(group) if group == id))
-        });
-        let rules: HashSet<&str> = rules.map(|rule| rule.id.as_str()).collect();
-        for node in &mut nodes {
-            node.directives.retain(|one| rules.contains(&*one.rule));
-            node.skipped.retain(|one| rules.contains(&*one.rule));
-        }
-        let nodes = self.detailed(call, &view, nodes).await?;
-        let made = move || {
-            let (rules, portions) = (view.all.rules.keys(), by_rule(&nodes));
-            let rules = rules.filter_map(|id| {
-                let nodes = portions.get(&**id)?;
-                let held = nodes.iter().any(|node| !node.directives.is_empty());
-                held.then(|| view.rule(id, nodes))
-            });
-            let rules: Vec<_> = rules.collect();
-            if part != Part::Nodes {
-                group.insert("rules".into(), rules.into());
-            }
-            if part != Part::Others {
-                group.insert("nodes".into(), view.nodes(&nodes));
-            }
-            under("groupCompliance", vec![group].into())
         };
         call.apart(made).await
     }
@@ -192,11 +179,12 @@ impl Service {
                 .and_then(Precision::new)
                 .unwrap_or_default(),
             types: Types::USER,
+            of_group: false,
         })
     }
 
     /// What accepted nodes show, by their identities.
-    fn shown(&self, wanted: impl Fn(&str) -> bool) -> Vec<NodeShown> {
+    pub(super) fn shown(&self, wanted: impl Fn(&str) -> bool) -> Vec<NodeShown> {
         let state = self.view.read();
         let all = self.compliance.lock();
         let mut texts = HashMap::new();
@@ -226,7 +214,7 @@ impl Service {
     }
 
     /// The same with components, if they are shown.
-    async fn detailed(
+    pub(super) async fn detailed(
         &self,
         call: &Call<'_>,
         view: &View,
@@ -263,22 +251,6 @@ impl Service {
             node.trees = made.by_directive;
         }
         Ok(nodes)
-    }
-
-    fn group(
-        &self,
-        view: &View,
-        id: &str,
-        targeted: bool,
-    ) -> Option<serde_json::Map<String, Value>> {
-        let group = view.all.groups.get(id)?;
-        let all = self.compliance.lock();
-        let levels = all.fleet.group(id);
-        let level = levels.map(|(global, of_target)| if targeted { of_target } else { global });
-        let level = level.copied().unwrap_or_default();
-        let mut object = named(id, &group.display_name);
-        object.insert("mode".into(), view.mode().into());
-        Some(with_level(object, &level, view.precision))
     }
 }
 
@@ -319,7 +291,7 @@ fn node_shown(
 }
 
 impl View {
-    fn nodes(&self, nodes: &[NodeShown]) -> Value {
+    pub(super) fn nodes(&self, nodes: &[NodeShown]) -> Value {
         nodes.iter().map(|node| self.node(node)).collect()
     }
 }

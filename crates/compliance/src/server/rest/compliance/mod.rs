@@ -2,6 +2,7 @@
 
 mod csv;
 mod found;
+mod groups;
 mod schemas;
 mod tree;
 mod view;
@@ -9,12 +10,13 @@ mod view;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Parameter, Route, Work};
+use super::schema::Schema;
 use crate::server::service::Service;
 use found::Part;
 use schemas::{
-    ASKED, DIRECTIVE, DIRECTIVE_LIST, FORMATTED, GLOBAL, GROUP_LIST, NODE_LIST, PRECISION,
-    RULE_LIST,
+    ASKED, DIRECTIVE, DIRECTIVE_LIST, FORMATTED, GLOBAL, GROUP_LIST, GROUP_SUMMARIES, JSON_ALONE,
+    NODE_LIST, PRECISION, RULE, RULE_LIST, SUMMARISED,
 };
 
 pub(super) use schemas::DETAILS;
@@ -33,120 +35,43 @@ const GLOBAL_ROUTE: Route = Route::get(
     ("globalCompliance", &GLOBAL),
     Work::Now(Service::global),
 )
-.asks(&[PRECISION]);
+.asks(&[PRECISION, JSON_ALONE]);
 
-/// A call that shows all of a kind.
-const fn all(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
-    let (output, work) = match of {
-        Of::Nodes => (
-            ("nodes", &NODE_LIST),
-            Work::Later(|service, call| Box::pin(service.all_nodes(call))),
-        ),
-        Of::Rules => (
-            ("rules", &RULE_LIST),
-            Work::Later(|service, call| Box::pin(service.all_rules(call))),
-        ),
-        Of::Directives => (
-            ("directivesCompliance", &DIRECTIVE_LIST),
-            Work::Later(|service, call| Box::pin(service.all_directives(call))),
-        ),
-        Of::Groups => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Now(Service::all_groups),
-        ),
-    };
-    Route::get(path, action, summary, output, work)
-        .asks(ASKED)
-        .long()
-}
-
-/// A call that shows one of a kind.
-const fn one(path: &'static str, action: &'static str, summary: &'static str, of: One) -> Route {
-    let (output, work) = match of {
-        One::Node => (
-            ("nodes", &NODE_LIST),
-            Work::Later(|service, call| Box::pin(service.one_node(call, false))),
-        ),
-        One::NodeSystem => (
-            ("nodes", &NODE_LIST),
-            Work::Later(|service, call| Box::pin(service.one_node(call, true))),
-        ),
-        One::Rule => (
-            ("rules", &RULE_LIST),
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Both))),
-        ),
-        One::RuleByNode => (
-            ("rules", &RULE_LIST),
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Nodes))),
-        ),
-        One::RuleByDirective => (
-            ("rules", &RULE_LIST),
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Others))),
-        ),
-        One::Directive => (
-            ("directiveCompliance", &DIRECTIVE),
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Both))),
-        ),
-        One::DirectiveByNode => (
-            ("directiveCompliance", &DIRECTIVE),
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Nodes))),
-        ),
-        One::DirectiveByRule => (
-            ("directiveCompliance", &DIRECTIVE),
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Others))),
-        ),
-        One::Group => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Both))),
-        ),
-        One::GroupByRule => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Others))),
-        ),
-        One::GroupByNode => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Nodes))),
-        ),
-        One::Targeted => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Both))),
-        ),
-        One::TargetedByRule => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Others))),
-        ),
-        One::TargetedByNode => (
-            ("groupCompliance", &GROUP_LIST),
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Nodes))),
-        ),
-    };
-    let asked = match of {
-        One::Directive | One::DirectiveByNode | One::DirectiveByRule => FORMATTED,
-        _ => ASKED,
-    };
+/// A call whose answer may be long.
+const fn long(
+    path: &'static str,
+    action: &'static str,
+    summary: &'static str,
+    of: (Output, &'static [Parameter], Work),
+) -> Route {
+    let (output, asked, work) = of;
     Route::get(path, action, summary, output, work)
         .asks(asked)
         .long()
 }
 
+/// Of what is in `data`, its key.
+type Output = (&'static str, &'static Schema);
+
+const NODES_OF: Output = ("nodes", &NODE_LIST);
+const RULES_OF: Output = ("rules", &RULE_LIST);
+const GROUPS_OF: Output = ("groupCompliance", &GROUP_LIST);
+
+/// What a call shows: of all of a kind, or of one of them.
 #[derive(Clone, Copy)]
 enum Of {
     Nodes,
-    Rules,
-    Directives,
-    Groups,
-}
-
-#[derive(Clone, Copy)]
-enum One {
     Node,
     NodeSystem,
+    Rules,
     Rule,
     RuleByNode,
     RuleByDirective,
+    Directives,
     Directive,
     DirectiveByNode,
     DirectiveByRule,
+    Groups,
     Group,
     GroupByRule,
     GroupByNode,
@@ -155,174 +80,293 @@ enum One {
     TargetedByNode,
 }
 
+/// A call about these.
+const fn call(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
+    long(path, action, summary, done(of))
+}
+
+/// What such a call answers, takes and does.
+const fn done(of: Of) -> (Output, &'static [Parameter], Work) {
+    match of {
+        Of::Nodes => (
+            NODES_OF,
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.all_nodes(call))),
+        ),
+        Of::Node => (
+            NODES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_node(call, false))),
+        ),
+        Of::NodeSystem => (
+            NODES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_node(call, true))),
+        ),
+        Of::Rules => (
+            RULES_OF,
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.all_rules(call))),
+        ),
+        Of::Rule => (
+            RULES_OF,
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Both))),
+        ),
+        Of::RuleByNode => (
+            ("", &RULE),
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Nodes))),
+        ),
+        Of::RuleByDirective => (
+            ("", &RULE),
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Others))),
+        ),
+        Of::Directives => (
+            ("directivesCompliance", &DIRECTIVE_LIST),
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.all_directives(call))),
+        ),
+        Of::Directive => (
+            ("directiveCompliance", &DIRECTIVE),
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Both))),
+        ),
+        Of::DirectiveByNode => (
+            NODES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Nodes))),
+        ),
+        Of::DirectiveByRule => (
+            RULES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Others))),
+        ),
+        Of::Groups => (
+            ("groupCompliance", &GROUP_SUMMARIES),
+            SUMMARISED,
+            Work::Now(Service::all_groups),
+        ),
+        Of::Group => (
+            GROUPS_OF,
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Both))),
+        ),
+        Of::GroupByRule => (
+            RULES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Others))),
+        ),
+        Of::GroupByNode => (
+            NODES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Nodes))),
+        ),
+        Of::Targeted => (
+            GROUPS_OF,
+            ASKED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Both))),
+        ),
+        Of::TargetedByRule => (
+            RULES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Others))),
+        ),
+        Of::TargetedByNode => (
+            NODES_OF,
+            FORMATTED,
+            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Nodes))),
+        ),
+    }
+}
+
 /// The calls of compliance.
 pub(super) const ROUTES: &[Route] = &[
     GLOBAL_ROUTE,
-    all(
+    call(
         "nodes/compliance",
         "getNodesCompliance",
         "Compliance of each node",
         Of::Nodes,
     ),
-    one(
+    call(
         "nodes/{id}/compliance",
-        "getNodeCompliance",
+        "getNodeComplianceId",
         "Compliance of a node, down to the message",
-        One::Node,
+        Of::Node,
     ),
-    one(
+    call(
         "nodes/{id}/compliance/system",
         "getNodeSystemCompliance",
         "Compliance of a node with the server's own rules",
-        One::NodeSystem,
+        Of::NodeSystem,
     ),
-    all(
+    call(
         "rules/compliance",
         "getRulesCompliance",
         "Compliance of each rule",
         Of::Rules,
     ),
-    one(
+    call(
         "rules/{id}/compliance",
-        "getRuleCompliance",
+        "getRulesComplianceId",
         "Compliance of a rule by directive and by node",
-        One::Rule,
+        Of::Rule,
     ),
-    one(
+    call(
         "rules/{id}/compliance/byNode",
-        "getRuleCompliance",
+        "getRuleComplianceByNode",
         "Compliance of a rule by node",
-        One::RuleByNode,
+        Of::RuleByNode,
     ),
-    one(
+    call(
         "rules/{id}/compliance/byDirective",
-        "getRuleCompliance",
+        "getRuleComplianceByDirective",
         "Compliance of a rule by directive",
-        One::RuleByDirective,
+        Of::RuleByDirective,
     ),
-    all(
+    call(
         "directives/compliance",
         "getDirectivesCompliance",
         "Compliance of each directive",
         Of::Directives,
     ),
-    one(
+    call(
         "directives/{id}/compliance",
-        "getDirectiveCompliance",
+        "getDirectiveComplianceId",
         "Compliance of a directive by rule and by node",
-        One::Directive,
+        Of::Directive,
     ),
-    one(
+    call(
         "directives/{id}/compliance/byNode",
-        "getDirectiveCompliance",
+        "getDirectiveComplianceByNodeId",
         "Compliance of a directive by node",
-        One::DirectiveByNode,
+        Of::DirectiveByNode,
     ),
-    one(
+    call(
         "directives/{id}/compliance/byRule",
-        "getDirectiveCompliance",
+        "getDirectiveComplianceByRuleId",
         "Compliance of a directive by rule",
-        One::DirectiveByRule,
+        Of::DirectiveByRule,
     ),
-    all(
+    call(
         "groups/compliance",
-        "getGroupsCompliance",
-        "Compliance of the nodes of each group",
+        "getNodeGroupCompliance",
+        "Compliance of the nodes of groups: with the rules that target each, and with all",
         Of::Groups,
     ),
-    one(
+    call(
         "groups/{id}/compliance",
-        "getGroupCompliance",
-        "Compliance of a group's nodes with all rules",
-        One::Group,
+        "getGlobalNodeGroupComplianceId",
+        "As /groups/{id}/compliance/global",
+        Of::Group,
     ),
-    one(
+    call(
         "groups/{id}/compliance/global",
-        "getGroupCompliance",
+        "getGlobalNodeGroupComplianceId",
         "Compliance of a group's nodes with all rules",
-        One::Group,
+        Of::Group,
     ),
-    one(
+    call(
         "groups/{id}/compliance/targeted",
-        "getGroupCompliance",
+        "getTargetedNodeGroupComplianceId",
         "Compliance of a group's nodes with the rules that target it",
-        One::Targeted,
+        Of::Targeted,
     ),
-    one(
+    call(
         "groups/{id}/compliance/global/byRule",
-        "getGroupCompliance",
+        "getGlobalNodeGroupComplianceByRuleId",
         "Compliance of a group's nodes with all rules, by rule",
-        One::GroupByRule,
+        Of::GroupByRule,
     ),
-    one(
+    call(
         "groups/{id}/compliance/global/byNode",
-        "getGroupCompliance",
+        "getGlobalNodeGroupComplianceByNodeId",
         "Compliance of a group's nodes with all rules, by node",
-        One::GroupByNode,
+        Of::GroupByNode,
     ),
-    one(
+    call(
         "groups/{id}/compliance/targeted/byRule",
-        "getGroupCompliance",
+        "getTargetedNodeGroupComplianceByRuleId",
         "Compliance of a group's nodes with the rules that target it, by rule",
-        One::TargetedByRule,
+        Of::TargetedByRule,
     ),
-    one(
+    call(
         "groups/{id}/compliance/targeted/byNode",
-        "getGroupCompliance",
+        "getTargetedNodeGroupComplianceByNodeId",
         "Compliance of a group's nodes with the rules that target it, by node",
-        One::TargetedByNode,
+        Of::TargetedByNode,
     ),
 ];
 
 /// The older names of the same.
 pub(super) const OLDER_ROUTES: &[Route] = &[
-    all(
+    call(
         "compliance/nodes",
         "getNodesCompliance",
         "As /nodes/compliance",
         Of::Nodes,
     ),
-    one(
+    call(
         "compliance/nodes/{id}",
-        "getNodeCompliance",
+        "getNodeComplianceId",
         "As /nodes/{id}/compliance",
-        One::Node,
+        Of::Node,
     ),
-    all(
+    call(
+        "compliance/nodes/{id}/system",
+        "getNodeSystemCompliance",
+        "As /nodes/{id}/compliance/system",
+        Of::NodeSystem,
+    ),
+    call(
         "compliance/rules",
         "getRulesCompliance",
         "As /rules/compliance",
         Of::Rules,
     ),
-    one(
+    call(
         "compliance/rules/{id}",
-        "getRuleCompliance",
+        "getRulesComplianceId",
         "As /rules/{id}/compliance",
-        One::Rule,
+        Of::Rule,
     ),
-    all(
+    call(
         "compliance/directives",
         "getDirectivesCompliance",
         "As /directives/compliance",
         Of::Directives,
     ),
-    one(
+    call(
         "compliance/directives/{id}",
-        "getDirectiveCompliance",
+        "getDirectiveComplianceId",
         "As /directives/{id}/compliance",
-        One::Directive,
+        Of::Directive,
     ),
-    all(
+    call(
         "compliance/groups",
-        "getGroupsCompliance",
+        "getNodeGroupCompliance",
         "As /groups/compliance",
         Of::Groups,
     ),
-    one(
+    call(
+        "compliance/summary/groups",
+        "getNodeGroupComplianceSummary",
+        "As /groups/compliance",
+        Of::Groups,
+    ),
+    call(
         "compliance/groups/{id}",
-        "getGroupCompliance",
-        "As /groups/{id}/compliance",
-        One::Group,
+        "getNodeGroupComplianceId",
+        "As /groups/{id}/compliance/global",
+        Of::Group,
+    ),
+    call(
+        "compliance/groups/{id}/target",
+        "getNodeGroupComplianceTargetId",
+        "As /groups/{id}/compliance/targeted",
+        Of::Targeted,
     ),
 ];
 

@@ -69,6 +69,11 @@ pub(super) static RULE: Schema = Schema::Object(
         needed("complianceDetails", &DETAILS, ""),
         needed("policyMode", &TEXT, ""),
         may("mode", &TEXT, ""),
+        may(
+            "skippedDetails",
+            &SKIPPED,
+            "of a directive's rule, if the directive gave way on all its nodes",
+        ),
         may("directives", &DIRECTIVE_LIST, ""),
         may("components", &COMPONENT_LIST, "of a directive's rule"),
         may("nodes", &NODE_LIST, ""),
@@ -113,6 +118,17 @@ pub(super) static GROUP: Schema = Schema::Object(
     ],
 );
 pub(super) static GROUP_LIST: Schema = Schema::List(&GROUP, usize::MAX);
+pub(super) static GROUP_SUMMARIES: Schema = Schema::List(
+    &Schema::Object(
+        "GroupSummary",
+        &[
+            needed("id", &Schema::Identity, ""),
+            needed("targeted", &GROUP, "with the rules that target it"),
+            needed("global", &GROUP, "with all rules"),
+        ],
+    ),
+    usize::MAX,
+);
 pub(super) static GLOBAL: Schema = Schema::Object(
     "GlobalCompliance",
     &[
@@ -135,7 +151,22 @@ const LEVEL: Parameter = Parameter {
     schema: &Schema::Number(0, 10),
     note: "1 rules, 2 directives, 3 components, 4 nodes of components, 5 values, 6 reports",
 };
-pub(super) const ASKED: &[Parameter] = &[LEVEL, PRECISION];
+/// There is no table of what this call shows.
+pub(super) const JSON_ALONE: Parameter = Parameter {
+    name: "format",
+    schema: &Schema::Word(&["json"]),
+    note: "tables are made of one node, directive, or part of a rule or group (byNode and others)",
+};
+pub(super) const ASKED: &[Parameter] = &[LEVEL, PRECISION, JSON_ALONE];
+pub(super) const SUMMARISED: &[Parameter] = &[
+    PRECISION,
+    Parameter {
+        name: "groups",
+        schema: &TEXT,
+        note: "groups and targets, separated by commas; all groups if it is left out",
+    },
+    JSON_ALONE,
+];
 pub(super) const FORMATTED: &[Parameter] = &[
     LEVEL,
     PRECISION,

@@ -17,6 +17,8 @@ use crate::reports::matching::Types;
 
 /// The word for a mode that is not the same of all directives.
 const MIXED: &str = "mixed";
+/// The word for the mode of what gave way: it is in none.
+const SKIPPED: &str = "skipped";
 
 /// What one directive comes to on a node.
 pub(super) struct DirectiveShown {
@@ -112,6 +114,8 @@ pub(super) struct View {
     pub(super) level: u8,
     pub(super) precision: Precision,
     pub(super) types: Types,
+    /// Is it of a group? Rudder tells there of a rule on a node that it gave way.
+    pub(super) of_group: bool,
 }
 
 impl View {
@@ -134,13 +138,16 @@ impl View {
     }
 
     /// The mode of a rule on a node, by those of its directives there; of what gave way only where
-    /// nothing else is left.
+    /// nothing else is left, and among the nodes of a group not even there.
     fn rule_mode_on(
         &self,
         shown: &NodeShown,
         directives: &[&DirectiveShown],
         skipped: &[&SkippedShown],
     ) -> &'static str {
+        if self.of_group && directives.is_empty() && !skipped.is_empty() {
+            return SKIPPED;
+        }
         let mode = |id: &str| self.policy_mode(Some(&shown.node), Some(id));
         let modes = directives.iter().map(|one| mode(&one.directive));
         let gave_way = skipped.iter().map(|one| mode(&one.directive));
@@ -151,7 +158,7 @@ impl View {
     }
 
     /// The mode of a rule on those of these nodes that have it.
-    fn rule_mode(&self, id: &str, nodes: &[Portion<'_>]) -> &'static str {
+    fn rule_mode(&self, id: &str, nodes: &[&Portion<'_>]) -> &'static str {
         let rule = self.all.rules.get(id);
         let directives = rule.map_or(&[][..], |rule| &rule.directives);
         if self.types == Types::SYSTEM && !directives.is_empty() {
@@ -165,7 +172,7 @@ impl View {
         )
     }
 
-    fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
+    pub(super) fn directive_name<'s>(&'s self, id: &'s str) -> &'s str {
         let known = self.all.directives.get(id);
         known.map_or(id, |directive| directive.display_name.as_str())
     }
@@ -217,7 +224,7 @@ impl View {
                     let directives = directives.iter();
                     let directives = directives.map(|one| self.directive_of(shown, one));
                     let skipped = skipped.iter();
-                    let skipped = skipped.map(|one| self.skipped_directive(Some(shown), one));
+                    let skipped = skipped.map(|one| self.skipped_directive(one));
                     object.insert("directives".into(), directives.chain(skipped).collect());
                 }
                 object
@@ -234,17 +241,15 @@ impl View {
         shown.skipped.iter().filter(move |_| users)
     }
 
-    /// A directive that gave way to another, on a node or over several: it has no components, and
-    /// counts for nothing.
-    fn skipped_directive(
-        &self,
-        shown: Option<&NodeShown>,
-        one: &SkippedShown,
-    ) -> Map<String, Value> {
+    /// A directive that gave way to another, on a node or over several.
+    fn skipped_directive(&self, one: &SkippedShown) -> Map<String, Value> {
         let id = &*one.directive;
-        let mut object = named(id, self.directive_name(id));
-        let mode = self.policy_mode(shown.map(|shown| &*shown.node), Some(id));
-        object.insert("policyMode".into(), mode.into());
+        self.gave_way(named(id, self.directive_name(id)), one)
+    }
+
+    /// What gave way to another: it has no components, and counts for nothing.
+    fn gave_way(&self, mut object: Map<String, Value>, one: &SkippedShown) -> Map<String, Value> {
+        object.insert("policyMode".into(), SKIPPED.into());
         object.insert("compliance".into(), 0.0.into());
         object.insert("complianceDetails".into(), Map::new().into());
         let by = json!({
@@ -336,7 +341,8 @@ impl View {
         by_directive.values().for_each(|one| level += one);
         let mut object = named(id, self.rule_name(id));
         object.insert("mode".into(), self.mode().into());
-        object.insert("policyMode".into(), self.rule_mode(id, nodes).into());
+        let all: Vec<_> = nodes.iter().collect();
+        object.insert("policyMode".into(), self.rule_mode(id, &all).into());
         let mut object = self.object(object, &level);
         if self.level >= super::DIRECTIVES {
             let directives = by_directive.iter().map(|(directive, level)| {
@@ -358,11 +364,7 @@ impl View {
             let skipped = skipped.map(|one| (&*one.directive, *one));
             let mut skipped: BTreeMap<&str, &SkippedShown> = skipped.collect();
             skipped.retain(|directive, _| !by_directive.contains_key(directive));
-            directives.extend(
-                skipped
-                    .values()
-                    .map(|one| self.skipped_directive(None, one)),
-            );
+            directives.extend(skipped.values().map(|one| self.skipped_directive(one)));
             object.insert("directives".into(), directives.into());
         }
         object
@@ -371,32 +373,48 @@ impl View {
     /// A directive with its rules, over these nodes.
     pub(super) fn directive(&self, id: &str, nodes: &[Portion<'_>]) -> Map<String, Value> {
         let all = nodes.iter().flat_map(|node| &node.directives);
-        let mut by_rule: BTreeMap<&str, FleetLevel> = BTreeMap::new();
-        for one in all {
-            *by_rule.entry(&one.rule).or_default() += &one.level;
-        }
         let mut level = FleetLevel::default();
-        by_rule.values().for_each(|one| level += one);
+        all.for_each(|one| level += &one.level);
         let mut object = named(id, self.directive_name(id));
         object.insert("mode".into(), self.mode().into());
         let mode = self.policy_mode(None, Some(id));
         object.insert("policyMode".into(), mode.into());
         let mut object = self.object(object, &level);
         if self.level >= 1 {
-            let rules = by_rule.iter().map(|(rule, level)| {
-                let mut object = named(rule, self.rule_name(rule));
-                object.insert("policyMode".into(), mode.into());
-                let mut object = self.object(object, level);
-                if self.level >= super::COMPONENTS {
-                    let components = self.components((rule, id), nodes);
-                    object.insert("components".into(), components.into());
-                }
-                object
-            });
-            let rules: Vec<_> = rules.collect();
-            object.insert("rules".into(), rules.into());
+            object.insert("rules".into(), self.rules_of_directive(id, nodes));
         }
         object
+    }
+
+    /// The rules that bring a directive, over these nodes.
+    pub(super) fn rules_of_directive(&self, id: &str, nodes: &[Portion<'_>]) -> Value {
+        let all = nodes.iter().flat_map(|node| &node.directives);
+        let mut by_rule: BTreeMap<&str, FleetLevel> = BTreeMap::new();
+        for one in all {
+            *by_rule.entry(&one.rule).or_default() += &one.level;
+        }
+        let brought = by_rule.iter().map(|(rule, level)| {
+            let brings =
+                |node: &&Portion<'_>| node.directives.iter().any(|one| *one.rule == **rule);
+            let having: Vec<_> = nodes.iter().filter(brings).collect();
+            let mut object = named(rule, self.rule_name(rule));
+            object.insert("policyMode".into(), self.rule_mode(rule, &having).into());
+            let mut object = self.object(object, level);
+            if self.level >= super::COMPONENTS {
+                let components = self.components((rule, id), nodes);
+                object.insert("components".into(), components.into());
+            }
+            object
+        });
+        // What gave way on every node: elsewhere it has its level.
+        let skipped = nodes.iter().flat_map(|node| &node.skipped);
+        let mut skipped: BTreeMap<&str, &SkippedShown> =
+            skipped.map(|one| (&*one.rule, *one)).collect();
+        skipped.retain(|rule, _| !by_rule.contains_key(rule));
+        let gave_way = skipped
+            .iter()
+            .map(|(rule, one)| self.gave_way(named(rule, self.rule_name(rule)), one));
+        brought.chain(gave_way).collect()
     }
 
     /// Components of a rule's directive, each with the nodes that have it.

@@ -1,16 +1,18 @@
 //! How much of a node is shown: what `include` asks for, down to all of its inventory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use commit::StoreError;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::answers::{ApiError, under};
 use super::super::route::{Answer, Call, apart};
-use super::{NodeRecord, Service, Standing, shown};
+use super::super::shapes::when;
+use super::{Node, NodeRecord, Service, Standing, shown};
 use crate::model::attributes::{AttributeType, ObjectType};
 use crate::model::inventory::Inventory;
+use crate::reports::decision::UnixMillis;
 use crate::server::intake::inventory_of;
 
 /// Nodes of which inventories are shown at once: those of more are asked for one by one.
@@ -19,6 +21,31 @@ const DETAILED: usize = 500;
 const READ: usize = 50;
 /// What is shown of every node.
 const ALWAYS: [&str; 3] = ["id", "hostname", "status"];
+/// How much is shown of it.
+const LEVELS: [&str; 3] = ["minimal", "default", "full"];
+/// What is shown of it unless less is asked for.
+pub(super) const USUAL: [&str; 13] = [
+    "kind",
+    "state",
+    "os",
+    "architectureDescription",
+    "ram",
+    "ipAddresses",
+    "description",
+    "lastInventoryDate",
+    "lastRunDate",
+    "policyServerId",
+    "managementTechnology",
+    "properties",
+    "policyMode",
+];
+/// What is shown of it if it is asked for, beside its inventory.
+const MORE: [&str; 4] = [
+    "accounts",
+    "swap",
+    "instanceId",
+    "managementTechnologyDetails",
+];
 
 /// A part of an inventory: Rudder's name for it, the kind of its elements, and the names of their
 /// attributes where these are others than those that queries have.
@@ -168,15 +195,42 @@ pub(super) fn parts() -> impl Iterator<Item = &'static str> {
         .chain(PARTS.iter().map(|one| one.name))
 }
 
+/// What is shown of nodes and does not stand in their records.
+#[derive(Debug, Default)]
+struct Beside {
+    instance_id: String,
+    /// When the last run of each node started.
+    last_runs: HashMap<Arc<str>, UnixMillis>,
+}
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 struct Include(BTreeSet<String>);
 
 impl Include {
-    fn of(call: &Call<'_>) -> Self {
-        let asked = call.query.get("include").filter(|asked| !asked.is_empty());
-        let words = asked.unwrap_or("default").split(',');
-        Self(words.map(|word| word.trim().to_owned()).collect())
+    fn of(call: &Call<'_>) -> Result<Self, ApiError> {
+        let asked = call.query.get("include").unwrap_or_default().split(',');
+        let asked = asked.map(str::trim).filter(|word| !word.is_empty());
+        let mut words: BTreeSet<String> = asked.map(str::to_owned).collect();
+        let known = || {
+            let all = LEVELS.iter().chain(&ALWAYS).chain(&USUAL).chain(&MORE);
+            all.copied().chain(parts())
+        };
+        if let Some(unknown) = words.iter().find(|word| !known().any(|one| one == **word)) {
+            let mut all: Vec<_> = known().collect();
+            all.sort_unstable();
+            let unknown = &unknown[..unknown.floor_char_boundary(64)];
+            let message = format!(
+                "nothing of a node is called \"{unknown}\"; there are {}",
+                all.join(", ")
+            );
+            return Err(ApiError::field("include", message));
+        }
+        // Names alone are shown beside what is usual.
+        if !LEVELS.iter().any(|level| words.contains(*level)) {
+            words.insert("default".into());
+        }
+        Ok(Self(words))
     }
 
     fn has(&self, word: &str) -> bool {
@@ -193,15 +247,31 @@ impl Include {
     }
 
     /// A node with these fields.
-    fn of_node(&self, record: &NodeRecord) -> Map<String, Value> {
+    fn of_node(&self, record: &NodeRecord, beside: &Beside) -> Map<String, Value> {
         let Value::Object(mut node) = shown(record) else {
             return Map::new();
         };
-        if self.part("accounts") {
-            node.insert("accounts".into(), record.node.accounts.clone().into());
+        let last = beside.last_runs.get(&*record.node.id);
+        if let Some(start) = last {
+            node.insert("lastRunDate".into(), when(*start).into());
         }
         if !self.has("full") && !self.has("default") {
             node.retain(|key, _| ALWAYS.contains(&&**key) || self.has(key));
+        }
+        let Node {
+            accounts,
+            swap,
+            agent,
+            ..
+        } = &*record.node;
+        let more = |name| match name {
+            "accounts" => json!(accounts),
+            "swap" => json!(swap),
+            "instanceId" => json!(beside.instance_id),
+            _ => json!({"cfengineKeys": [&*record.certificate], "cfengineUser": agent.owner}),
+        };
+        for name in MORE.into_iter().filter(|name| self.part(name)) {
+            node.insert(name.into(), more(name));
         }
         node
     }
@@ -214,7 +284,15 @@ impl Include {
             node.insert(MACHINE.name.into(), machine);
         }
         for part in PARTS.iter().filter(|one| self.part(one.name)) {
-            node.insert(part.name.into(), part.of(inventory).into());
+            let mut elements = part.of(inventory);
+            if part.kind == O::Software {
+                // A package may be installed of several architectures: software is what has a
+                // name and a version.
+                let mut seen = HashSet::new();
+                let named = |one: &Value| ["name", "version"].map(|key| one[key].to_string());
+                elements.retain(|one| seen.insert(named(one)));
+            }
+            node.insert(part.name.into(), elements.into());
         }
     }
 }
@@ -259,9 +337,11 @@ impl Part {
 impl Service {
     /// Nodes of which so much is shown as is asked for.
     pub(super) async fn included(&self, call: &Call<'_>, records: Vec<Arc<NodeRecord>>) -> Answer {
-        let include = Include::of(call);
+        let include = Include::of(call)?;
+        let beside = Arc::new(self.beside(&records));
         if !include.inventory() {
-            let nodes = records.iter().map(|one| Value::from(include.of_node(one)));
+            let nodes = records.iter();
+            let nodes = nodes.map(|one| Value::from(include.of_node(one, &beside)));
             return Ok(under("nodes", nodes.collect()));
         }
         if records.len() > DETAILED {
@@ -283,9 +363,10 @@ impl Service {
                 ApiError::unavailable(format!("reading inventories: {error}; ask again"))
             })?;
             let (some, include) = (some.to_vec(), include.clone());
+            let beside = Arc::clone(&beside);
             let made = move || {
                 let nodes = some.iter().map(|record| {
-                    let mut node = include.of_node(record);
+                    let mut node = include.of_node(record, &beside);
                     let inventory = packed.remove(&record.number);
                     let inventory = inventory.and_then(|packed| inventory_of(&packed));
                     include.add(&mut node, &inventory.unwrap_or_default());
@@ -298,11 +379,63 @@ impl Service {
         Ok(under("nodes", nodes.into()))
     }
 
+    fn beside(&self, records: &[Arc<NodeRecord>]) -> Beside {
+        let instance_id = self.view.read().definitions.settings.instance_id.clone();
+        let all = self.compliance.lock();
+        let last_runs = records.iter().filter_map(|record| {
+            let id = &record.node.id;
+            Some((Arc::from(id.as_str()), all.fleet.last_run(id)?))
+        });
+        Beside {
+            instance_id,
+            last_runs: last_runs.collect(),
+        }
+    }
+
     /// The nodes that stand so.
     pub(super) fn records(&self, standing: Standing) -> Vec<Arc<NodeRecord>> {
         let state = self.view.read();
         let all = state.nodes.values();
         let all = all.filter(|node| node.known.standing == standing);
         all.cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_of_one_name_and_version_is_shown_once() {
+        let mut inventory = Inventory::default();
+        for (name, version, publisher) in [
+            ("libc6", "2.36", "one"),
+            ("libc6", "2.36", "other"),
+            ("libc6", "2.37", "one"),
+            ("zlib", "2.36", "one"),
+        ] {
+            let fields = [
+                ("cn", name),
+                ("softwareVersion", version),
+                ("editor", publisher),
+            ];
+            inventory.push(O::Software, &fields);
+            inventory.push(O::Slot, &[("slotName", "same")]);
+        }
+        let mut node = Map::new();
+        Include(["full".to_owned()].into()).add(&mut node, &inventory);
+        let shown = node["software"].as_array().unwrap().iter();
+        let shown: Vec<_> = shown
+            .map(|one| {
+                (
+                    one["name"].as_str().unwrap(),
+                    one["version"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        let expected = [("libc6", "2.36"), ("libc6", "2.37"), ("zlib", "2.36")];
+        assert_eq!(shown, expected);
+        // Of what else there is, what is there twice is there twice.
+        assert_eq!(node["slots"].as_array().unwrap().len(), 4);
     }
 }

@@ -9,16 +9,35 @@ use super::super::route::Answer;
 use super::super::schema::{Schema, TEXT, may, needed};
 use super::{Service, Standing};
 use crate::model::group::Group;
-use crate::model::property::Property;
-use crate::policy::inheritance::{GroupLayer, Inherited, inherit, lay_own, nearest_first};
+use crate::model::property::{InheritMode, Property, merge};
+use crate::policy::inheritance::{
+    GroupLayer, Inherited, Modes, inherit, lay_own, mode_of, nearest_first,
+};
 
+static KIND: Schema = Schema::Word(&["global", "group", "node"]);
 static LAYER: Schema = Schema::Object(
     "PropertyLayer",
     &[
-        needed("kind", &Schema::Word(&["global", "group"]), ""),
+        needed("kind", &KIND, ""),
         needed("value", &Schema::Any, "what it says itself"),
-        may("id", &TEXT, "of a group"),
-        may("name", &TEXT, "of a group"),
+        may(
+            "resolvedValue",
+            &Schema::Any,
+            "the same laid over what it inherits; not of the farthest, a global one",
+        ),
+        may("id", &TEXT, "of a group or node"),
+        may("name", &TEXT, "of a group or node"),
+        may("parent", &LAYER, "the next one that is inherited from"),
+    ],
+);
+static TYPED_LAYER: Schema = Schema::Object(
+    "TypedPropertyLayer",
+    &[
+        needed("kind", &KIND, ""),
+        needed("valueType", &Schema::Word(&TYPES), ""),
+        may("id", &TEXT, "of a group or node"),
+        may("name", &TEXT, "of a group or node"),
+        may("parent", &TYPED_LAYER, ""),
     ],
 );
 static PROPERTY: Schema = Schema::Object(
@@ -26,22 +45,40 @@ static PROPERTY: Schema = Schema::Object(
     &[
         needed("name", &TEXT, ""),
         needed("value", &Schema::Any, "null if it has none"),
+        may("description", &TEXT, "of the global parameter"),
+        may(
+            "inheritMode",
+            &TEXT,
+            "of the global parameter, if it is not moo",
+        ),
         may(
             "provider",
             &TEXT,
             "inherited, overridden by the node's own, or whoever set the node's own",
         ),
-        may(
+        needed(
             "hierarchy",
-            &Schema::List(&LAYER, usize::MAX),
-            "whom it is inherited from, the nearest first",
+            &LAYER,
+            "whoever says it, the nearest outside; of more than 50 the nearest 49 and the farthest",
         ),
-        may("origval", &Schema::Any, "what the farthest of these says"),
-        may(
+        needed(
+            "origval",
+            &Schema::Any,
+            "what the nearest of these says itself",
+        ),
+        needed(
             "hierarchyStatus",
             &Schema::Object(
                 "HierarchyStatus",
-                &[needed("errorMessage", &TEXT, "why it has no value")],
+                &[
+                    needed(
+                        "hasChildTypeConflicts",
+                        &Schema::Flag,
+                        "are they of different types?",
+                    ),
+                    needed("fullHierarchy", &TYPED_LAYER, ""),
+                    may("errorMessage", &TEXT, "what does not go together"),
+                ],
             ),
             "",
         ),
@@ -57,6 +94,44 @@ pub(super) static INHERITED: Schema = Schema::List(
     ),
     1,
 );
+
+/// Layers of a property that are shown, one within the other: the nearest ones and the farthest.
+/// Readers of JSON bound its depth.
+const LAYERS: usize = 50;
+
+/// Types of JSON, as Rudder names them.
+const TYPES: [&str; 6] = ["Object", "List", "Number", "Boolean", "Null", "String"];
+
+fn type_of(value: &Value) -> &'static str {
+    let [object, list, number, boolean, null, string] = TYPES;
+    match value {
+        Value::Object(_) => object,
+        Value::Array(_) => list,
+        Value::Number(_) => number,
+        Value::Bool(_) => boolean,
+        Value::Null => null,
+        Value::String(_) => string,
+    }
+}
+
+/// Whoever says something about a property.
+struct Layer<'a> {
+    kind: &'static str,
+    /// Its identity and name; a global parameter has none.
+    of: Option<(&'a str, &'a str)>,
+    value: &'a Value,
+}
+
+impl Layer<'_> {
+    fn shown(&self) -> Value {
+        let mut layer = json!({"kind": self.kind});
+        if let Some((id, name)) = self.of {
+            layer["id"] = id.into();
+            layer["name"] = name.into();
+        }
+        layer
+    }
+}
 
 impl Service {
     /// The properties that a node has in the end, as Rudder lists them: in a list with one node.
@@ -80,28 +155,56 @@ impl Service {
             .collect();
         let globals = all.parameters.values();
         let globals = globals.map(|one| (one.id.clone(), one.value.clone()));
-        let inherited = inherit(&layers, globals);
+        let modes = all.parameters.values();
+        let modes: Modes = modes
+            .map(|one| (one.id.clone(), one.inherit_mode))
+            .collect();
+        let inherited = inherit(&layers, globals, &modes);
         let nearest = nearest_first(&layers);
         let own = &record.node.properties;
-        let laid = lay_own(&inherited, own);
+        let laid = lay_own(&inherited, own, &modes);
         let by_name: BTreeMap<&str, &Property> =
             own.iter().map(|one| (one.name.as_str(), one)).collect();
         let names: BTreeSet<&String> = inherited.keys().chain(laid.keys()).collect();
         let properties = names.into_iter().map(|name| {
             let own = by_name.get(name.as_str()).copied();
             let value = laid.get(name).or_else(|| inherited.get(name));
-            let mut hierarchy: Vec<Value> = nearest
-                .iter()
-                .filter_map(|&at| {
+            let node = own.map(|own| Layer {
+                kind: "node",
+                of: Some((id, &record.node.hostname)),
+                value: &own.value,
+            });
+            let parts = nearest.iter().map(|part| {
+                let said = part.iter().filter_map(|&at| {
                     let group = groups[at];
                     let said = group.properties.iter().find(|one| one.name == *name)?;
-                    let (id, name, value) = (&group.id, &group.display_name, &said.value);
-                    Some(json!({"kind": "group", "name": name, "id": id, "value": value}))
-                })
-                .collect();
-            let global = all.parameters.get(name);
-            hierarchy.extend(global.map(|one| json!({"kind": "global", "value": one.value})));
-            shown(name, value, own, hierarchy)
+                    Some(Layer {
+                        kind: "group",
+                        of: Some((&group.id, &group.display_name)),
+                        value: &said.value,
+                    })
+                });
+                said.collect::<Vec<_>>()
+            });
+            let mut parts = parts.filter(|part| !part.is_empty());
+            // Groups that are not connected say the same if they agree.
+            let of_groups: Vec<_> = match inherited.get(name) {
+                Some(Inherited::Value(_)) => parts.next().unwrap_or_default(),
+                _ => parts.flatten().collect(),
+            };
+            let parameter = all.parameters.get(name);
+            let global = parameter.map(|one| Layer {
+                kind: "global",
+                of: None,
+                value: &one.value,
+            });
+            let layers: Vec<_> = node.into_iter().chain(of_groups).chain(global).collect();
+            let mode = mode_of(&modes, name);
+            let mut property = shown((name, mode), value, own, &layers);
+            if let Some(one) = parameter.filter(|one| !one.description.is_empty()) {
+                property["description"] = one.description.as_str().into();
+            }
+            property
         });
         let properties: Vec<Value> = properties.collect();
         Ok(json!([{"nodeId": id, "properties": properties}]))
@@ -115,39 +218,113 @@ fn parents(group: &Group) -> Vec<String> {
     parents.unwrap_or_default()
 }
 
+/// A property with its layers, the nearest first.
 fn shown(
-    name: &str,
+    (name, mode): (&str, InheritMode),
     value: Option<&Inherited>,
     own: Option<&Property>,
-    hierarchy: Vec<Value>,
+    layers: &[Layer<'_>],
 ) -> Value {
     let mut property = json!({"name": name, "value": null});
-    match value {
-        Some(Inherited::Value(value)) => property["value"] = value.clone(),
-        Some(Inherited::Conflict(groups)) => {
-            let why = format!("groups give it different values: {}", groups.join(", "));
-            property["hierarchyStatus"] = json!({"errorMessage": why});
-        }
-        Some(Inherited::Circle(groups)) => {
-            let why = format!(
-                "groups inherit from each other in a circle: {}",
-                groups.join(", ")
-            );
-            property["hierarchyStatus"] = json!({"errorMessage": why});
-        }
-        None => {}
+    if !mode.is_usual() {
+        property["inheritMode"] = json!(mode);
     }
-    let provider = match (own, hierarchy.is_empty()) {
-        (Some(own), true) => own.provider.clone(),
-        (Some(_), false) => Some("overridden".to_owned()),
-        (None, _) => Some("inherited".to_owned()),
+    let mixed = layers
+        .windows(2)
+        .any(|pair| type_of(pair[0].value) != type_of(pair[1].value));
+    let mut status = json!({"hasChildTypeConflicts": mixed});
+    let why = match value {
+        Some(Inherited::Value(value)) => {
+            property["value"] = value.clone();
+            mixed.then(|| "its values are of different types".to_owned())
+        }
+        Some(Inherited::Conflict(groups)) => Some(format!(
+            "groups give it different values: {}",
+            groups.join(", ")
+        )),
+        Some(Inherited::Circle(groups)) => Some(format!(
+            "groups inherit from each other in a circle: {}",
+            groups.join(", ")
+        )),
+        None => None,
+    };
+    if let Some(why) = why {
+        status["errorMessage"] = why.into();
+    }
+    let provider = match own {
+        Some(own) if layers.len() < 2 => own.provider.clone(),
+        Some(_) => Some("overridden".to_owned()),
+        None => Some("inherited".to_owned()),
     };
     if let Some(provider) = provider {
         property["provider"] = provider.into();
     }
-    if let Some(farthest) = hierarchy.last() {
-        property["origval"] = farthest["value"].clone();
-        property["hierarchy"] = hierarchy.into();
+    let settled = matches!(value, Some(Inherited::Value(_)));
+    let (mut hierarchy, mut types, mut resolved) = (Value::Null, Value::Null, Value::Null);
+    for (place, layer) in layers.iter().enumerate().rev() {
+        resolved = merge(&resolved, layer.value, mode);
+        if place >= LAYERS - 1 && place + 1 < layers.len() {
+            continue;
+        }
+        let (mut outer, mut outer_types) = (layer.shown(), layer.shown());
+        outer["value"] = layer.value.clone();
+        outer_types["valueType"] = type_of(layer.value).into();
+        if settled && layer.of.is_some() {
+            outer["resolvedValue"] = resolved.clone();
+        }
+        if !hierarchy.is_null() {
+            outer["parent"] = hierarchy;
+            outer_types["parent"] = types;
+        }
+        (hierarchy, types) = (outer, outer_types);
     }
+    status["fullHierarchy"] = types;
+    property["hierarchy"] = hierarchy;
+    property["hierarchyStatus"] = status;
+    property["origval"] = layers.first().map_or(Value::Null, |one| one.value.clone());
     property
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn very_many_layers_are_shown_by_the_nearest_and_the_farthest() {
+        let mode = InheritMode::default();
+        let values: Vec<Value> = (0..3 * LAYERS)
+            .map(|at| json!({at.to_string(): at}))
+            .collect();
+        for count in [1, 2, LAYERS, LAYERS + 1, values.len()] {
+            let layers: Vec<_> = values[..count]
+                .iter()
+                .map(|value| Layer {
+                    kind: "group",
+                    of: Some(("g", "G")),
+                    value,
+                })
+                .collect();
+            let whole = Value::Object(Default::default());
+            let whole = values[..count]
+                .iter()
+                .rev()
+                .fold(whole, |all, one| merge(&all, one, mode));
+            let shown = shown(
+                ("p", mode),
+                Some(&Inherited::Value(whole.clone())),
+                None,
+                &layers,
+            );
+            let mut found = Vec::new();
+            let mut layer = &shown["hierarchy"];
+            assert_eq!(layer["resolvedValue"], whole);
+            while layer.is_object() {
+                found.push(&layer["value"]);
+                layer = &layer["parent"];
+            }
+            let near = values[..count].iter().take(LAYERS - 1);
+            let far = values[..count].iter().skip(LAYERS - 1).last();
+            assert_eq!(found, near.chain(far).collect::<Vec<_>>(), "{count}");
+        }
+    }
 }

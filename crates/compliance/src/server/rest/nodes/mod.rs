@@ -58,7 +58,7 @@ pub(super) const ROUTES: &[Route] = &[
     .asks(INCLUDE),
     Route::get(
         "nodes/status",
-        "nodesStatus",
+        "getNodesStatus",
         "Pending, accepted or unknown",
         ("nodes", &NODE_STATUSES),
         Work::Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
@@ -309,11 +309,16 @@ fn shown(record: &NodeRecord) -> Value {
         "os": os,
         "architectureDescription": architecture_description,
         "ram": ram,
+        "description": "",
         "ipAddresses": ip_addresses,
         "policyServerId": policy_server_id,
         "policyMode": policy_mode.map_or("default", |mode| mode.name()),
         "lastInventoryDate": Moment::utc(received).to_string(),
         "properties": properties,
-        "managementTechnology": [{"name": agent.name, "version": agent.version}],
+        "managementTechnology": [{
+            "name": agent.name,
+            "version": agent.version,
+            "nodeKind": kind,
+        }],
     })
 }

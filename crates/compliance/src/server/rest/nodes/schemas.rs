@@ -21,13 +21,15 @@ pub(super) static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
 static ELEMENT: Schema = Schema::Map(&Schema::Any);
 static ELEMENTS: Schema = Schema::List(&ELEMENT, usize::MAX);
 
+static KINDS: Schema = Schema::Word(&["node", "relay", "root"]);
+
 pub(super) static NODE: Schema = Schema::Object(
     "Node",
     &[
         needed("id", &Schema::Identity, ""),
         needed("hostname", &TEXT, ""),
         needed("status", &STANDINGS, ""),
-        may("kind", &Schema::Word(&["node", "relay", "root"]), ""),
+        may("kind", &KINDS, ""),
         may("state", &STATES, ""),
         may(
             "os",
@@ -57,20 +59,47 @@ pub(super) static NODE: Schema = Schema::Object(
             "root, or the relay that it is behind",
         ),
         may("policyMode", &MODES, ""),
+        may("description", &TEXT, "empty: nobody sets it"),
         may("lastInventoryDate", &TEXT, ""),
+        may(
+            "lastRunDate",
+            &TEXT,
+            "when its last run started, if it had one",
+        ),
         may("properties", &PROPERTY_LIST, ""),
         may(
             "managementTechnology",
             &Schema::List(
                 &Schema::Object(
                     "Agent",
-                    &[needed("name", &TEXT, ""), needed("version", &TEXT, "")],
+                    &[
+                        needed("name", &TEXT, ""),
+                        needed("version", &TEXT, ""),
+                        needed("nodeKind", &KINDS, ""),
+                    ],
                 ),
                 1,
             ),
             "",
         ),
         may("accounts", &TEXTS, "if include asks for it, as all below"),
+        may(
+            "swap",
+            &Schema::Either(&[&Schema::Number(0, i64::MAX), &Schema::Any]),
+            "bytes, or null",
+        ),
+        may("instanceId", &TEXT, "of the server"),
+        may(
+            "managementTechnologyDetails",
+            &Schema::Object(
+                "AgentDetails",
+                &[
+                    needed("cfengineKeys", &TEXTS, "its certificate"),
+                    needed("cfengineUser", &TEXT, "whom it runs as"),
+                ],
+            ),
+            "",
+        ),
         may("machine", &ELEMENT, ""),
         may("software", &ELEMENTS, ""),
         may("networkInterfaces", &ELEMENTS, ""),
@@ -170,5 +199,6 @@ pub(super) const IDS: &[Parameter] = &[Parameter {
 pub(super) const INCLUDE: &[Parameter] = &[Parameter {
     name: "include",
     schema: &TEXT,
-    note: "minimal, default, full, or names of fields, separated by commas",
+    note: "minimal, default, full, and names of fields, separated by commas; names alone are shown \
+           beside what is usual",
 }];

@@ -24,21 +24,21 @@ const DATA: (&str, &super::schema::Schema) = ("techniques", &TECHNIQUES);
 pub(super) const ROUTES: &[Route] = &[
     Route::get(
         "techniques",
-        "listTechniques",
+        "getTechniques",
         "All techniques",
         DATA,
         Work::Now(managed::list::<Technique>),
     ),
     Route::get(
         "techniques/{id}",
-        "getTechnique",
+        "getTechniqueAllVersion",
         "All versions of a technique",
         DATA,
         Work::Now(|service, call| service.versions(call)),
     ),
     Route::get(
         "techniques/{id}/{version}",
-        "getTechniqueVersion",
+        "getTechnique",
         "A version of a technique",
         DATA,
         Work::Now(managed::one::<Technique>),
@@ -71,7 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
     .by(Verb::Delete, Access::Write),
     Route::get(
         "techniques/{id}/directives",
-        "listTechniqueDirectives",
+        "listTechniquesDirectives",
         "Directives of a technique",
         ("directives", &directives::LIST),
         Work::Now(|service, call| {
@@ -81,7 +81,7 @@ pub(super) const ROUTES: &[Route] = &[
     ),
     Route::get(
         "techniques/{id}/{version}/directives",
-        "listTechniqueVersionDirectives",
+        "listTechniqueDirectives",
         "Directives of a version of a technique",
         ("directives", &directives::LIST),
         Work::Now(|service, call| {
@@ -113,6 +113,7 @@ impl Managed for Technique {
     const KIND: &'static str = "technique";
     const LIST: &'static str = "techniques";
     const NEEDED: &'static [&'static str] = &["id", "version", "name", "body"];
+    const GONE_IS_DELETED: bool = false;
     const IDENTITY: &'static [&'static str] = &["id", "version"];
 
     fn table(all: &Definitions) -> &BTreeMap<String, Self> {
