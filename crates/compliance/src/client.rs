@@ -32,6 +32,14 @@ pub enum CallError {
     /// The server refuses.
     #[error("{0}")]
     Refused(String),
+    /// The server did a part.
+    #[error("{details}")]
+    InPart {
+        /// What it says of the rest.
+        details: String,
+        /// What it did, and what not.
+        data: Value,
+    },
     /// The answer is none of such a server.
     #[error("call {url}: the answer is {status} and no JSON of a compliance server")]
     Answer {
@@ -79,7 +87,7 @@ impl ApiClient {
     /// Calls `path` below `/rudder/api/latest`, and gives the data of the answer.
     ///
     /// # Errors
-    /// The server is not there, or refuses.
+    /// The server is not there, refuses, or did a part.
     pub async fn call(
         &self,
         method: Method,
@@ -105,7 +113,10 @@ impl ApiClient {
         let mut json: Value =
             serde_json::from_slice(&answer.body).map_err(|_| CallError::Answer { url, status })?;
         match json["errorDetails"].take() {
-            Value::String(details) => Err(CallError::Refused(details)),
+            Value::String(details) => match json["data"].take() {
+                Value::Null => Err(CallError::Refused(details)),
+                data => Err(CallError::InPart { details, data }),
+            },
             _ => Ok(json["data"].take()),
         }
     }

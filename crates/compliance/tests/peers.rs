@@ -45,6 +45,7 @@ pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
 /// A node.
 pub(crate) struct Node {
     pub(crate) id: String,
+    pub(crate) hostname: String,
     pub(crate) identity: Identity,
     pub(crate) url: String,
     client: Client,
@@ -64,6 +65,7 @@ impl Node {
         });
         let (id, url) = (id.to_owned(), url.to_owned());
         Self {
+            hostname: format!("{id}.example.org"),
             id,
             identity,
             url,
@@ -115,15 +117,15 @@ impl Node {
     /// The same of a node that is behind this server.
     pub(crate) fn inventory_behind(&self, server: &str) -> (String, String) {
         let now = Timestamp::now();
-        let hostname = format!("{}.example.org", self.id);
+        let hostname = &self.hostname;
         let certificate = &self.identity.certificate;
-        let facts = hollow::node(1, &self.id, &hostname, server, certificate, now);
+        let facts = hollow::node(1, &self.id, hostname, server, certificate, now);
         let xml = write(&facts);
         let signature = InventorySignature::sign(
             xml.as_bytes(),
             &self.key(),
             &self.certificate(),
-            &hostname,
+            hostname,
             "today",
         );
         (xml, signature.unwrap().to_file())

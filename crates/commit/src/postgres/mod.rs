@@ -31,13 +31,16 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::error::Severity;
 
 use crate::StoreError;
-use session::{Backend, Session};
+use session::{Backend, Lock, Session};
 use tls::Tls;
 
 /// Longest wait for a connection, its lock and its tables.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Longest wait for migrations, which may rewrite tables.
 const MIGRATE_WITHIN: Duration = Duration::from_secs(600);
+/// Processes that are remembered because they may hold the lock. Each but the first stands for an attempt
+/// that was not answered in time.
+const HOLDERS: usize = 32;
 /// A connection on which nothing is said is looked after from then on, and so often.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
@@ -77,7 +80,6 @@ pub enum Found {
 
 /// What is known of the database without looking.
 struct Known {
-    backend: Backend,
     /// Number of the last transaction that was confirmed.
     batch: i64,
     /// Whether the one after it took place is unknown.
@@ -93,6 +95,8 @@ pub struct Postgres {
     /// By which this program signs.
     holder: String,
     known: Option<Known>,
+    /// Processes of connections of ours that may hold the lock.
+    holders: Vec<Backend>,
     session: Option<Session>,
     /// A connection that waits for the lock.
     waiting: Option<Session>,
@@ -110,6 +114,7 @@ impl Postgres {
             schema,
             holder: format!("{:016x}", RandomState::new().build_hasher().finish()),
             known: None,
+            holders: Vec::new(),
             session: None,
             waiting: None,
             settings,
@@ -134,13 +139,24 @@ impl Postgres {
             Some(session) => session,
             None => self.dial().await?,
         };
-        let before = self.known.as_ref().map(|known| &known.backend);
-        if !within(CONNECT_WITHIN, session.lock(self.schema, before)).await? {
-            self.waiting = Some(session);
-            return Err(StoreError::Locked {
-                database: self.name(),
-                owner: self.schema.owner,
-            });
+        let former = self.holders.clone();
+        // Should its answer not arrive it may hold the lock all the same.
+        self.remember(session.backend.clone());
+        match within(CONNECT_WITHIN, session.lock(self.schema, &former)).await? {
+            Lock::Taken => self.holders = vec![session.backend.clone()],
+            Lock::Former => {
+                self.holders = former;
+                self.waiting = Some(session);
+                return Err(stands_still());
+            }
+            Lock::Others => {
+                self.holders = former;
+                self.waiting = Some(session);
+                return Err(StoreError::Locked {
+                    database: self.name(),
+                    owner: self.schema.owner,
+                });
+            }
         }
         let name = || self.settings.name();
         within(MIGRATE_WITHIN, session.migrate(self.schema, name)).await?;
@@ -153,12 +169,19 @@ impl Postgres {
             Some(_) => Found::Behind,
         };
         self.known = Some(Known {
-            backend: session.backend.clone(),
             batch: entry.batch,
             doubt: false,
         });
         self.session = Some(session);
         Ok(found)
+    }
+
+    fn remember(&mut self, backend: Backend) {
+        if self.holders.len() == HOLDERS {
+            // The first is the one that had it.
+            self.holders.remove(1);
+        }
+        self.holders.push(backend);
     }
 
     async fn dial(&self) -> Result<Session, StoreError> {
@@ -294,6 +317,17 @@ fn failed(doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
             .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
     };
     StoreError::Database { doing, cause }
+}
+
+fn stands_still() -> StoreError {
+    let cause =
+        "the process of this program's former connection still holds the lock; it was told \
+        to end and has not yet, as if it or its disk stood still"
+            .to_owned();
+    StoreError::Database {
+        doing: "lock",
+        cause,
+    }
 }
 
 fn late(doing: &'static str) -> StoreError {

@@ -36,6 +36,17 @@ impl Drop for Session {
     }
 }
 
+/// Who has the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// This connection.
+    Taken,
+    /// A connection of this program's that is no more, whose process was told to end and has not.
+    Former,
+    /// Somebody else.
+    Others,
+}
+
 /// What the book says of the last one who wrote.
 pub(super) struct Entry {
     pub(super) holder: Option<String>,
@@ -72,41 +83,47 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes the lock, if nobody else has it. `before` is the process of our last connection: one
-    /// that the server has not yet given up is ended.
+    /// Takes the lock, if nobody else has it. `former` are the processes of connections of ours that
+    /// may have taken it: one that the server has not yet given up is ended.
     pub(super) async fn lock(
         &self,
         schema: &Schema,
-        before: Option<&Backend>,
-    ) -> Result<bool, StoreError> {
-        if self.try_lock(schema).await? {
-            return Ok(true);
-        }
-        let Some(before) = before else {
-            return Ok(false);
+        former: &[Backend],
+    ) -> Result<Lock, StoreError> {
+        let taken = async || match self.try_lock(schema).await? {
+            true => Ok(Lock::Taken),
+            false => Ok(Lock::Others),
         };
+        let first = taken().await?;
+        if first == Lock::Taken || former.is_empty() {
+            return Ok(first);
+        }
         let end = "SELECT pg_terminate_backend(held.pid) FROM pg_locks held
             JOIN pg_stat_activity activity USING (pid)
             WHERE held.locktype = 'advisory' AND held.granted AND held.objsubid = 1
                 AND held.classid::bigint = (($1::bigint >> 32) & 4294967295)
                 AND held.objid::bigint = ($1::bigint & 4294967295)
-                AND held.pid = $2 AND activity.backend_start::text = $3";
+                AND (held.pid, activity.backend_start::text)
+                    IN (SELECT * FROM unnest($2::int[], $3::text[]))";
+        let pids: Vec<i32> = former.iter().map(|one| one.pid).collect();
+        let started: Vec<&str> = former.iter().map(|one| &*one.started).collect();
         let ours = self
             .client
-            .query(end, &[&schema.lock, &before.pid, &before.started])
+            .query(end, &[&schema.lock, &pids, &started])
             .await
             .map_err(|error| failed("lock", &error))?;
         if ours.is_empty() {
-            return self.try_lock(schema).await;
+            return taken().await;
         }
         let until = tokio::time::Instant::now() + FREED_WITHIN;
         while tokio::time::Instant::now() < until {
-            if self.try_lock(schema).await? {
-                return Ok(true);
+            if taken().await? == Lock::Taken {
+                return Ok(Lock::Taken);
             }
             tokio::time::sleep(LOOK).await;
         }
-        Ok(false)
+        // It ends as soon as it goes on. Nobody else has the lock.
+        Ok(Lock::Former)
     }
 
     async fn try_lock(&self, schema: &Schema) -> Result<bool, StoreError> {

@@ -211,6 +211,92 @@ async fn one_program_at_a_time_writes_and_the_next_is_told_from_the_last() {
     assert_eq!(values(&first).await.unwrap(), [(1, 1)]);
 }
 
+/// The process that holds the lock.
+fn holder(cluster: &Cluster, database: &str) -> String {
+    let held = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    let pid = cluster.psql(database, held);
+    String::from_utf8(pid.stdout).unwrap().trim().to_owned()
+}
+
+fn signal(pid: &str, signal: &str) {
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-s", signal, pid]).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_former_connection_that_stands_still_is_nobody_else() {
+    let cluster = Cluster::start();
+    let address = cluster.database("still");
+    let mut database = postgres(&address, &OLD);
+    database.connect().await.unwrap();
+    let still = holder(&cluster, "still");
+    signal(&still, "STOP");
+    let lines = [put(&[(1, b"1")])];
+    let most = Duration::from_millis(50);
+    database.write(&lines, most).await.unwrap_err();
+    for _ in 0..2 {
+        let error = database.connect().await.unwrap_err();
+        assert!(matches!(error, StoreError::Database { .. }), "{error}");
+        assert!(error.to_string().contains("former connection"), "{error}");
+    }
+    signal(&still, "CONT");
+    let found = back(&mut database).await;
+    assert!(matches!(found, Found::AsLeft | Found::Done), "{found:?}");
+    database.write(&[put(&[(2, b"2")])], MOST).await.unwrap();
+
+    // With somebody else there it is told from that: one takes the lock once the process has ended.
+    let mut second = postgres(&address, &OLD);
+    let still = holder(&cluster, "still");
+    signal(&still, "STOP");
+    database.write(&lines, most).await.unwrap_err();
+    let error = database.connect().await.unwrap_err();
+    assert!(matches!(error, StoreError::Database { .. }), "{error}");
+    database.give_up();
+    database.waiting = None;
+    signal(&still, "CONT");
+    while second.connect().await.is_err() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let locked = database.connect().await.unwrap_err();
+    assert!(matches!(locked, StoreError::Locked { .. }), "{locked}");
+}
+
+#[tokio::test]
+async fn a_connection_that_stood_still_once_it_had_the_lock_is_our_own() {
+    let cluster = Cluster::start();
+    let address = cluster.database("signing");
+    let mut database = postgres(&address, &OLD);
+    database.connect().await.unwrap();
+    database.give_up();
+    while !holder(&cluster, "signing").is_empty() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    // It gets the lock, and then waits for the book in vain.
+    let settings = PostgresSettings::at(&address).unwrap();
+    let mut blocking = Shared::new(settings, &SHARED).unwrap();
+    blocking.connect().await.unwrap();
+    blocking
+        .execute("BEGIN; LOCK TABLE book", MOST)
+        .await
+        .unwrap();
+    let locked = async {
+        while holder(&cluster, "signing").is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        found = database.connect() => panic!("{found:?}"),
+        () = locked => {}
+    }
+    let still = holder(&cluster, "signing");
+    signal(&still, "STOP");
+    blocking.execute("ROLLBACK", MOST).await.unwrap();
+    let error = database.connect().await.unwrap_err();
+    assert!(error.to_string().contains("former connection"), "{error}");
+    signal(&still, "CONT");
+    assert_eq!(back(&mut database).await, Found::AsLeft);
+}
+
 static SHARED: Schema = Schema {
     owner: "test",
     application: "test",

@@ -121,8 +121,8 @@ pub enum DecisionError {
     },
     /// An accepted node has the same name.
     #[error(
-        "node {id} has the hostname {hostname} of an accepted node; delete that node, or allow \
-         duplicate hostnames"
+        "node {id} has the hostname {hostname} of an accepted node; delete that node or refuse \
+         this one"
     )]
     DuplicateHostname {
         /// The node.

@@ -1,11 +1,15 @@
 //! What is wrong with an object among the others: names of what is not there, and values that
 //! its technique does not accept.
 
+use serde_json::Value;
+
 use super::Definitions;
 use crate::model::ModelError;
 use crate::model::directive::Directive;
+use crate::model::expiration;
 use crate::model::group::Group;
 use crate::model::ids::{GroupIx, Interner};
+use crate::model::property::GlobalParameter;
 use crate::model::query::{CompiledQuery, Query};
 use crate::model::rule::Rule;
 use crate::model::target::Target;
@@ -54,6 +58,19 @@ impl Definitions {
     pub fn check_group(&self, group: &Group) -> Vec<Wrong> {
         let mut wrong = Wrong::of(group.check());
         wrong.extend(group.query.as_ref().and_then(Self::query));
+        wrong.extend(self.groups_named(group));
+        for property in &group.properties {
+            let path = vec!["properties".into(), property.name.clone()];
+            wrong.extend(expired(&property.name, &property.value, path));
+        }
+        wrong
+    }
+
+    /// What is wrong with a global parameter; its value is what is found at the path `value`.
+    pub fn check_parameter(parameter: &GlobalParameter) -> Vec<Wrong> {
+        let mut wrong = Wrong::of(parameter.check());
+        let path = vec!["value".into()];
+        wrong.extend(expired(&parameter.id, &parameter.value, path));
         wrong
     }
 
@@ -146,6 +163,13 @@ impl Definitions {
         }
         wrong
     }
+}
+
+/// What is wrong with a property that says how long compliance is kept.
+fn expired(name: &str, value: &Value, path: Vec<String>) -> Option<Wrong> {
+    let found = expiration::check(value).err();
+    let message = found.filter(|_| name == expiration::PROPERTY)?;
+    Some(Wrong::at(path, message))
 }
 
 /// What a technique does not accept of a directive's values.

@@ -4,6 +4,7 @@
 mod check;
 mod delta;
 mod edit;
+mod groups;
 mod setting;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! What can only be checked once all files were read: names of other objects, and values against
 //! their techniques.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use document::{Problem, Problems};
+use units::nearest;
 
 use super::{Read, Reading, calls, groups};
-use crate::definitions::Wrong;
+use crate::definitions::{Definitions, Wrong};
 use crate::model::directive::Directive;
 use crate::model::property::GlobalParameter;
 use crate::model::rule::Rule;
@@ -14,10 +15,14 @@ use crate::model::schedule::{AgentRun, ScheduleError};
 use crate::model::technique::{Body, Technique};
 use crate::policy::system::is_reserved;
 
+/// Names that are listed as often as one of them is missed.
+const FEW: usize = 20;
+
 impl Reading<'_> {
     /// Checks all objects; what is wrong is added to the problems.
     pub(super) fn check(&mut self) {
         let mut found = Vec::new();
+        let mut listed = Listed::default();
         let all = &self.definitions;
         if let Some(read) = &self.settings {
             found.extend(shown(read, run(&all.settings.agent_run)));
@@ -28,8 +33,9 @@ impl Reading<'_> {
         for (id, group) in &all.groups {
             let mut wrong = all.check_group(group);
             if let Some(read) = self.groups.get(id) {
-                wrong.extend(groups::check(all, group, read));
+                wrong.extend(groups::check(read));
             }
+            listed.once(&mut wrong);
             found.extend(placed(&self.groups, id, id, wrong));
         }
         for (key, technique) in &all.techniques {
@@ -42,6 +48,7 @@ impl Reading<'_> {
                 wrong.extend(Wrong::of(technique.check()));
             }
             wrong.extend(version(technique));
+            listed.once(&mut wrong);
             found.extend(placed(&self.techniques, key, &technique.id, wrong));
         }
         for (id, directive) in &all.directives {
@@ -54,14 +61,35 @@ impl Reading<'_> {
                 let technique = all.techniques.get(&technique);
                 wrong.extend(no_texts(directive, technique, read));
             }
+            listed.once(&mut wrong);
             found.extend(placed(&self.directives, id, id, wrong));
         }
         for (id, rule) in &all.rules {
             let mut wrong = all.check_rule(rule);
             wrong.extend(twice(rule));
+            listed.once(&mut wrong);
             found.extend(placed(&self.rules, id, id, wrong));
         }
         self.problems.extend(found);
+    }
+}
+
+/// Lists of known names that were shown: one that is long is shown once.
+#[derive(Default)]
+struct Listed(BTreeSet<&'static str>);
+
+impl Listed {
+    /// Leaves out the lists that were shown before. A name that is near is told each time.
+    fn once(&mut self, wrong: &mut [Wrong]) {
+        for one in wrong {
+            if let Some((word, what, known)) = &one.near
+                && known.len() > FEW
+                && nearest(word, known.iter().map(String::as_str)).is_none()
+                && !self.0.insert(what)
+            {
+                one.near = None;
+            }
+        }
     }
 }
 
@@ -84,11 +112,11 @@ fn run(run: &AgentRun) -> Vec<Wrong> {
 }
 
 fn parameters(all: &BTreeMap<String, GlobalParameter>) -> Vec<Wrong> {
-    let wrong = all.iter().filter_map(|(id, parameter)| {
-        let error = parameter.check().err()?;
-        Some(Wrong {
-            key: true,
-            ..Wrong::at(path(&[id]), error.message)
+    let wrong = all.iter().flat_map(|(id, parameter)| {
+        let found = Definitions::check_parameter(parameter).into_iter();
+        found.map(|one| Wrong {
+            key: one.path != ["value"],
+            ..Wrong::at(path(&[id]), one.message)
         })
     });
     wrong.collect()

@@ -1,16 +1,9 @@
-//! What is wrong with a group that only the folder's file and the other groups tell: who belongs
-//! to it, and groups that name each other in a circle.
-
-use std::collections::{BTreeSet, VecDeque};
+//! What is wrong with a group that only the folder's file tells: who belongs to it.
 
 use super::Read;
-use crate::definitions::{Definitions, Wrong};
-use crate::model::attributes::ObjectType;
-use crate::model::group::Group;
-use crate::model::query::Condition;
-use crate::policy::system::is_reserved;
+use crate::definitions::Wrong;
 
-pub(super) fn check(all: &Definitions, group: &Group, read: &Read<'_>) -> Vec<Wrong> {
+pub(super) fn check(read: &Read<'_>) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     match (read.has(&[], "query"), read.has(&[], "nodes")) {
         (true, true) => wrong.push(Wrong {
@@ -26,79 +19,5 @@ pub(super) fn check(all: &Definitions, group: &Group, read: &Read<'_>) -> Vec<Wr
         }
         _ => {}
     }
-    for (id, path) in named(group) {
-        if !all.groups.contains_key(&id) && !is_reserved(&id) {
-            let known = all.groups.keys().cloned().collect();
-            wrong.push(Wrong {
-                near: Some((id.clone(), "groups", known)),
-                ..Wrong::at(path, format!("there is no group \"{id}\""))
-            });
-        } else if let Some(way) = circle(all, &group.id, &id) {
-            let message = match way.len() {
-                0 | 1 => "the group's query names the group itself".to_owned(),
-                _ => format!("groups name each other in a circle: {}", way.join(" → ")),
-            };
-            wrong.push(Wrong::at(path, message));
-        }
-    }
     wrong
-}
-
-/// The groups that a query names, and where.
-fn named(group: &Group) -> Vec<(String, Vec<String>)> {
-    let mut found = Vec::new();
-    let Some(query) = &group.query else {
-        return found;
-    };
-    let path = vec!["query".to_owned(), "where".to_owned()];
-    let mut left = vec![(&query.criteria[..], path)];
-    let mut place = |list: &[Condition], path: &[String]| {
-        for (at, condition) in list.iter().enumerate() {
-            let Condition::Criterion(one) = condition else {
-                continue;
-            };
-            if one.object_type == ObjectType::Group && !one.value.is_empty() {
-                let steps = [at.to_string(), "value".to_owned()];
-                found.push((one.value.clone(), [path, &steps].concat()));
-            }
-        }
-    };
-    // Bounded: queries are nested to a depth that is checked before.
-    while let Some((list, path)) = left.pop() {
-        place(list, &path);
-        for (at, condition) in list.iter().enumerate() {
-            let within = |key: &str| [&path[..], &[at.to_string(), key.to_owned()]].concat();
-            match condition {
-                Condition::Criterion(_) => {}
-                Condition::And { and } => left.push((and, within("and"))),
-                Condition::Or { or } => left.push((or, within("or"))),
-                // One condition stands there by itself, not in a list.
-                Condition::Not { not } => left.push((std::slice::from_ref(&**not), within("not"))),
-            }
-        }
-    }
-    found
-}
-
-/// The way from a group over one that it names back to itself, the shortest.
-fn circle(all: &Definitions, group: &str, first: &str) -> Option<Vec<String>> {
-    if group == first {
-        return Some(vec![group.to_owned()]);
-    }
-    let mut seen = BTreeSet::from([first]);
-    let mut left = VecDeque::from([vec![group, first]]);
-    while let Some(way) = left.pop_front() {
-        let last = all.groups.get(*way.last()?);
-        let query = last.and_then(|one| one.query.as_ref());
-        for next in query.map(|query| query.groups()).unwrap_or_default() {
-            if next == group {
-                let way = way.iter().copied().chain([group]);
-                return Some(way.map(str::to_owned).collect());
-            }
-            if seen.insert(next) {
-                left.push_back([&way[..], &[next]].concat());
-            }
-        }
-    }
-    None
 }

@@ -32,6 +32,12 @@ pub enum FolderError {
     /// There is too much in it.
     #[error("the folder {} has more than {FILES} files", .0.display())]
     TooMany(PathBuf),
+    /// Something is in a file's place.
+    #[error(
+        "{} is a folder, a pipe or the like and no file; take it away, or give it a name that does \
+         not end in .yml, .yaml or .toml", .0.display()
+    )]
+    NoFile(PathBuf),
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] Problems),
@@ -79,7 +85,12 @@ fn list(folder: &Path, within: &str, files: &mut Vec<FolderFile>) -> Result<(), 
         }
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         if ENDINGS.contains(&ending) {
-            let source = Source::read(&entry.path())?;
+            let at = entry.path();
+            // Of a pipe nobody may ever write the end. What leads nowhere has its error from being read.
+            if std::fs::metadata(&at).is_ok_and(|data| !data.is_file()) {
+                return Err(FolderError::NoFile(at));
+            }
+            let source = Source::read(&at)?;
             files.push(FolderFile { path, source });
         }
     }

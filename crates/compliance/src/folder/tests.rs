@@ -566,3 +566,117 @@ fn keys_of_rudders_techniques_are_taken() {
         assert!(!shown_of.contains("methods:"), "{shown_of}");
     }
 }
+
+#[test]
+fn a_setting_that_is_left_out_has_its_usual_value() {
+    let of = |text: &str| [file("settings.yml", text)];
+    let (policy_mode, agent_run) = {
+        let usual = crate::policy::generation::Settings::default();
+        (usual.policy_mode, usual.agent_run)
+    };
+    let read = |text: &str| read(&of(text)).unwrap().settings;
+    let settings = read("policyMode: {mode: audit}\nagentRun: {startHour: 3}\n");
+    assert_eq!(settings.policy_mode.mode, PolicyMode::Audit);
+    assert!(settings.policy_mode.overridable);
+    assert_eq!(settings.agent_run.interval, agent_run.interval);
+    assert_eq!(settings.agent_run.start_hour, 3);
+    let settings = read("policyMode: {overridable: false}\nagentRun: {}\n");
+    assert_eq!(settings.policy_mode.mode, policy_mode.mode);
+    assert!(!settings.policy_mode.overridable);
+    assert_eq!(settings.agent_run, agent_run);
+    for (text, told) in [
+        (
+            "policyMode: audit\n",
+            "settings.yml:1:13: invalid type: string \"audit\", expected {mode: audit or enforce, \
+             overridable: true or false}",
+        ),
+        ("policyMode: {mod: audit}\n", "1:14: unknown key \"mod\""),
+        ("policyMode: {mode: audt}\n", "1:20: unknown word \"audt\""),
+        ("agentRun: 5\n", "expected {interval: 5, startHour: 0"),
+    ] {
+        let errors = errors(&of(text));
+        assert!(errors.contains(told), "{errors}\nexpected {told}");
+    }
+}
+
+#[test]
+fn a_long_list_of_names_is_shown_once() {
+    let call = |name: &str, method: &str| {
+        let item = format!("name: {name}, method: {method}, params: {{path: /a}}");
+        file(
+            &format!("techniques/{name}.yml"),
+            &format!("items: [{{{item}}}]\n"),
+        )
+    };
+    let files = [
+        call("a", "\"\""),
+        call("b", "quite_another_thing"),
+        call("c", "file_absnt"),
+        call("d", "something_else"),
+    ];
+    let errors = errors(&files);
+    assert_eq!(errors.matches("there is no method").count(), 4, "{errors}");
+    assert_eq!(errors.matches("methods: ").count(), 1, "{errors}");
+    assert_eq!(errors.matches("did you mean \"file_absent\"?").count(), 1);
+}
+
+#[test]
+fn how_long_compliance_is_kept_is_checked() {
+    let policy = |duration: &str| {
+        format!("{{compliance_expiration_policy: {{mode: keep_last, duration: {duration}}}}}")
+    };
+    let of = |duration: &str| {
+        [
+            file("parameters.yml", &format!("rudder: {}\n", policy(duration))),
+            file(
+                "groups/g.yml",
+                &format!("nodes: []\nproperties: {{rudder: {}}}\n", policy(duration)),
+            ),
+        ]
+    };
+    let told = "duration of compliance_expiration_policy is \"P1D\"; expected a number with a unit";
+    let errors = errors(&of("P1D"));
+    assert!(
+        errors.contains(&format!("parameters.yml:1:9: {told}")),
+        "{errors}"
+    );
+    assert!(
+        errors.contains(&format!("groups/g.yml:2:22: {told}")),
+        "{errors}"
+    );
+    read(&of("2 days")).unwrap();
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    use super::{FolderError, load};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("parameters.yml"), "a: 1\n").unwrap();
+    // A link to a file is as good as one, and what has another name is left alone.
+    std::os::unix::fs::symlink(at("parameters.yml"), at("settings.yml")).unwrap();
+    let pipe = |name: &str| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, at(name), fifo, mode, 0).unwrap();
+    };
+    pipe("pipe");
+    assert_eq!(load(folder.path()).unwrap().len(), 2);
+    std::fs::create_dir(at("rules")).unwrap();
+    pipe("rules/pipe.yml");
+    let error = load(folder.path()).unwrap_err();
+    assert!(
+        matches!(&error, FolderError::NoFile(path) if path.ends_with("pipe.yml")),
+        "{error}"
+    );
+    // Nor through a link.
+    std::fs::remove_file(at("rules/pipe.yml")).unwrap();
+    std::os::unix::fs::symlink("../pipe", at("rules/link.yml")).unwrap();
+    let error = load(folder.path()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("rules/link.yml is a folder, a pipe"),
+        "{error}"
+    );
+}

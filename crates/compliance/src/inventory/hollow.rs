@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use stats::SplitMix;
 
-use super::{NodeFacts, SoftwareUpdate};
+use super::{NodeFacts, SoftwareUpdate, normal};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::Inventory;
 use crate::model::node::{Node, OperatingSystem};
@@ -80,7 +80,7 @@ const SYSTEMS: [System; 8] = [
         6,
     ),
     (
-        "Rocky",
+        "RockyLinux",
         "9.3",
         "Rocky Linux 9.3 (Blue Onyx)",
         "5.14.0-362.el9.x86_64",
@@ -180,6 +180,7 @@ pub fn node(
     let offered = software(&mut random, &mut inventory, packages, updates, ending);
     hardware(&mut random, &mut inventory, &address, gigabytes);
     running(&mut random, &mut inventory, processes);
+    normal::quantities(&mut inventory);
     let mut facts = NodeFacts {
         node,
         certificate: certificate.trim().to_owned(),

@@ -1,15 +1,132 @@
 //! What the tools that make inventories tell in several ways, in the one of Rudder: groups ask for
 //! that. Source: Rudder's `FusionInventoryParser`.
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde_json::{Map, Value};
 
+use crate::model::attributes::ObjectType;
+use crate::model::inventory::{ELEMENTS, Inventory};
 use crate::model::node::Node;
 use crate::model::property::{PROPERTIES, Property, check_property};
 
 /// A property by which a machine tells another hostname than its own.
 const OTHER_HOSTNAME: &str = "rudder_override_hostname";
+/// How many parts of a machine are alike.
+const QUANTITY: &str = "quantity";
+/// By which processors are alike.
+const PROCESSOR_NAME: &str = "cpuName";
 /// The property that then tells its own.
 const OWN_HOSTNAME: &str = "rudder_original_hostname";
+
+/// What the names of an agent's package have in them, in small letters, by the kind of the agent.
+pub(super) const AGENT_PACKAGES: [(&str, &str); 2] = [
+    ("cfengine-community", "rudder-agent"),
+    ("dsc", "rudder agent (dsc)"),
+];
+/// What is in the name of a distribution, in small letters, and Rudder's word for it. The first counts.
+const DISTRIBUTIONS: [(&str, &str); 20] = [
+    ("almalinux", "AlmaLinux"),
+    ("amazon", "AmazonLinux"),
+    ("android", "Android"),
+    ("centos", "Centos"),
+    ("debian", "Debian"),
+    ("fedora", "Fedora"),
+    ("kali", "Kali"),
+    ("mint", "Mint"),
+    ("oracle", "Oracle"),
+    ("raspbian", "Raspbian"),
+    ("redhat", "Redhat"),
+    ("red hat", "Redhat"),
+    ("rhel", "Redhat"),
+    ("rocky", "RockyLinux"),
+    ("scientific", "Scientific"),
+    ("slackware", "Slackware"),
+    ("suse", "Suse"),
+    ("sles", "Suse"),
+    ("tuxedo", "Tuxedo"),
+    ("ubuntu", "Ubuntu"),
+];
+/// The same of Windows, in whose full name it is. The longest counts, and the first of these.
+const WINDOWS: [(&str, &str); 16] = [
+    ("xp", "WindowsXP"),
+    ("vista", "WindowsVista"),
+    ("seven", "WindowsSeven"),
+    ("10", "Windows10"),
+    ("11", "Windows11"),
+    ("2000", "Windows2000"),
+    ("2003", "Windows2003"),
+    ("2008", "Windows2008"),
+    ("2008 r2", "Windows2008R2"),
+    ("2012", "Windows2012"),
+    ("2012 r2", "Windows2012R2"),
+    ("2016", "Windows2016"),
+    ("2016 r2", "Windows2016R2"),
+    ("2019", "Windows2019"),
+    ("2022", "Windows2022"),
+    ("2025", "Windows2025"),
+];
+
+/// Rudder's word for a system: of Linux its distribution, of Windows its release. `kernel` is in small
+/// letters. A system of another kernel keeps its name, as Rudder has no word for it.
+pub(super) fn system_name(kernel: &str, name: &str, full_name: &str) -> String {
+    let found = match kernel {
+        "mswin32" => {
+            let full_name = full_name.to_lowercase();
+            let fitting = WINDOWS.iter().filter(|(part, _)| full_name.contains(part));
+            let longest = fitting.rev().max_by_key(|(part, _)| part.len());
+            longest.map_or("UnknownWindows", |(_, word)| word)
+        }
+        "linux" => {
+            let name = name.to_lowercase();
+            let found = DISTRIBUTIONS.iter().find(|(part, _)| name.contains(part));
+            found.map_or("UnknownLinux", |(_, word)| word)
+        }
+        _ => name,
+    };
+    found.to_owned()
+}
+
+/// Lists parts of a machine that are alike once, with their number, as attribute `quantity`: processors
+/// by their name, of which the first is kept, all others by everything that is told of them. Modules
+/// of memory stay as they are, as each has a slot.
+pub(super) fn quantities(inventory: &mut Inventory) {
+    for (kind, elements) in &mut inventory.elements {
+        if kind.column(QUANTITY).is_none() {
+            continue;
+        }
+        let mut kinds: Vec<(BTreeMap<String, String>, usize)> = Vec::new();
+        let mut places: HashMap<Vec<(String, String)>, usize> = HashMap::new();
+        for element in std::mem::take(elements) {
+            let name = element
+                .get(PROCESSOR_NAME)
+                .filter(|_| *kind == ObjectType::Processor);
+            let alike: Vec<(String, String)> = match name {
+                Some(name) => vec![(PROCESSOR_NAME.to_owned(), name.clone())],
+                None => element.clone().into_iter().collect(),
+            };
+            let known = places.get(&alike).filter(|_| *kind != ObjectType::Memory);
+            match known.and_then(|place| kinds.get_mut(*place)) {
+                Some((_, count)) => *count += 1,
+                None => {
+                    places.insert(alike, kinds.len());
+                    kinds.push((element, 1));
+                }
+            }
+        }
+        let counted = kinds.into_iter().map(|(mut element, count)| {
+            element.insert(QUANTITY.to_owned(), count.to_string());
+            element
+        });
+        *elements = counted.collect();
+    }
+}
+
+/// How often what is alike was told: as often as it is written.
+pub(super) fn quantity(element: &BTreeMap<String, String>) -> usize {
+    let told = element.get(QUANTITY).and_then(|count| count.parse().ok());
+    told.unwrap_or(1).clamp(1, ELEMENTS)
+}
 
 /// Rudder's word for an architecture of a system.
 pub(super) fn architecture(told: &str, system: &str) -> String {
@@ -34,9 +151,16 @@ pub(super) fn architecture(told: &str, system: &str) -> String {
     }
 }
 
-/// Is it a name that another machine does not have as well?
+/// Is it a name that another machine does not have as well, and written as one?
 pub(super) fn is_hostname(name: &str) -> bool {
-    !matches!(name, "" | "localhost" | "127.0.0.1" | "::1")
+    !matches!(name, "" | "localhost" | "127.0.0.1" | "::1") && is_written_as_hostname(name)
+}
+
+/// Has it the letters of a hostname? What is empty has none that is wrong.
+pub(super) fn is_written_as_hostname(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let begins = |byte: &u8| byte.is_ascii_alphanumeric();
+    name == "::1" || (name.bytes().all(plain) && name.as_bytes().first().is_none_or(begins))
 }
 
 /// Properties that an inventory's hooks told: a list with an object of each, or one object. What

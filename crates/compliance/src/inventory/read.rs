@@ -27,12 +27,10 @@ struct Gathered {
     node: Node,
     fqdn: String,
     arch_name: String,
-    agent_name: String,
-    server: String,
-    owner: String,
-    certificate: String,
+    rudders: usize,
+    agent: Option<Agent>,
     agent_version: String,
-    package_version: String,
+    packages: Vec<(String, String)>,
     date: String,
     offset: String,
     capabilities: Vec<String>,
@@ -42,6 +40,38 @@ struct Gathered {
     machine: Vec<(&'static str, String)>,
 }
 
+/// What a record of an agent tells.
+#[derive(Default)]
+struct Agent {
+    name: String,
+    server: String,
+    owner: String,
+    certificate: String,
+}
+
+impl Agent {
+    fn of(group: &[(String, String)]) -> Self {
+        let text = |name: &str| {
+            let path = format!("AGENT/{name}");
+            let found = group
+                .iter()
+                .find(|(at, text)| *at == path && !text.is_empty());
+            found.map(|(_, text)| text.clone()).unwrap_or_default()
+        };
+        Self {
+            name: text("AGENT_NAME"),
+            server: text("POLICY_SERVER_UUID"),
+            owner: text("OWNER"),
+            certificate: text("AGENT_CERT"),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        let fields = [&self.server, &self.owner, &self.certificate];
+        agent_name(&self.name).is_ok() && fields.iter().all(|field| !field.is_empty())
+    }
+}
+
 impl Gathered {
     fn take(&mut self, record: &Record) -> Result<(), InventoryError> {
         let text = |path| record.text(path).unwrap_or_default().to_owned();
@@ -49,12 +79,13 @@ impl Gathered {
             "RUDDER" => return self.rudder(record),
             "OPERATINGSYSTEM" => {
                 let os = &mut self.node.os;
-                os.name = system_name(&text("NAME"));
+                let kernel = text("KERNEL_NAME").to_ascii_lowercase();
+                os.name = normal::system_name(&kernel, &text("NAME"), &text("FULL_NAME"));
                 os.version = text("VERSION");
                 os.full_name = text("FULL_NAME");
                 os.service_pack = record.text("SERVICE_PACK").map(str::to_owned);
                 os.kernel_version = text("KERNEL_VERSION");
-                os.kernel = match text("KERNEL_NAME").to_ascii_lowercase().as_str() {
+                os.kernel = match kernel.as_str() {
                     "linux" => "Linux".into(),
                     "mswin32" => "Windows".into(),
                     _ => text("KERNEL_NAME"),
@@ -114,8 +145,15 @@ impl Gathered {
                     }
                 }
             }
-            "SOFTWARES" if record.text("NAME") == Some("rudder-agent") => {
-                self.package_version = text("VERSION");
+            "SOFTWARES" => {
+                let name = text("NAME").to_lowercase();
+                if let Some(version) = record.text("VERSION")
+                    && normal::AGENT_PACKAGES
+                        .iter()
+                        .any(|(_, package)| name.contains(package))
+                {
+                    self.packages.push((name, version.to_owned()));
+                }
             }
             _ => {}
         }
@@ -177,12 +215,21 @@ impl Gathered {
 
     fn rudder(&mut self, record: &Record) -> Result<(), InventoryError> {
         let text = |path| record.text(path).unwrap_or_default().to_owned();
+        self.rudders += 1;
+        if self.rudders > 1 {
+            // Whose node it is would be a matter of order.
+            return Err(InventoryError::Field {
+                field: "RUDDER",
+                found: "there twice".into(),
+                expected: "one",
+            });
+        }
         self.node.id = text("UUID");
         self.node.hostname = text("HOSTNAME");
-        self.agent_name = text("AGENT/AGENT_NAME");
-        self.certificate = text("AGENT/AGENT_CERT");
-        self.owner = text("AGENT/OWNER");
-        self.server = text("AGENT/POLICY_SERVER_UUID");
+        // Of several agents the first that is told of wholly counts.
+        let mut agents: Vec<Agent> = record.groups("AGENT").map(Agent::of).collect();
+        let whole = agents.iter().position(Agent::is_whole).unwrap_or_default();
+        self.agent = (whole < agents.len()).then(|| agents.swap_remove(whole));
         self.agent_version = text("AGENT_VERSION");
         let capabilities = record.all("AGENT_CAPABILITIES/AGENT_CAPABILITY");
         self.capabilities = capabilities.take(1_000).map(str::to_owned).collect();
@@ -194,13 +241,21 @@ impl Gathered {
 
     fn finish(mut self) -> Result<NodeFacts, InventoryError> {
         let node = &mut self.node;
-        if !normal::is_hostname(&node.hostname) {
-            node.hostname = self.fqdn;
-        }
-        if !normal::is_hostname(&node.hostname) {
-            node.hostname.clear();
-        }
+        let agent = self.agent.unwrap_or_default();
+        let told = [std::mem::take(&mut node.hostname), self.fqdn];
+        let good = told.iter().find(|name| normal::is_hostname(name));
+        node.hostname = good.cloned().unwrap_or_default();
         normal::hostname_of_hooks(node);
+        let odd = told
+            .iter()
+            .find(|name| !normal::is_written_as_hostname(name));
+        if let (true, Some(odd)) = (node.hostname.is_empty(), odd) {
+            return Err(InventoryError::Field {
+                field: "RUDDER/HOSTNAME or OPERATINGSYSTEM/FQDN",
+                found: shortened(odd),
+                expected: "a name of letters, digits, -, . and _, which begins with one of the first two",
+            });
+        }
         let arch = match node.architecture_description.as_str() {
             "" => &self.arch_name,
             arch => arch,
@@ -214,10 +269,10 @@ impl Gathered {
                 "RUDDER/HOSTNAME or OPERATINGSYSTEM/FQDN",
                 !node.hostname.is_empty(),
             ),
-            ("RUDDER/AGENT/AGENT_NAME", !self.agent_name.is_empty()),
-            ("RUDDER/AGENT/AGENT_CERT", !self.certificate.is_empty()),
-            ("RUDDER/AGENT/OWNER", !self.owner.is_empty()),
-            ("RUDDER/AGENT/POLICY_SERVER_UUID", !self.server.is_empty()),
+            ("RUDDER/AGENT/AGENT_NAME", !agent.name.is_empty()),
+            ("RUDDER/AGENT/AGENT_CERT", !agent.certificate.is_empty()),
+            ("RUDDER/AGENT/OWNER", !agent.owner.is_empty()),
+            ("RUDDER/AGENT/POLICY_SERVER_UUID", !agent.server.is_empty()),
             ("OPERATINGSYSTEM/FULL_NAME, KERNEL_NAME or NAME", named),
             (
                 "OPERATINGSYSTEM/KERNEL_VERSION",
@@ -230,7 +285,7 @@ impl Gathered {
         }
         for (field, id) in [
             ("RUDDER/UUID", &node.id),
-            ("RUDDER/AGENT/POLICY_SERVER_UUID", &self.server),
+            ("RUDDER/AGENT/POLICY_SERVER_UUID", &agent.server),
         ] {
             if !is_node_id(id) {
                 return Err(InventoryError::Field {
@@ -243,12 +298,21 @@ impl Gathered {
         if node.id == ROOT {
             node.kind = NodeKind::Root;
         }
-        node.policy_server_id = self.server;
-        node.agent.name = agent_name(&self.agent_name)?;
-        node.agent.owner = self.owner;
-        node.agent.version = match (self.agent_version.as_str(), self.package_version.as_str()) {
-            ("", version) | (version, _) => version.to_owned(),
+        node.policy_server_id = agent.server;
+        node.agent.name = agent_name(&agent.name)?;
+        node.agent.owner = agent.owner;
+        let packaged = self.packages.into_iter().find(|(name, _)| {
+            let mut all = normal::AGENT_PACKAGES.iter();
+            all.any(|(kind, part)| *kind == node.agent.name && name.contains(part))
+        });
+        node.agent.version = match (self.agent_version, packaged) {
+            (told, Some((_, version))) if told.is_empty() => version,
+            (told, _) => told,
         };
+        if node.agent.version.is_empty() {
+            let field = "RUDDER/AGENT_VERSION, or the version of the agent's package in SOFTWARES";
+            return Err(InventoryError::Missing { field });
+        }
         let date = date(&self.date, &self.offset)?;
         node.last_inventory = date.map(Timestamp::as_second);
         self.machine.retain(|(_, value)| !value.is_empty());
@@ -260,11 +324,12 @@ impl Gathered {
                 .collect();
             self.inventory.push(ObjectType::Machine, &fields);
         }
+        normal::quantities(&mut self.inventory);
         self.inventory.check(&self.node.id)?;
         self.node.check()?;
         Ok(NodeFacts {
             node: self.node,
-            certificate: self.certificate,
+            certificate: agent.certificate,
             date,
             capabilities: self.capabilities,
             inventory: self.inventory,
@@ -300,24 +365,6 @@ fn agent_name(name: &str) -> Result<String, InventoryError> {
             expected: "cfengine-community or dsc",
         }),
     }
-}
-
-/// Rudder's word for a distribution.
-fn system_name(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    let known = [
-        ("red hat", "Redhat"),
-        ("redhat", "Redhat"),
-        ("suse", "Suse"),
-        ("sles", "Suse"),
-        ("centos", "Centos"),
-        ("almalinux", "AlmaLinux"),
-        ("rocky", "Rocky"),
-        ("oracle", "Oracle"),
-        ("amazon", "AmazonLinux"),
-    ];
-    let found = known.iter().find(|(begin, _)| lower.starts_with(begin));
-    found.map_or(name, |(_, word)| word).to_owned()
 }
 
 /// Bytes of a number of MB; none of what is no number.

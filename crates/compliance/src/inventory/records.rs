@@ -21,12 +21,27 @@ impl Record {
         found.map(|(_, text)| text.as_str())
     }
 
+    /// The fields of each element of this name directly below the record, one after another.
+    pub(super) fn groups<'r>(
+        &'r self,
+        name: &'r str,
+    ) -> impl Iterator<Item = &'r [(String, String)]> {
+        // An element's own text follows on what is in it.
+        let groups = self.fields.split_inclusive(move |(at, _)| at == name);
+        groups.filter(move |group| group.last().is_some_and(|(at, _)| at == name))
+    }
+
     /// All texts at a path that are not empty.
     pub(super) fn all<'r>(&'r self, path: &'r str) -> impl Iterator<Item = &'r str> {
         let all = self.fields.iter();
         let found = all.filter(move |(at, text)| at == path && !text.is_empty());
         found.map(|(_, text)| text.as_str())
     }
+}
+
+/// May a text of XML 1.0 have this character, by a number or as it is?
+pub(super) fn is_of_xml(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// Passes the records to `take`, one after another.
@@ -91,15 +106,17 @@ pub(super) fn read(
                 own.clear();
                 path.pop();
             }
-            Event::Text(text) => own.push_str(&text.xml10_content()),
-            Event::CData(text) => own.push_str(&text.xml10_content()),
+            Event::Text(text) => add(&mut own, &text.xml10_content()).map_err(wrong)?,
+            Event::CData(text) => add(&mut own, &text.xml10_content()).map_err(wrong)?,
             Event::GeneralRef(reference) => {
                 let character = reference
                     .resolve_char_ref()
                     .map_err(|error| wrong(error.to_string()))?;
                 let name: &str = &reference;
                 match (character, name) {
-                    (Some(character), _) => own.push(character),
+                    (Some(character), _) => {
+                        add(&mut own, character.encode_utf8(&mut [0; 4])).map_err(wrong)?;
+                    }
                     (_, "lt") => own.push('<'),
                     (_, "gt") => own.push('>'),
                     (_, "amp") => own.push('&'),
@@ -128,5 +145,15 @@ pub(super) fn read(
         let problem = "no element".to_owned();
         return Err(InventoryError::Xml { at: 0, problem });
     }
+    Ok(())
+}
+
+/// Adds a part of a text; what is wrong with it otherwise.
+fn add(own: &mut String, part: &str) -> Result<(), String> {
+    if let Some(odd) = part.chars().find(|one| !is_of_xml(*one)) {
+        let number = u32::from(odd);
+        return Err(format!("the character U+{number:04X}, which XML has not"));
+    }
+    own.push_str(part);
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use quick_xml::escape::escape;
 use serde_json::{Map, Value};
 
-use super::NodeFacts;
 use super::fields::{MAPPINGS, Unit};
+use super::records::is_of_xml;
+use super::{NodeFacts, normal};
 use crate::model::attributes::ObjectType;
 
 const MEGABYTE: u64 = 1 << 20;
@@ -27,7 +28,8 @@ pub fn write(facts: &NodeFacts) -> String {
     }
     hardware(&mut out, facts);
     for (name, kind, fields) in MAPPINGS {
-        for element in facts.inventory.elements.get(kind).into_iter().flatten() {
+        let elements = facts.inventory.elements.get(kind).into_iter().flatten();
+        for element in elements.flat_map(|one| std::iter::repeat_n(one, normal::quantity(one))) {
             let mut attributes: Vec<&str> = Vec::new();
             out.open(name);
             for (field, attribute, unit) in *fields {
@@ -190,10 +192,7 @@ impl Xml {
 /// Escaped, without what XML 1.0 cannot hold. A carriage return is told by its number, or it
 /// would be read as the end of a line.
 fn clean(text: &str) -> String {
-    let held = |c: char| match c {
-        '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => c,
-        _ => '?',
-    };
+    let held = |c: char| if is_of_xml(c) { c } else { '?' };
     let text: String = text.chars().map(held).collect();
     escape(text.as_str()).replace('\r', "&#13;")
 }

@@ -26,13 +26,22 @@ impl PolicyMode {
 
 /// The mode of everything that sets none, and whether anything may set one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(expecting = "{mode: audit or enforce, overridable: true or false}")]
 pub struct GlobalPolicyMode {
     /// The mode.
-    #[serde(rename = "m", alias = "mode")]
+    #[serde(rename = "m", alias = "mode", default = "usual_mode")]
     pub mode: PolicyMode,
     /// May nodes and directives set another?
-    #[serde(rename = "o", alias = "overridable")]
+    #[serde(rename = "o", alias = "overridable", default = "usually_overridable")]
     pub overridable: bool,
+}
+
+fn usual_mode() -> PolicyMode {
+    GlobalPolicyMode::default().mode
+}
+
+fn usually_overridable() -> bool {
+    GlobalPolicyMode::default().overridable
 }
 
 impl Default for GlobalPolicyMode {

@@ -9,9 +9,10 @@ const DAY: u32 = 86_400;
 
 /// How often agents run, and over how long their starts are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(expecting = "{interval: 5, startHour: 0, startMinute: 0, splaytime: 4}")]
 pub struct AgentRun {
     /// Minutes from one run to the next: below 60, or whole hours up to a day.
-    #[serde(rename = "i", alias = "interval")]
+    #[serde(rename = "i", alias = "interval", default = "usual_interval")]
     pub interval: u16,
     /// Minute of the hour of the first run.
     #[serde(rename = "sm", alias = "startMinute", default)]
@@ -22,6 +23,10 @@ pub struct AgentRun {
     /// Minutes over which the starts of nodes are spread.
     #[serde(rename = "st", alias = "splaytime", default = "usual_splay")]
     pub splay: u16,
+}
+
+fn usual_interval() -> u16 {
+    AgentRun::default().interval
 }
 
 /// Nodes whose schedule says nothing of it must not all start at once.

@@ -1,6 +1,7 @@
 //! The REST API over HTTPS.
 
 mod clients;
+mod decisions;
 mod history;
 mod killed;
 mod reads;

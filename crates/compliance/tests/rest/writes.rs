@@ -329,3 +329,66 @@ async fn what_is_set_for_a_node_reaches_its_policy_and_survives_an_inventory() {
     }
     panic!("an ignored node still counts");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_name_such_as_are_there_and_no_circle() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let of = |group: &str| {
+        json!({"where": [{"or": [{"objectType": "group", "attribute": "nodeGroupId",
+            "comparator": "eq", "value": group}]}]})
+    };
+    let make = |id: &str, query: Value| Some(json!({"id": id, "displayName": id, "query": query}));
+    // One that the folder defined, and a chain on top of it.
+    for (id, on) in [("a", "g"), ("b", "a"), ("c", "b")] {
+        admin.data(Method::PUT, "groups", make(id, of(on))).await;
+        let shown = admin.get(&format!("groups/{id}")).await;
+        assert_eq!(shown["groups"][0]["nodeIds"], json!([A]), "{id}");
+    }
+    let before = admin.get("definitions").await;
+    for (method, path, body, told) in [
+        (
+            Method::PUT,
+            "groups",
+            make("self", of("self")),
+            "the group's query names the group itself",
+        ),
+        (
+            Method::PUT,
+            "groups",
+            make("d", of("none")),
+            "there is no group \"none\"",
+        ),
+        (
+            Method::POST,
+            "groups/a",
+            Some(json!({"query": of("a")})),
+            "the group's query names the group itself",
+        ),
+        (
+            Method::POST,
+            "groups/a",
+            Some(json!({"query": of("c")})),
+            "groups name each other in a circle: a → c → b → a",
+        ),
+    ] {
+        let answer = admin.call(method, path, body).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        let field = "query.where[0].or[0].value";
+        assert_eq!(answer.body["fields"], json!([field]));
+        let told = format!("{field}: {told}");
+        assert_eq!(answer.body["errorDetails"], json!(told));
+    }
+    // Whom another names does not go.
+    let answer = admin.call(Method::DELETE, "groups/b", None).await;
+    assert_eq!(answer.status, 409, "{}", answer.body);
+    let details = answer.body["errorDetails"].as_str().unwrap();
+    assert!(details.contains("still named by group \"c\";"), "{details}");
+    assert_eq!(admin.get("definitions").await, before);
+    for id in ["c", "b", "a"] {
+        admin
+            .data(Method::DELETE, &format!("groups/{id}"), None)
+            .await;
+    }
+    server.stop().await.unwrap();
+}

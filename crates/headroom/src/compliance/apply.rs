@@ -43,7 +43,7 @@ pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
 }
 
 /// Nodes that groups list and the server does not know: they may come later, or be misspelt.
-fn unknown(all: &Definitions, nodes: &[serde_json::Value]) -> String {
+fn unknown(all: &Definitions, nodes: &[Value]) -> String {
     let known: HashSet<&str> = nodes.iter().filter_map(|one| one["id"].as_str()).collect();
     let mut out = String::new();
     for group in all.groups.values() {
@@ -107,14 +107,14 @@ fn confirmed() -> Result<bool> {
 }
 
 /// Is all as the folder says, but for what the API made beside it?
-fn unchanged(plan: &serde_json::Value) -> bool {
+fn unchanged(plan: &Value) -> bool {
     let objects = plan["objects"].as_array();
     objects.is_none_or(|all| all.iter().all(|one| one["became"] == "kept"))
 }
 
-fn planned(plan: &serde_json::Value) -> String {
+fn planned(plan: &Value) -> String {
     let list = |key: &str| plan[key].as_array().cloned().unwrap_or_default();
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let told = |value: &Value| one_line(value.as_str().unwrap_or_default());
     let objects = list("objects");
     let mut out = String::new();
     for one in objects.iter().take(NAMED) {
@@ -125,7 +125,7 @@ fn planned(plan: &serde_json::Value) -> String {
             Some("taken") => ("~", " (made by the API; from now on the folder's)"),
             _ => ("~", ""),
         };
-        let (kind, id) = (text(&one["kind"]), text(&one["id"]));
+        let (kind, id) = (text(one, "kind"), text(one, "id"));
         out += &format!("{sign} {kind} {id}{note}\n");
     }
     if objects.len() > NAMED {
@@ -137,10 +137,10 @@ fn planned(plan: &serde_json::Value) -> String {
     let (count, nodes) = (plan["nodes"].as_u64().unwrap_or_default(), list("named"));
     out += &format!("another policy for {}\n", self::count(count));
     for node in nodes.iter().take(NAMED) {
-        out += &format!("  {} {}:", text(&node["hostname"]), text(&node["id"]));
+        out += &format!("  {} {}:", text(node, "hostname"), text(node, "id"));
         for (key, sign) in [("added", "+"), ("changed", "~"), ("removed", "-")] {
             for id in node[key].as_array().into_iter().flatten().take(NAMED) {
-                out += &format!(" {sign}{}", text(id));
+                out += &format!(" {sign}{}", told(id));
             }
         }
         out.push('\n');
@@ -149,11 +149,11 @@ fn planned(plan: &serde_json::Value) -> String {
         out += &format!("  and {} more\n", count - NAMED as u64);
     }
     for failure in list("failures").iter().take(NAMED) {
-        let (id, why) = (text(&failure["id"]), text(&failure["why"]));
+        let (id, why) = (text(failure, "id"), text(failure, "why"));
         out += &format!("! the policy of {id} cannot be made: {why}\n");
     }
     for problem in list("problems").iter().take(NAMED) {
-        out += &format!("! {}\n", text(problem));
+        out += &format!("! {}\n", told(problem));
     }
     out
 }

@@ -18,10 +18,10 @@ use compliance::folder;
 use compliance::server::{self, Acceptance};
 use http::Method;
 use lab_store::Outcome;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cells::{ended, logger, on_signal, postgres};
-use crate::output::print;
+use crate::output::{explained, one_line, print};
 use args::{AdminArgs, AgentArgs, ComplianceCommand, ServerArgs};
 
 /// `headroom compliance`.
@@ -30,7 +30,7 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(net::local(async {
+    let done = runtime.block_on(net::local(async {
         match command {
             ComplianceCommand::Server(args) => serve(args).await?,
             ComplianceCommand::Agent(args) => return agent(*args).await,
@@ -48,7 +48,18 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
             ComplianceCommand::Token(command) => token::run(&command).await?,
         }
         Ok(Outcome::Pass)
-    }))
+    }));
+    done.map_err(|error| {
+        // It may tell what a node calls itself.
+        let told = explained(&error);
+        let lines: Vec<String> = told.split('\n').map(one_line).collect();
+        anyhow!("{}", lines.join("\n"))
+    })
+}
+
+/// A text of an object, as a terminal may show it; empty if there is none.
+fn text(object: &Value, key: &str) -> String {
+    one_line(object[key].as_str().unwrap_or_default())
 }
 
 fn client(args: &AdminArgs) -> Result<ApiClient> {

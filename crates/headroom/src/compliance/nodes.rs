@@ -1,9 +1,12 @@
 //! Nodes and decisions about them.
 
-use serde_json::Value;
+use compliance::client::CallError;
 
 use super::args::DecideArgs;
 use super::*;
+
+/// Nodes of which it is said why nothing was decided about them.
+const UNDECIDED: usize = 20;
 
 /// `headroom compliance nodes`.
 pub(super) async fn list(args: &AdminArgs) -> Result<()> {
@@ -11,8 +14,8 @@ pub(super) async fn list(args: &AdminArgs) -> Result<()> {
     let mut out = String::new();
     for path in ["nodes/pending", "nodes"] {
         for node in nodes(&client, path).await? {
-            let text = |key: &str| node[key].as_str().unwrap_or_default().to_owned();
-            let os = node["os"]["fullName"].as_str().unwrap_or_default();
+            let text = |key: &str| text(&node, key);
+            let os = super::text(&node["os"], "fullName");
             let (status, id, hostname) = (text("status"), text("id"), text("hostname"));
             out += &format!("{status:<8}  {id}  {hostname}  {os}");
             if node["kind"] == "relay" {
@@ -70,13 +73,68 @@ pub(super) async fn decide(args: &DecideArgs, status: &str) -> Result<()> {
         return print("no node is pending\n");
     }
     let body = json!({"nodeId": ids, "status": status});
-    let done = client
+    match client
         .call(Method::POST, "nodes/pending", Some(&body))
-        .await?;
-    let mut out = String::new();
-    for node in done["nodes"].as_array().into_iter().flatten() {
-        let text = |key: &str| node[key].as_str().unwrap_or_default();
-        out += &format!("{status}  {}  {}\n", text("id"), text("hostname"));
+        .await
+    {
+        Ok(done) => print(&decided(&done, status)),
+        Err(CallError::InPart { data, .. }) => {
+            print(&decided(&data, status))?;
+            Err(undecided(&data, status))
+        }
+        Err(error) => Err(error.into()),
     }
-    print(&out)
+}
+
+fn decided(data: &Value, status: &str) -> String {
+    let nodes = data["nodes"].as_array().into_iter().flatten();
+    let lines = nodes.map(|node| {
+        let (id, hostname) = (text(node, "id"), text(node, "hostname"));
+        format!("{status}  {id}  {hostname}\n")
+    });
+    lines.collect()
+}
+
+/// What became of nothing, of all that was to be decided.
+fn undecided(data: &Value, status: &str) -> anyhow::Error {
+    let nodes = data["undecided"].as_array();
+    let nodes = nodes.map(Vec::as_slice).unwrap_or_default();
+    let mut lines: Vec<String> = nodes
+        .iter()
+        .take(UNDECIDED)
+        .map(|node| text(node, "why"))
+        .collect();
+    if nodes.len() > UNDECIDED {
+        lines.push(format!("and {} more", nodes.len() - UNDECIDED));
+    }
+    let all = match nodes.len() {
+        1 => "1 node was".to_owned(),
+        count => format!("{count} nodes were"),
+    };
+    anyhow!("{all} not {status}:\n{}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_told_one_by_one() {
+        let data = json!({
+            "nodes": [{"id": "a", "hostname": "web"}, {"id": "b", "hostname": "x\ny\u{1b}[31m"}],
+            "undecided": [{"id": "c", "why": "node c is not pending"}],
+        });
+        let told = decided(&data, "accepted");
+        assert_eq!(told, "accepted  a  web\naccepted  b  x\\ny\\u{1b}[31m\n");
+        let told = undecided(&data, "accepted").to_string();
+        assert_eq!(told, "1 node was not accepted:\nnode c is not pending");
+        let many: Vec<Value> = (0..23).map(|_| json!({"why": "no"})).collect();
+        let told = undecided(&json!({"undecided": many}), "refused").to_string();
+        assert!(
+            told.starts_with("23 nodes were not refused:\nno\n"),
+            "{told}"
+        );
+        assert!(told.ends_with("\nno\nand 3 more"), "{told}");
+        assert_eq!(decided(&json!({"nodes": []}), "accepted"), "");
+    }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use compliance::relay;
-use serde_json::Value;
 
 use super::args::{AssignArgs, RelayArgs, RelayNodeArgs, RelaysCommand};
 use super::nodes::{identity, nodes};
@@ -33,13 +32,9 @@ pub(super) async fn run(command: &RelaysCommand) -> Result<()> {
     }
 }
 
-fn text<'v>(node: &'v Value, key: &str) -> &'v str {
-    node[key].as_str().unwrap_or_default()
-}
-
 async fn list(args: &AdminArgs) -> Result<()> {
     let all = nodes(&client(args)?, "nodes").await?;
-    let mut behind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let mut behind: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for node in &all {
         behind
             .entry(text(node, "policyServerId"))
@@ -48,14 +43,14 @@ async fn list(args: &AdminArgs) -> Result<()> {
     }
     let mut out = String::new();
     let name = |id: &str| match all.iter().find(|node| node["id"] == id) {
-        Some(node) => text(node, "hostname").to_owned(),
+        Some(node) => text(node, "hostname"),
         None => "the server".to_owned(),
     };
     for relay in all.iter().filter(|node| node["kind"] == "relay") {
         let (id, hostname) = (text(relay, "id"), text(relay, "hostname"));
-        let before = name(text(relay, "policyServerId"));
+        let before = name(&text(relay, "policyServerId"));
         out += &format!("{id}  {hostname}  behind {before}\n");
-        for node in behind.get(id).into_iter().flatten() {
+        for node in behind.get(&id).into_iter().flatten() {
             out += &format!("  {}  {}\n", text(node, "id"), text(node, "hostname"));
         }
     }

@@ -1,7 +1,6 @@
 //! Compliance for people.
 
 use compliance::daemon::Round;
-use serde_json::Value;
 
 use super::args::ShowArgs;
 use super::nodes::{identity, nodes};
@@ -29,7 +28,7 @@ fn percent(value: &Value) -> String {
 /// Percent, or that there is nothing yet of which there could be any.
 fn compliance(object: &Value) -> String {
     if let Some(by) = object["skippedDetails"]["overridingRuleName"].as_str() {
-        return format!("gave way to one of rule {by}");
+        return format!("gave way to one of rule {}", one_line(by));
     }
     let details = object["complianceDetails"].as_object();
     let mut statuses = details
@@ -68,7 +67,7 @@ async fn fleet(client: &ApiClient) -> Result<()> {
     let of = |node: &Value| node["compliance"].as_f64().unwrap_or_default();
     all.sort_by(|a, b| of(a).total_cmp(&of(b)));
     for node in all.iter().take(LISTED) {
-        let name = node["name"].as_str().unwrap_or_default();
+        let name = text(node, "name");
         let of_node = compliance(node);
         out += &format!("  {of_node:>8}  {name}  {}\n", details(node));
     }
@@ -85,26 +84,22 @@ async fn one(client: &ApiClient, wanted: &str) -> Result<()> {
     let shown = nodes(client, &format!("nodes/{id}/compliance")).await?;
     let mut out = String::new();
     for node in &shown {
-        let name = node["name"].as_str().unwrap_or_default();
-        out += &format!("{name}: {}\n", compliance(node));
+        out += &format!("{}: {}\n", text(node, "name"), compliance(node));
         for abort in node["policyModeInconsistency"]
             .as_array()
             .into_iter()
             .flatten()
         {
-            let text = |key: &str| abort[key].as_str().unwrap_or_default();
-            let (cause, message) = (text("cause"), text("message"));
+            let (cause, message) = (text(abort, "cause"), text(abort, "message"));
             out += &format!("policy mode inconsistency: {cause}: {message}\n");
         }
         for rule in node["rules"].as_array().into_iter().flatten() {
-            let name = rule["name"].as_str().unwrap_or_default();
-            out += &format!("rule {name}: {}\n", compliance(rule));
+            out += &format!("rule {}: {}\n", text(rule, "name"), compliance(rule));
             for directive in rule["directives"].as_array().into_iter().flatten() {
-                let text = |key: &str| directive[key].as_str().unwrap_or_default();
                 out += &format!(
                     "  directive {} ({}): {}\n",
-                    text("name"),
-                    text("policyMode"),
+                    text(directive, "name"),
+                    text(directive, "policyMode"),
                     compliance(directive)
                 );
                 components(&directive["components"], 4, &mut out);
@@ -117,16 +112,15 @@ async fn one(client: &ApiClient, wanted: &str) -> Result<()> {
 fn components(list: &Value, indent: usize, out: &mut String) {
     for component in list.as_array().into_iter().flatten() {
         let space = " ".repeat(indent);
-        let name = component["name"].as_str().unwrap_or_default();
+        let name = text(component, "name");
         if component["components"].is_array() {
             *out += &format!("{space}{name}:\n");
             components(&component["components"], indent + 2, out);
         }
         for value in component["values"].as_array().into_iter().flatten() {
             for report in value["reports"].as_array().into_iter().flatten() {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let (value, status) = (text(&value["value"]), text(&report["status"]));
-                let message = match text(&report["message"]) {
+                let (value, status) = (text(value, "value"), text(report, "status"));
+                let message = match text(report, "message") {
                     message if message.is_empty() => message,
                     message => format!(": {message}"),
                 };
@@ -140,7 +134,7 @@ fn components(list: &Value, indent: usize, out: &mut String) {
 pub(super) fn round(round: &Round) -> String {
     let mut out = String::new();
     for problem in &round.problems {
-        out += &format!("problem: {problem}\n");
+        out += &format!("problem: {}\n", one_line(problem));
     }
     match &round.config_id {
         None => {
@@ -151,10 +145,9 @@ pub(super) fn round(round: &Round) -> String {
         }
         Some(config_id) => {
             for event in &round.events {
-                out += &format!(
-                    "{}  {} {}: {}\n",
-                    event.kind, event.component, event.key, event.message
-                );
+                let (component, key) = (one_line(&event.component), one_line(&event.key));
+                let message = one_line(&event.message);
+                out += &format!("{}  {component} {key}: {message}\n", event.kind);
             }
             out += &format!(
                 "policy {config_id}: {} calls, {} repaired; {} runs sent, {} wait\n",
@@ -168,6 +161,22 @@ pub(super) fn round(round: &Round) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_report_writes_lines_or_orders_of_its_own() {
+        let report =
+            json!({"status": "successOK\u{7}", "message": "a\nb\u{1b}[2J\u{202e}\u{9b}31m"});
+        let list = json!([{"name": "x\r", "values": [{"value": "/v\n", "reports": [report]}]}]);
+        let mut out = String::new();
+        components(&list, 2, &mut out);
+        let shown = "  successOK\\u{7}  x\\r /v\\n: a\\nb\\u{1b}[2J\\u{202e}\\u{9b}31m\n";
+        assert_eq!(out, shown);
+        let list = json!([{"name": "Text", "values": [{"value": "/motd",
+            "reports": [{"status": "successOK", "message": "é\tü is \"right\" \\ fine"}]}]}]);
+        let mut out = String::new();
+        components(&list, 2, &mut out);
+        assert_eq!(out, "  successOK  Text /motd: é\tü is \"right\" \\ fine\n");
+    }
 
     #[test]
     fn of_what_has_nothing_yet_there_is_no_percent() {

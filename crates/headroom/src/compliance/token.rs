@@ -28,12 +28,15 @@ async fn list(args: &AdminArgs) -> Result<()> {
     let all = client.call(Method::GET, "apiaccounts", None).await?;
     let mut out = String::new();
     for one in all["accounts"].as_array().into_iter().flatten() {
-        let text = |key: &str| one[key].as_str().unwrap_or_default();
-        let may = match text("authorizationType") {
-            "rw" => "writes",
+        let may = match one["authorizationType"].as_str() {
+            Some("rw") => "writes",
             _ => "reads",
         };
-        out += &format!("{may:<6}  {}  {}\n", text("creationDate"), text("id"));
+        out += &format!(
+            "{may:<6}  {}  {}\n",
+            text(one, "creationDate"),
+            text(one, "id")
+        );
     }
     if out.is_empty() {
         out = "there is no token but the administrator's; headroom compliance token new makes \

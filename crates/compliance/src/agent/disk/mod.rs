@@ -220,7 +220,11 @@ impl Files for Disk {
         check(path)?;
         let write = || {
             let place = self.written(path)?;
-            let old = found(place.stat())?;
+            // A link has a mode as well, which lets everybody write: what is new has that of new files.
+            let is_file = |old: &rustix::fs::Stat| {
+                FileType::from_raw_mode(old.st_mode) == FileType::RegularFile
+            };
+            let old = found(place.stat())?.filter(is_file);
             let mut name = OsString::from(".");
             name.push(place.name());
             name.push(format!(".agent-{}", std::process::id()));
@@ -228,7 +232,9 @@ impl Files for Disk {
             let written = (|| {
                 // What is left of a run that was interrupted.
                 found(fresh.remove_file())?;
-                let mut file = fresh.create()?;
+                // Nobody reads what the old file keeps to itself before this one is like it.
+                let mode = if old.is_some() { 0o600 } else { 0o666 };
+                let mut file = fresh.create(mode)?;
                 if let Some(old) = &old {
                     let (owner, group) = (Some(old.st_uid), Some(old.st_gid));
                     std::os::unix::fs::fchown(&file, owner, group)?;

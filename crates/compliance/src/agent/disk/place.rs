@@ -164,10 +164,16 @@ impl Place {
         Ok(openat(&self.directory, &self.name, flags, Mode::empty())?.into())
     }
 
-    /// A new file, which nothing of this name may be in the way of.
-    pub(super) fn create(&self) -> io::Result<fs::File> {
+    /// A new file, which nothing of this name may be in the way of. The process's umask takes from its mode.
+    pub(super) fn create(&self, mode: u32) -> io::Result<fs::File> {
         let flags = self.open_flags() | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        Ok(openat(&self.directory, &self.name, flags, Mode::from(0o666))?.into())
+        Ok(openat(
+            &self.directory,
+            &self.name,
+            flags,
+            Mode::from_raw_mode(mode),
+        )?
+        .into())
     }
 
     /// The names in it, if it is a directory.

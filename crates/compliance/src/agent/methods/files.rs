@@ -114,11 +114,11 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
         )
     };
     let lacks = |new: &str| {
-        let count = |text: &str| text.matches('\n').count();
-        format!(
-            "it lacks {} lines",
-            count(new).saturating_sub(count(text)).max(1)
-        )
+        // The last line may lack its end.
+        match new.lines().count() - text.lines().count() {
+            1 => "it lacks 1 line".to_owned(),
+            count => format!("it lacks {count} lines"),
+        }
     };
     Ok(Some(match call.method {
         "file_content" => {

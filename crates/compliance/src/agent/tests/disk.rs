@@ -571,6 +571,58 @@ fn on_the_machine_links_lead_where_they_lead() {
 }
 
 #[test]
+fn what_takes_the_place_of_a_link_has_the_rights_of_a_new_file() {
+    let escape = Escape::new();
+    let root = escape.root();
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o7777;
+    fs::write(root.join("usual"), "").unwrap();
+    let usual = mode(&root.join("usual"));
+    // Below another root, and on the machine.
+    let below = ("/one".to_owned(), Disk::new(&root, Site::default()));
+    let whole = root.join("two").display().to_string();
+    let machine = (whole, Disk::new("/", Site::default()));
+    for ((path, mut disk), name) in [(below, "one"), (machine, "two")] {
+        let at = root.join(name);
+        symlink("/no/such/place", &at).unwrap();
+        disk.write(&path, b"password=x").unwrap();
+        assert!(fs::symlink_metadata(&at).unwrap().is_file());
+        assert_eq!(format!("{:o}", mode(&at)), format!("{usual:o}"), "{path}");
+        // A file that is there keeps what it has.
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o400)).unwrap();
+        disk.write(&path, b"password=y").unwrap();
+        assert_eq!(mode(&at), 0o400);
+    }
+    // Every method that writes.
+    for (number, (method, params)) in [
+        ("file_content", &[("lines", "a")][..]),
+        ("file_present", &[]),
+        ("file_lines_present", &[("lines", "a")]),
+        ("file_key_value_present", &[("key", "a"), ("value", "b")]),
+        ("file_block_present", &[("block", "a")]),
+        ("file_from_string_mustache", &[("template", "a")]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/link{number}");
+        let at = root.join(&path[1..]);
+        symlink("/no/such/place", &at).unwrap();
+        let params: Vec<_> = [("path", &*path)]
+            .into_iter()
+            .chain(params.iter().copied())
+            .collect();
+        let done = escape.apply(method, &params);
+        assert_eq!(
+            done.outcome,
+            Outcome::Repaired,
+            "{method}: {}",
+            done.message
+        );
+        assert_eq!(format!("{:o}", mode(&at)), format!("{usual:o}"), "{method}");
+    }
+}
+
+#[test]
 fn another_root_is_made_by_the_first_file_in_it() {
     let all = tempfile::tempdir().unwrap();
     let root = all.path().join("not/yet");
@@ -579,4 +631,33 @@ fn another_root_is_made_by_the_first_file_in_it() {
     assert_eq!(disk.read("/motd", 9).unwrap(), None);
     disk.write("/motd", b"a").unwrap();
     assert_eq!(fs::read(root.join("motd")).unwrap(), b"a");
+}
+
+#[test]
+fn as_many_lines_are_lacking_as_are_added() {
+    for (content, wanted, told) in [
+        ("one", "two", "it lacks 1 line"),
+        ("one\n", "two", "it lacks 1 line"),
+        ("one\n\n", "two\nthree", "it lacks 2 lines"),
+        ("one", "one\ntwo\nthree\nfour", "it lacks 3 lines"),
+        ("", "one\ntwo", "it lacks 2 lines"),
+    ] {
+        let folder = folder(content);
+        let params = [("path", "/f"), ("lines", wanted)];
+        let call = call("i", "file_lines_present", &params);
+        let audited = apply(folder.path(), &call, Audit);
+        assert!(
+            audited.message.ends_with(told),
+            "{content:?}: {}",
+            audited.message
+        );
+    }
+    let folder = folder("one");
+    let all_there = call(
+        "i",
+        "file_lines_present",
+        &[("path", "/f"), ("lines", "one")],
+    );
+    let audited = apply(folder.path(), &all_there, Audit);
+    assert_eq!(audited.outcome, Outcome::Success);
 }

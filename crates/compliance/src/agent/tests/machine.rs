@@ -72,7 +72,7 @@ const REPAIRED: &[Case] = &[
     (
         "file_lines_present",
         &[("path", "/etc/motd"), ("text", "a")],
-        "it lacks 1 lines",
+        "it lacks 1 line",
     ),
     (
         "file_lines_absent",

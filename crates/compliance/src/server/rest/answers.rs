@@ -23,6 +23,8 @@ pub(in super::super) struct ApiError {
     fields: Vec<String>,
     /// Who manages what was to be changed.
     managed_by: Option<&'static str>,
+    /// What was done all the same, and what was not.
+    data: Option<Value>,
 }
 
 impl ApiError {
@@ -32,6 +34,7 @@ impl ApiError {
             details: details.to_string(),
             fields: Vec::new(),
             managed_by: None,
+            data: None,
         }
     }
 
@@ -63,6 +66,14 @@ impl ApiError {
 
     pub(super) fn conflict(details: impl ToString) -> Self {
         Self::new(StatusCode::CONFLICT, details)
+    }
+
+    /// A part was done, as `data` tells.
+    pub(super) fn in_part(details: impl ToString, data: Value) -> Self {
+        Self {
+            data: Some(data),
+            ..Self::conflict(details)
+        }
     }
 
     /// Something is not the API's to change.
@@ -141,6 +152,9 @@ pub(super) fn enveloped(
             }
             if let Some(by) = error.managed_by {
                 body["managedBy"] = by.into();
+            }
+            if let Some(data) = error.data {
+                body["data"] = data;
             }
             (error.status, body)
         }

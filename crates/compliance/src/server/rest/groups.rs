@@ -177,7 +177,13 @@ impl Managed for Group {
             let mut targets = rule.targets.iter().flat_map(|target| target.simple());
             targets.any(|target| matches!(target, Target::Group(group) if group == id))
         });
-        named.map(|rule| format!("rule \"{}\"", rule.id)).collect()
+        let rules = named.map(|rule| format!("rule \"{}\"", rule.id));
+        let groups = all.groups.values().filter(|group| {
+            let query = group.query.as_ref().filter(|_| group.id != id);
+            query.is_some_and(|query| query.groups().contains(&id))
+        });
+        let groups = groups.map(|group| format!("group \"{}\"", group.id));
+        rules.chain(groups).collect()
     }
 
     fn show<'s>(service: &'s Service, _: &'s Definitions) -> Show<'s, Self> {

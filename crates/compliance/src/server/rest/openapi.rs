@@ -87,7 +87,9 @@ fn call(route: &'static Route, objects: &mut Documents) -> Value {
             },
             "default": {
                 "description": "Not done: result is error, errorDetails says why, fields names \
-                                what is wrong, managedBy who manages it.",
+                                what is wrong, managedBy who manages it. Of decisions about \
+                                several nodes data tells which were made (nodes) and which \
+                                were not, and why (undecided).",
             },
         },
     });

@@ -60,9 +60,8 @@ impl Managed for GlobalParameter {
     }
 
     fn wrong(&self, _: &Definitions) -> Vec<Wrong> {
-        let wrong = self.check().err();
-        let wrong = wrong.map(|error| Wrong::new("value", error.message));
-        wrong.into_iter().collect()
+        let wrong = Definitions::check_parameter(self).into_iter();
+        wrong.map(|one| Wrong::new("value", one.message)).collect()
     }
 
     /// Variables in texts name it, which are found when policies are made.

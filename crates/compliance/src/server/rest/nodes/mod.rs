@@ -4,6 +4,7 @@ mod details;
 mod inherited;
 mod schemas;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use http::StatusCode;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::answers::ApiError;
 use super::route::{Answer, Call, Route, Verb, Work};
 use crate::acceptance::{DecisionError, Standing};
+use crate::model::expiration;
 use crate::model::mode::PolicyMode;
 use crate::model::node::{Node, NodeKind, NodeState};
 use crate::model::property::Property;
@@ -201,6 +203,13 @@ impl Service {
     async fn change(&self, call: &Call<'_>) -> Answer {
         let change: Change = call.read()?;
         let id = call.id();
+        for (at, one) in change.properties.iter().enumerate() {
+            if one.name == expiration::PROPERTY
+                && let Err(why) = expiration::check(&one.value)
+            {
+                return Err(ApiError::field(format!("properties[{at}].value"), why));
+            }
+        }
         self.one(id, Standing::Accepted)?;
         if change.key_status.is_some() {
             self.commands.run(Request::ResetKey(id.to_owned())).await?;
@@ -268,13 +277,44 @@ impl Service {
         }
         let accept = status == Status::Accepted;
         let word = if accept { "accepted" } else { "refused" };
-        let decided = self.intake.decide(nodes, accept).await?;
-        let mut shown = Vec::with_capacity(decided.len());
-        for one in decided {
-            let node = one.map_err(ApiError::conflict)?;
-            shown.push(json!({"id": node.id, "hostname": node.hostname, "status": word}));
+        let mut named = HashSet::new();
+        let nodes = nodes.into_iter().filter(|id| named.insert(id.clone()));
+        let nodes: Vec<String> = nodes.collect();
+        let decided = self.intake.decide(nodes.clone(), accept).await?;
+        let (mut shown, mut undecided) = (Vec::with_capacity(decided.len()), Vec::new());
+        for (id, one) in nodes.iter().zip(decided) {
+            match one {
+                Ok(node) => {
+                    shown.push(json!({"id": node.id, "hostname": node.hostname, "status": word}));
+                }
+                Err(why) => undecided.push((id, why.to_string())),
+            }
         }
-        Ok(json!({"nodes": shown}))
+        let Some((_, first)) = undecided.first() else {
+            return Ok(json!({"nodes": shown}));
+        };
+        let (done, all) = (shown.len(), nodes.len());
+        let details = match all {
+            1 => first.clone(),
+            _ => format!(
+                "{done} of {all} nodes were {word}; {first}{}",
+                more(undecided.len() - 1)
+            ),
+        };
+        let undecided = undecided.iter();
+        let undecided: Vec<Value> = undecided
+            .map(|(id, why)| json!({"id": id, "why": why}))
+            .collect();
+        let data = json!({"nodes": shown, "undecided": undecided});
+        Err(ApiError::in_part(details, data))
+    }
+}
+
+/// How many others there are of what was told.
+fn more(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("; and {count} more, which data.undecided lists"),
     }
 }
 

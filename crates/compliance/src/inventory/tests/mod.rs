@@ -1,3 +1,5 @@
+mod derived;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -12,11 +14,12 @@ use crate::model::property::Property;
 use crate::reports::signature::{NodeCertificate, SigningKey};
 use InventorySignatureError as Refused;
 
-const AGENT1: &[u8] = include_bytes!("../../tests/data/inventories/agent1.ocs");
-const AGENT1_SIGN: &[u8] = include_bytes!("../../tests/data/inventories/agent1.ocs.sign");
-const BAD: &[u8] = include_bytes!("../../tests/data/inventories/windows-bad-certificate.ocs");
+const AGENT1: &[u8] = include_bytes!("../../../tests/data/inventories/agent1.ocs");
+const AGENT1_SIGN: &[u8] = include_bytes!("../../../tests/data/inventories/agent1.ocs.sign");
+const BAD: &[u8] = include_bytes!("../../../tests/data/inventories/windows-bad-certificate.ocs");
 const BAD_SIGN: &[u8] =
-    include_bytes!("../../tests/data/inventories/windows-bad-certificate.ocs.sign");
+    include_bytes!("../../../tests/data/inventories/windows-bad-certificate.ocs.sign");
+const AGENT1_VERSION: &str = "8.2.5.1902648046";
 const ID: &str = "c6642a36-b1ed-43e4-a7b7-7d0e1f85063e";
 
 fn read(xml: &[u8]) -> Result<NodeFacts, InventoryError> {
@@ -43,9 +46,10 @@ fn an_inventory_of_rudder_is_read() {
     assert_eq!(node.agent.owner, "nt authority\\system");
     assert_eq!(
         (node.os.kernel.as_str(), node.os.name.as_str()),
-        ("Windows", "Windows")
+        ("Windows", "Windows2025")
     );
     assert_eq!(node.os.kernel_version, "10.0.26100");
+    assert_eq!(node.agent.version, AGENT1_VERSION);
     assert_eq!(node.ram, Some(2_047 << 20));
     assert_eq!(node.architecture_description, "x86_64");
     assert_eq!(node.accounts, ["Administrator", "vagrant"]);
@@ -367,6 +371,16 @@ fn hostile_xml_is_refused() {
         ),
         (wrap("<ENVS><KEY>&b;</KEY></ENVS>"), "entity &b;"),
         (wrap("<ENVS><KEY>&#0;</KEY></ENVS>"), "character"),
+        (
+            wrap("<ENVS><KEY>a&#27;[2J</KEY></ENVS>"),
+            "character U+001B",
+        ),
+        (wrap("<ENVS><KEY>a\u{7}</KEY></ENVS>"), "character U+0007"),
+        (
+            wrap("<ENVS><KEY><![CDATA[\u{1b}]]></KEY></ENVS>"),
+            "character U+001B",
+        ),
+        (wrap("<ENVS><KEY>&#xFFFE;</KEY></ENVS>"), "character U+FFFE"),
         (wrap("<ENVS></KEY>"), "reading an inventory"),
         ("<REQUEST><CONTENT>".into(), "is open"),
         (deep, "16 elements inside"),
