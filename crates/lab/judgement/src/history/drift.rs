@@ -9,7 +9,7 @@ use super::{Drift, HistorySettings, Series};
 const CONFIDENCE: f64 = 0.999;
 
 /// Fewer values on a slope are a step that took a while.
-const LEAST: usize = 10;
+const LEAST: usize = 20;
 
 /// As how many parameters a step beside a slope counts: it is the one of many places at which the
 /// slope fits worst.
