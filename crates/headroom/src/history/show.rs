@@ -135,7 +135,11 @@ pub(super) fn judged(
         let mut changes = changes.filter(|change| change.certain && change.index >= recent);
         let alarm = found.judgement.alarm.as_ref();
         let alarm = alarm.filter(|alarm| alarm.index >= recent);
-        changes.any(|change| change.worse) || alarm.is_some_and(|alarm| alarm.worse)
+        // A drift that goes on: no single run will ever be the one that got worse.
+        let mut drifts = found.judgement.drifts.iter();
+        changes.any(|change| change.worse)
+            || alarm.is_some_and(|alarm| alarm.worse)
+            || drifts.any(|drift| drift.worse && drift.last_index >= recent)
     });
     Ok(Shown {
         schema: SCHEMA,

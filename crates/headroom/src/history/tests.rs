@@ -87,6 +87,52 @@ fn what_got_worse_lately_counts_and_what_got_better_does_not() {
 }
 
 #[test]
+fn a_drift_that_goes_on_counts_and_one_that_has_ended_does_not() {
+    let got_worse = |change: f64, end: usize| {
+        let mut random = stats::SplitMix::new(4);
+        let values = (0..90).map(|at| {
+            let truth = 0.1 * (1.0 + change * at.min(end) as f64 / end as f64);
+            truth * (0.01 * random.normal()).exp()
+        });
+        let shown = judged(&records(values.collect::<Vec<f64>>()), &[], &no_log).unwrap();
+        let judgement = &shown.metrics[0].judgement;
+        assert!(judgement.changes.is_empty() && !judgement.drifts.is_empty());
+        shown.got_worse
+    };
+    assert!(got_worse(0.4, 90));
+    assert!(!got_worse(0.4, 50));
+    assert!(!got_worse(-0.3, 90));
+}
+
+#[test]
+fn a_change_that_may_be_no_commit_is_told_as_that() {
+    let told = |commit: &dyn Fn(usize) -> String, log: &dyn Fn(&str, &str) -> Vec<String>| {
+        let mut all = stepped(0.13);
+        for (at, record) in all.iter_mut().enumerate() {
+            record.commit = commit(at);
+        }
+        text(&judged(&all, &[], log).unwrap())
+    };
+    let known = |from: &str, to: &str| match from < to {
+        true => vec!["c15 subject".to_owned()],
+        false => Vec::new(),
+    };
+    let clean = told(&|at| format!("c{at:02}"), &known);
+    assert!(
+        clean.contains("c15 subject") && !clean.contains("it was not"),
+        "{clean}"
+    );
+    let dirty = told(&|at| format!("0123456789abcd{at:02}-dirty"), &known);
+    for part in ["(0123456789ab-dirty)", "changes that no commit has"] {
+        assert!(dirty.contains(part), "{dirty}");
+    }
+    let same = told(&|_| "c1".to_owned(), &known);
+    assert!(same.contains("it was not the program"), "{same}");
+    let older = told(&|at| format!("c{:02}", 40 - at), &known);
+    assert!(older.contains("an older commit"), "{older}");
+}
+
+#[test]
 fn the_latest_runs_raise_an_alarm_before_a_change_is_certain() {
     let mut all = stepped(0.1);
     all.extend(records([0.12, 0.12]).into_iter().map(|mut record| {
