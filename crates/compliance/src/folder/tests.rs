@@ -609,7 +609,7 @@ fn a_long_list_of_names_is_shown_once() {
         )
     };
     let files = [
-        call("a", "\"\""),
+        call("a", "unheard_of"),
         call("b", "quite_another_thing"),
         call("c", "file_absnt"),
         call("d", "something_else"),

@@ -15,6 +15,9 @@ const LEAST: usize = 20;
 /// slope fits worst.
 const BESIDE: f64 = 4.0;
 
+/// Values on either side of a step that show whether it is sudden.
+const NEAR: usize = 7;
+
 /// Places at which a slope may begin or end; between them lie as many values each.
 const KNOTS: usize = 60;
 
@@ -43,17 +46,18 @@ pub(super) fn tell_apart(
     let rises: Vec<bool> = (0..steps.at.len())
         .map(|step| level(step + 1) > level(step))
         .collect();
+    let worth = steps.worth(series, settings);
     let mut found = Telling {
         series,
         settings,
-        worth: steps.worth(series, settings),
+        worth,
         kept: Vec::new(),
         slopes: Vec::new(),
     };
     let mut first = 0;
     for run in rises.chunk_by(|one, next| one == next) {
         let last = first + run.len();
-        found.tell(&bounds[first..=last + 1]);
+        found.tell(&bounds[first..=last + 1], false);
         first = last;
     }
     let Telling {
@@ -65,7 +69,8 @@ pub(super) fn tell_apart(
             .iter()
             .any(|slope| slope.from < two[1] && slope.to > two[0]);
         if !taken {
-            slopes.extend(slope(series, two[0], two[1], settings));
+            let whole = slope(series, two[0], two[1], settings);
+            slopes.extend(whole.or_else(|| within(series, two[0], two[1], worth, settings)));
         }
     }
     slopes.sort_by_key(|slope| slope.from);
@@ -84,28 +89,26 @@ struct Telling<'a> {
 impl Telling<'_> {
     /// Of steps between these bounds, all in one direction, those neighbours become a slope that
     /// together with what stays explains the values best (Schwarz's criterion: each parameter has
-    /// its price).
-    fn tell(&mut self, bounds: &[usize]) {
+    /// its price). `beside` a slope, which need not be straight, a step has to be one also to those
+    /// who only see its neighbourhood.
+    fn tell(&mut self, bounds: &[usize], beside: bool) {
         let parts = bounds.len() - 1;
         let values = &self.series.smooth;
         let n = (bounds[parts] - bounds[0]) as f64 * self.worth;
-        let price = |squares: f64, parameters: f64| {
-            n * squares.max(f64::MIN_POSITIVE).ln() + parameters * n.max(2.0).ln()
-        };
         let around: Vec<f64> = bounds
             .windows(2)
             .map(|two| squares_around_mean(&values[two[0]..two[1]]))
             .collect();
         let all: f64 = around.iter().sum();
         // A level each, a place each step.
-        let mut best = (price(all, (2 * parts - 1) as f64), None);
+        let mut best = (price(n, all, (2 * parts - 1) as f64), None);
         for first in 0..parts {
             for last in first + 2..=parts {
                 let rest = all - around[first..last].iter().sum::<f64>();
                 let begin = bounds[first];
                 for ramp in Ramps::of(&values[begin..bounds[last]]) {
                     let beside = BESIDE * (parts - (last - first)) as f64;
-                    let found = price(rest + ramp.squares, beside + ramp.parameters);
+                    let found = price(n, rest + ramp.squares, beside + ramp.parameters);
                     if found >= best.0 {
                         continue;
                     }
@@ -117,14 +120,27 @@ impl Telling<'_> {
             }
         }
         let Some((first, last, slope)) = best.1 else {
-            self.kept.extend_from_slice(&bounds[1..parts]);
+            let steps = bounds.windows(3);
+            let steps = steps.filter(|three| !beside || is_sudden(values, three));
+            self.kept.extend(steps.map(|three| three[1]));
             return;
         };
         // The levels at the slope's ends are those of the steps beside it, too.
-        self.tell(&bounds[..=first + 1]);
+        self.tell(&bounds[..=first + 1], true);
         self.slopes.push(slope);
-        self.tell(&bounds[last - 1..]);
+        self.tell(&bounds[last - 1..], true);
     }
+}
+
+/// Whether the nearest values on both sides of a step are at least half as far apart as the levels.
+fn is_sudden(values: &[f64], bounds: &[usize]) -> bool {
+    let (before, after) = (&values[bounds[0]..bounds[1]], &values[bounds[1]..bounds[2]]);
+    let near = (
+        &before[before.len().saturating_sub(NEAR)..],
+        &after[..after.len().min(NEAR)],
+    );
+    let apart = |a: &[f64], b: &[f64]| mean(b).zip(mean(a)).map_or(0.0, |(b, a)| b - a);
+    apart(near.0, near.1) / apart(before, after) >= 0.5
 }
 
 fn squares_around_mean(values: &[f64]) -> f64 {
@@ -205,6 +221,31 @@ impl Ramps {
             parameters: 2.0 + ends as f64,
         }
     }
+}
+
+/// A slope between two levels that explains values better than one level does. Where there is little
+/// noise no step is left of it: what is around its levels resembles its neighbours.
+fn within(
+    series: &Series,
+    from: usize,
+    to: usize,
+    worth: f64,
+    settings: &HistorySettings,
+) -> Option<Slope> {
+    let values = &series.smooth[from..to];
+    let n = values.len() as f64 * worth;
+    let ramps = Ramps::of(values).into_iter();
+    let prices = ramps.map(|ramp| (price(n, ramp.squares, ramp.parameters), ramp));
+    let (best, ramp) = prices.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    if best >= price(n, squares_around_mean(values), 1.0) {
+        return None;
+    }
+    slope(series, from + ramp.from, from + ramp.to, settings)
+}
+
+/// What so many values' sum of squares is worth with so many parameters (Schwarz's criterion).
+fn price(n: f64, squares: f64, parameters: f64) -> f64 {
+    n * squares.max(f64::MIN_POSITIVE).ln() + parameters * n.max(2.0).ln()
 }
 
 /// A slope that is none by chance, and large enough to matter.

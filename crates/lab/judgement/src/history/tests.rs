@@ -438,3 +438,21 @@ fn a_step_beside_a_drift_is_a_step_and_one_alone_is_no_drift() {
         assert!(drifts <= 4, "{drifts} drifts of {size}");
     }
 }
+
+/// Of little noise, in which its curve is seen.
+#[test]
+fn a_drift_need_not_be_straight() {
+    for end in [90, 50] {
+        let (mut steps, mut drifted) = (0, 0);
+        for seed in 0..100 {
+            let mut machine = Machine::noisy(seed);
+            machine.noise_share = 0.01;
+            let truth = |at: usize| 1.0 + 0.4 * way(at, 0, end);
+            let found = judge(&series(&mut machine, 90, truth));
+            steps += usize::from(certain(&found).next().is_some());
+            drifted += usize::from(!found.drifts.is_empty());
+        }
+        assert!(steps <= 5, "{steps} steps");
+        assert!(drifted >= 95, "{drifted} drifts");
+    }
+}
