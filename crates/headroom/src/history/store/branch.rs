@@ -85,7 +85,7 @@ impl Branch<'_> {
         // Only this also refuses what git takes for an option, or for the whole name of a reference.
         let is_whole = self.0.starts_with("refs/");
         if is_whole
-            || !git(&["check-ref-format", "--branch", &self.0], None)?
+            || !git(&["check-ref-format", "--branch", self.0], None)?
                 .status
                 .success()
         {
