@@ -63,13 +63,10 @@ enum RunsCommand {
     Prune(prune::PruneArgs),
 }
 
-/// Where runs are when nobody says.
-const RUNS: &str = "runs";
-
 #[derive(Debug, Args)]
 struct InArgs {
     /// The folder in which the runs are
-    #[arg(long = "in", value_name = "DIR", default_value = RUNS)]
+    #[arg(long = "in", value_name = "DIR", default_value = "runs")]
     folder: PathBuf,
 }
 
@@ -110,9 +107,9 @@ pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
     }
 }
 
-/// The runs in a folder. The usual one holds none before the first; another one that is not there is a mistake.
+/// The runs in a folder; one that is not there holds none.
 fn stored(folder: &Path) -> Result<Vec<StoredRun>> {
-    if folder == Path::new(RUNS) && !folder.exists() {
+    if !folder.exists() {
         return Ok(Vec::new());
     }
     Ok(runs_in(folder)?)
