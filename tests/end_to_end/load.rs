@@ -235,7 +235,15 @@ fn an_outage_is_never_cut_from_what_is_judged() {
                 let told = format!("errors < 5%   {}", units::show_share(share));
                 assert!(done.stderr.contains(&told), "{told}: {}", done.stderr);
             }
-            _ => assert_eq!((count("failed"), &json["warm_up_s"]), (0, &6.0.into())),
+            _ => {
+                assert_eq!(count("failed"), 0);
+                // Until nobody who was sent in it is answered any more, on a starved machine a second later.
+                let warm_up_s = json["warm_up_s"].as_f64();
+                assert!(
+                    warm_up_s.is_some_and(|it| (6.0..=8.0).contains(&it)),
+                    "{json}"
+                );
+            }
         }
     }
 }
