@@ -195,10 +195,15 @@ fn between(
     let before = change.earliest_index.checked_sub(1).map(|at| records[at]);
     let after = records[change.latest_index.min(records.len() - 1)];
     let mut commits = before.map_or_else(Vec::new, |before| log(&before.commit, &after.commit));
+    let not_a_commit = before.and_then(|before| {
+        // That the later run's commit is the older one.
+        let is_older = || commits.is_empty() && !log(&after.commit, &before.commit).is_empty();
+        not_a_commit(&before.commit, &after.commit, is_older)
+    });
     let more_commits = commits.len().saturating_sub(COMMITS_MOST);
     commits.truncate(COMMITS_MOST);
     Between {
-        not_a_commit: before.and_then(|before| not_a_commit(&before.commit, &after.commit, log)),
+        not_a_commit,
         last_before: before.map(|record| record.run.clone()),
         last_before_commit: before.map(|record| record.commit.clone()),
         first_after: after.run.clone(),
@@ -212,11 +217,7 @@ fn between(
 const DIRTY: &str = "-dirty";
 
 /// Why it may be none of the commits that lie between, or that none does.
-fn not_a_commit(
-    before: &str,
-    after: &str,
-    log: &dyn Fn(&str, &str) -> Vec<String>,
-) -> Option<String> {
+fn not_a_commit(before: &str, after: &str, is_older: impl FnOnce() -> bool) -> Option<String> {
     let is_dirty = |commit: &str| commit.ends_with(DIRTY);
     if before == after && !before.is_empty() && !is_dirty(before) {
         return Some("the same commit before and after: it was not the program".into());
@@ -224,8 +225,7 @@ fn not_a_commit(
     if is_dirty(before) || is_dirty(after) {
         return Some("measured with changes that no commit has: these may be it, too".into());
     }
-    let is_older = !log(after, before).is_empty() && log(before, after).is_empty();
-    is_older.then(|| "the later run is of an older commit: none lies between".into())
+    is_older().then(|| "the later run is of an older commit: none lies between".into())
 }
 
 /// Commits after one up to another, as git has them, the oldest first; none where it knows either not.

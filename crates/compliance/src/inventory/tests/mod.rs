@@ -101,16 +101,21 @@ fn a_signature_of_rudder_is_checked() {
     );
 }
 
-#[test]
-fn what_an_agent_signs_is_accepted() {
-    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+/// A node with a key of this kind: what signs, what it shows, and what it tells.
+fn signer(algorithm: &'static rcgen::SignatureAlgorithm) -> (SigningKey, NodeCertificate, String) {
+    let key = KeyPair::generate_for(algorithm).unwrap();
     let mut params = CertificateParams::default();
     let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
     params.distinguished_name.push(uid, ID);
     let pem = params.self_signed(&key).unwrap().pem();
     let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
     let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
-    let xml = write(&hollow_facts(1, &pem));
+    (signing, certificate, write(&hollow_facts(1, &pem)))
+}
+
+#[test]
+fn what_an_agent_signs_is_accepted() {
+    let (signing, certificate, xml) = signer(&rcgen::PKCS_RSA_SHA256);
     let signed =
         InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "web-1", "today").unwrap();
     let read_back = InventorySignature::parse(signed.to_file().as_bytes()).unwrap();
@@ -132,14 +137,7 @@ fn what_an_agent_signs_is_accepted() {
 #[test]
 fn inventories_are_signed_by_elliptic_keys_too() {
     for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &rcgen::PKCS_ED25519] {
-        let key = KeyPair::generate_for(algorithm).unwrap();
-        let mut params = CertificateParams::default();
-        let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
-        params.distinguished_name.push(uid, ID);
-        let pem = params.self_signed(&key).unwrap().pem();
-        let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
-        let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
-        let xml = write(&hollow_facts(1, &pem));
+        let (signing, certificate, xml) = signer(algorithm);
         let signed =
             InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "", "").unwrap();
         let facts = read(xml.as_bytes()).unwrap();

@@ -1,5 +1,6 @@
-//! Metrics without noise: counts, bytes, allocations. Their levels have no spread that a t-test
-//! could measure a step by, and what arithmetic leaves of equal numbers is none.
+//! Steps by counts of values, which see outliers as they were, and metrics without noise: counts,
+//! bytes, allocations. Their levels have no spread that a t-test could measure a step by, and what
+//! arithmetic leaves of equal numbers is none.
 
 use stats::{mean, variance};
 
