@@ -49,12 +49,7 @@ SEEDS ?= 10000
 
 .PHONY: test-rust
 test-rust: $(PAGE) ## Unit, property, integration and end-to-end tests
-# Two programs that tests start; the other examples are benchmarks, which clippy keeps compiling.
-# Built together with the tests: alone, fewer packages would share the dependencies of macros,
-# cargo would build these otherwise, and sixty crates twice.
-	$(CARGO) build --workspace --locked --quiet --lib --bins --tests --example lab_process --example load_worker
-# Tests wait far more than they work. One failure does not hide another.
-	RUST_TEST_THREADS=$$((2 * $$(nproc))) HEADROOM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --lib --bins --tests --no-fail-fast
+	HEADROOM_SEEDS=$(SEEDS) CARGO=$(CARGO) scripts/test-rust
 
 TRUTHS ?= 20
 

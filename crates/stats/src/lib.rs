@@ -46,7 +46,7 @@ pub use hodges_lehmann::HodgesLehmann;
 pub use holm::holm;
 pub use little::little_gap;
 pub use mann_whitney::{MannWhitney, mann_whitney};
-pub use moments::{covariance, mean, share_of_variance, variance};
+pub use moments::{covariance, mean, share_of_variance, sum, variance};
 pub use quantile_interval::quantile_ranks;
 pub use random::{SplitMix, fnv1a};
 pub use rank::nearest_rank;

@@ -1,8 +1,40 @@
 //! Mean, variance and what a part contributes to the variance of a sum.
 
-/// Arithmetic mean; `None` for an empty sample.
+/// Arithmetic mean; `None` for an empty sample. The mean of equal values is their value.
 pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    if values.is_empty() {
+        return None;
+    }
+    let count = values.len() as f64;
+    let (sum, lost) = total(values);
+    let mean = sum / count;
+    if !mean.is_finite() {
+        return Some(mean);
+    }
+    let rest = (-mean).mul_add(count, sum) + lost;
+    Some(mean + rest / count)
+}
+
+/// The sum, as good as one that is rounded once.
+pub fn sum(values: &[f64]) -> f64 {
+    let (sum, lost) = total(values);
+    // An infinite sum has lost what is no number.
+    if sum.is_finite() { sum + lost } else { sum }
+}
+
+/// A sum, and what rounding took from it (Neumaier, "Rundungsfehleranalyse einiger Verfahren zur
+/// Summation endlicher Summen", 1974).
+fn total(values: &[f64]) -> (f64, f64) {
+    let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
+    for value in values {
+        let next = sum + value;
+        lost += match sum.abs() >= value.abs() {
+            true => (sum - next) + value,
+            false => (value - next) + sum,
+        };
+        sum = next;
+    }
+    (sum, lost)
 }
 
 /// Covariance of the population, `1/n * sum (x - mean x)(y - mean y)`, in two
@@ -53,6 +85,17 @@ mod tests {
             covariance(&[1.0, 2.0, 3.0], &[6.0, 4.0, 2.0]),
             Some(-4.0 / 3.0)
         );
+    }
+
+    #[test]
+    fn equal_values_have_their_mean() {
+        for value in [0.1, 0.7, 1.1, 1e-9, 123.456] {
+            for count in [3, 10, 1_000] {
+                assert_eq!(mean(&vec![value; count]), Some(value), "{value} {count}");
+            }
+        }
+        assert_eq!(sum(&[1.0, 1e100, 1.0, -1e100]), 2.0);
+        assert_eq!(sum(&[1.0, f64::INFINITY]), f64::INFINITY);
     }
 
     #[test]

@@ -171,23 +171,31 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
 /// # Errors
 /// Text of another form, or a share above 100 %.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
-    let all = 0..text.len();
+    let share = parse_ratio(text)?;
+    if share > 1.0 {
+        let message = format!("a share is at most 100% or 1, found {text}");
+        let mut error = UnitError::new(0..text.len(), message);
+        error.suggestion = (!text.ends_with('%')).then(|| format!("{text}%"));
+        return Err(error);
+    }
+    Ok(share)
+}
+
+/// Reads a share of something else, which may be larger than it: `250%` is 2.5.
+///
+/// # Errors
+/// Text of another form.
+pub fn parse_ratio(text: &str) -> Result<f64, UnitError> {
     let wrong = || {
         let message = format!("expected a share such as 10% or 0.1, found \"{text}\"");
         UnitError::new(0..text.len(), message)
     };
     let (number, used) = Number::leading(text).ok_or_else(wrong)?;
-    let share = match &text[used..] {
-        "%" => number.percent().as_f64(),
-        "" => number.as_f64(),
-        _ => return Err(wrong()),
-    };
-    if share > 1.0 {
-        let mut error = UnitError::new(all, format!("a share is at most 100% or 1, found {text}"));
-        error.suggestion = (used == text.len()).then(|| format!("{text}%"));
-        return Err(error);
+    match &text[used..] {
+        "%" => Ok(number.percent().as_f64()),
+        "" => Ok(number.as_f64()),
+        _ => Err(wrong()),
     }
-    Ok(share)
 }
 
 /// Reads a whole number.

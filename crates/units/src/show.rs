@@ -150,7 +150,10 @@ fn scaled(value: f64, digits: usize, units: &[(f64, f64, &str)], base: &str) -> 
             break;
         }
         let text = significant(value / size, digits);
-        shown.value = text.parse::<f64>().map_or(value, |number| number * size);
+        let told = text.parse::<f64>().map_or(value, |number| number * size);
+        // 0.95 s is 950 ms, though the product of 950 and a thousandth is not quite 0.95.
+        let is_same = (told - value).abs() <= 2.0 * f64::EPSILON * value.abs();
+        shown.value = if is_same { value } else { told };
         shown.text = format!("{text} {name}");
     }
     shown

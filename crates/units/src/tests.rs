@@ -155,6 +155,24 @@ fn people_read_three_digits() {
     assert_eq!(show_rate(500.0), "500 /s");
 }
 
+/// All digits of a number are those that people would write.
+#[test]
+fn no_digit_is_of_a_products_making() {
+    for (value, text) in [(0.95, "950 ms"), (0.29, "290 ms"), (0.000_57, "570 µs")] {
+        let shown = seconds(value, 3);
+        assert_eq!((shown.text.as_str(), shown.value), (text, value));
+    }
+}
+
+#[test]
+fn a_share_may_be_of_something_smaller() {
+    assert_eq!(parse_ratio("250%"), Ok(2.5));
+    assert_eq!(parse_ratio("1.5"), Ok(1.5));
+    assert!(parse_ratio("2.5x").is_err() && parse_ratio("").is_err());
+    let error = parse_share("250").unwrap_err();
+    assert_eq!(error.suggestion.as_deref(), Some("250%"));
+}
+
 #[test]
 fn a_share_is_never_rounded_to_all_or_nothing() {
     assert_eq!(show_share(1.0), "100 %");

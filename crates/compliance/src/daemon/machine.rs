@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::agent::condition::canonify;
 use crate::agent::{Disk, Files as _, Site};
-use crate::inventory::NodeFacts;
+use crate::inventory::{NodeFacts, normal};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::Inventory;
 use crate::model::node::{Node, OperatingSystem};
@@ -53,7 +53,7 @@ pub(crate) fn facts(
     let mut node = Node {
         os: OperatingSystem {
             kernel: "Linux".into(),
-            name: system_name(&release("ID")),
+            name: system_name(&release("NAME"), &release("ID")),
             version: release("VERSION_ID"),
             full_name: or(release("PRETTY_NAME"), "Linux"),
             service_pack: None,
@@ -97,8 +97,12 @@ fn or(text: String, otherwise: &str) -> String {
     }
 }
 
-/// Rudder's name of a system by its identity in `os-release`.
-fn system_name(id: &str) -> String {
+/// Rudder's name of a system by its name and identity in `os-release`: of one that Rudder does not
+/// know, its identity.
+fn system_name(name: &str, id: &str) -> String {
+    if let Some(known) = normal::distribution(name).or_else(|| normal::distribution(id)) {
+        return known.to_owned();
+    }
     let mut letters = id.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     let name: String = first.into_iter().chain(letters).collect();
@@ -177,6 +181,12 @@ mod tests {
         let software = &facts.inventory.elements[&ObjectType::Software];
         assert_eq!(software.len(), 1);
         assert_eq!(software[0]["softwareVersion"], "1.2-3");
+        // Some identities say nothing to Rudder, and some names.
+        assert_eq!(system_name("Oracle Linux Server", "ol"), "Oracle");
+        assert_eq!(system_name("Amazon Linux", "amzn"), "AmazonLinux");
+        assert_eq!(system_name("", "ubuntu"), "Ubuntu");
+        assert_eq!(system_name("Arch Linux", "arch"), "Arch");
+        assert_eq!(system_name("", ""), "Linux");
         assert_eq!(memory("x\nMemTotal:  2 kB\n", "MemTotal:"), Some(2_048));
     }
 }

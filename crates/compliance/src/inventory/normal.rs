@@ -77,14 +77,17 @@ pub(super) fn system_name(kernel: &str, name: &str, full_name: &str) -> String {
             let longest = fitting.rev().max_by_key(|(part, _)| part.len());
             longest.map_or("UnknownWindows", |(_, word)| word)
         }
-        "linux" => {
-            let name = name.to_lowercase();
-            let found = DISTRIBUTIONS.iter().find(|(part, _)| name.contains(part));
-            found.map_or("UnknownLinux", |(_, word)| word)
-        }
+        "linux" => distribution(name).unwrap_or("UnknownLinux"),
         _ => name,
     };
     found.to_owned()
+}
+
+/// Rudder's word for the distribution that this name is of.
+pub(crate) fn distribution(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let found = DISTRIBUTIONS.iter().find(|(part, _)| name.contains(part))?;
+    Some(found.1)
 }
 
 /// Lists parts of a machine that are alike once, with their number, as attribute `quantity`: processors

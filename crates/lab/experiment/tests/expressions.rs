@@ -131,6 +131,58 @@ fn operators() {
     }
 }
 
+/// What grew may be several times as large, and what shrank, or ended before it began, is below zero.
+#[test]
+fn growth_has_no_bounds_and_what_may_be_negative_a_sign() {
+    let growth = "'it's a step': growth(system.bbs.rss)";
+    for (that, name, value, holds) in [
+        (
+            "\"it's a step\": growth(system.bbs.rss) < 250%",
+            growth,
+            2.4,
+            true,
+        ),
+        (
+            "\"it's a step\": growth(system.bbs.rss) < 250%",
+            growth,
+            2.6,
+            false,
+        ),
+        (
+            "\"it's a step\": growth(system.bbs.rss) > -5%",
+            growth,
+            -0.04,
+            true,
+        ),
+        (
+            "\"it's a step\": growth(system.bbs.rss) > -5%",
+            growth,
+            -0.06,
+            false,
+        ),
+        (
+            "task.desired..resolved p50 > -3s",
+            "task.desired..resolved p50",
+            -2.0,
+            true,
+        ),
+        (
+            "task.desired..resolved p50 >= -3s",
+            "task.desired..resolved p50",
+            -4.0,
+            false,
+        ),
+    ] {
+        let expr = expr(that);
+        let name: &'static str = match expr.metrics().next() {
+            Some(metric) => metric.to_string().leak(),
+            None => name,
+        };
+        let found = expr.eval(&Values([(name, value)].into()));
+        assert_eq!(found.holds, Some(holds), "{that}: {found:?}");
+    }
+}
+
 #[test]
 fn a_value_is_shown_on_the_side_where_it_was_judged() {
     let shown = |that, value| judge(that, &[("task.desired..resolved p99", value)]).measured;

@@ -16,7 +16,7 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// A name or a key word.
     Word(String),
-    /// A number, with its unit when that follows at once: `30s`, `99.9%`.
+    /// A number, with its sign, and its unit when that follows at once: `30s`, `99.9%`, `-5%`.
     Quantity(String),
     /// Text in quotes, without them.
     Quoted(String),
@@ -111,8 +111,11 @@ fn token(text: &str, at: usize, c: char) -> Result<(Kind, usize), Fault> {
             let used = run(in_name);
             Ok((Kind::Word(rest[..used].to_owned()), used))
         }
-        '0'..='9' => {
-            let used = run(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '%' | '/'));
+        '0'..='9' | '-' if c != '-' || rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+            let digits = rest.strip_prefix('-').unwrap_or(rest);
+            let belongs = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '%' | '/');
+            let used = digits.find(|c| !belongs(c)).unwrap_or(digits.len());
+            let used = used + (rest.len() - digits.len());
             Ok((Kind::Quantity(rest[..used].to_owned()), used))
         }
         '\'' | '"' => {
@@ -126,8 +129,7 @@ fn token(text: &str, at: usize, c: char) -> Result<(Kind, usize), Fault> {
             fault.suggestion = Some("==".to_owned());
             Err(fault)
         }
-        '-' | '+' => Err(Fault::new(at..at + 1, "a quantity has no sign")
-            .help("nothing that is measured is compared with a negative number")),
+        '-' | '+' => Err(Fault::new(at..at + 1, "a quantity has no sign")),
         '&' | '|' => {
             let used = run(|c| matches!(c, '&' | '|'));
             let mut fault = Fault::new(at..at + used, format!("unexpected {}", &rest[..used]));

@@ -5,11 +5,32 @@ use super::parser::Word;
 use super::{Dimension, Metric};
 use units::UnitError;
 
+/// Does it have values below zero? What shrank, phases whose end was told before their begin, and
+/// numbers that a system tells.
+fn may_be_negative(metric: &Metric) -> bool {
+    match (metric, metric.dimension()) {
+        (Metric::Growth { .. }, _) | (_, Dimension::Number) => true,
+        (Metric::Interval { .. }, dimension) => dimension == Dimension::Seconds,
+        _ => false,
+    }
+}
+
 /// The right side in the metric's unit.
 pub(super) fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
-    let text = word.text.as_str();
+    let (sign, text) = match word.text.strip_prefix('-') {
+        Some(text) => (-1.0, text),
+        None => (1.0, word.text.as_str()),
+    };
     let dimension = metric.dimension();
+    let is_growth = matches!(metric, Metric::Growth { .. });
+    if sign < 0.0 && !may_be_negative(metric) {
+        let sign = word.at.start..word.at.start + 1;
+        let fault = Fault::new(sign, "a quantity has no sign");
+        return Err(fault.help(format!("{metric} is never negative")));
+    }
     let read = match dimension {
+        // What grows may become several times as large.
+        Dimension::Share if is_growth => units::parse_ratio(text),
         Dimension::Seconds => units::parse_duration(text).map(|time| time.as_secs_f64()),
         Dimension::Bytes if text == "0" => Ok(0.0),
         Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
@@ -23,7 +44,7 @@ pub(super) fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
             units::parse_number(number.unwrap_or(text).trim_end())
         }
     };
-    read.map_err(
+    read.map(|quantity| sign * quantity).map_err(
         |UnitError {
              message,
              suggestion,

@@ -113,13 +113,14 @@ fn grown(points: &[(f64, f64)], (from_s, to_s): (f64, f64)) -> Result<Growth, St
             points.len()
         ));
     };
-    let steps = (slots.len() - 1) as f64;
+    let length = slots.len() as f64;
     let numbered: Vec<(f64, f64)> = (0..).map(f64::from).zip(slots.iter().copied()).collect();
     let slope = robust_slope(&numbered).unwrap_or_default();
-    // Where the line begins: the middle of what is left of the values without their slope.
+    // Where the line begins: the middle of what is left of the values without their slope. Slots tell
+    // of their middles, so the step begins half a slot before the first, and ends half a one after the last.
     let flat: Vec<f64> = numbered
         .iter()
-        .map(|(at, value)| value - slope * at)
+        .map(|(at, value)| value - slope * (at + 0.5))
         .collect();
     let begin = level_and_spread(&flat).map_or(0.0, |(level, _)| level);
     if begin <= 0.0 {
@@ -140,9 +141,10 @@ fn grown(points: &[(f64, f64)], (from_s, to_s): (f64, f64)) -> Result<Growth, St
     let third = slots.len() / 3;
     let (first, last) = (&slots[..third], &slots[slots.len() - third..]);
     let (first, last) = (ends(first), ends(last));
-    let least = (last.0 - first.1 - 2.0 * noise) / begin;
-    let most = (last.1 - first.0 + 2.0 * noise) / begin;
-    let share = |slope: f64| (slope * steps / begin).clamp(least, most);
+    let whole = length / (length - 1.0);
+    let least = (whole * (last.0 - first.1) - 2.0 * noise) / begin;
+    let most = (whole * (last.1 - first.0) + 2.0 * noise) / begin;
+    let share = |slope: f64| (slope * length / begin).clamp(least, most);
     let (low, high) = match trend(&slots, CONFIDENCE) {
         Some(found) => (share(found.low), share(found.high)),
         None => (least, most),
@@ -193,12 +195,23 @@ mod tests {
             let missed = (0..200).filter(|seed| {
                 let points = points(*seed, noise, |at| 100.0 * (1.0 + grows * at));
                 let found = grown(&points, STEP).unwrap();
-                // The first and the last of 40 slots lie half a slot inside.
-                let inside = grows * 39.0 / 40.0 / (1.0 + grows / 80.0);
                 let (low, high) = (found.low - 0.003, found.high + 0.003);
-                !(low..=high).contains(&inside) || (found.share - inside).abs() > 0.05
+                !(low..=high).contains(&grows) || (found.share - grows).abs() > 0.05
             });
             assert!(missed.count() <= 20, "{grows} with noise of {noise}");
+        }
+    }
+
+    /// However coarse the slots are, what is told is the growth of the whole step.
+    #[test]
+    fn growth_is_from_the_begin_of_the_step_to_its_end() {
+        for count in [12, 25, 60, 1000] {
+            let at = (0..count).map(|number| (f64::from(number) + 0.5) / f64::from(count));
+            let points: Vec<(f64, f64)> = at
+                .map(|share| (10.0 + 100.0 * share, 1000.0 + 100.0 * share))
+                .collect();
+            let found = grown(&points, STEP).unwrap();
+            assert!((found.share - 0.1).abs() < 0.005, "{count}: {found:?}");
         }
     }
 

@@ -530,7 +530,7 @@ pub(crate) fn of_values(values: &mut [f64], stat: Stat) -> Option<f64> {
         Stat::Count => return Some(values.len() as f64),
         Stat::Last => return values.last().copied(),
         Stat::Mean => return mean(values),
-        Stat::Sum => return (!values.is_empty()).then(|| values.iter().sum()),
+        Stat::Sum => return (!values.is_empty()).then(|| stats::sum(values)),
         _ => values.sort_by(f64::total_cmp),
     }
     match stat {

@@ -96,8 +96,8 @@ fn of_loop(plan: &Loop, found: &LoopCollector, lines: u64) -> Option<String> {
         (0, _) => none("start", &plan.start),
         (_, 0) => none("end", &plan.end),
         (starts, ends) => format!(
-            "loop {name} found nothing: {starts} starts and {ends} ends were not written by the \
-             same process, source and session"
+            "loop {name} found nothing: of {starts} starts and {ends} ends, no start is followed in \
+             time by an end of the same process, source and session"
         ),
     })
 }

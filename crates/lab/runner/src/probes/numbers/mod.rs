@@ -7,6 +7,7 @@ use lab_experiment::plan::Plan;
 use lab_store::{Event, EventKind, ProbeSample, ProbeSummary};
 use units::{show_count, show_seconds};
 
+use super::value::Value;
 use crate::judge::of_values;
 
 /// A number of some tries in order of time; `None` if they do not tell it.
@@ -22,9 +23,12 @@ pub(super) fn number<'s>(
             of_values(&mut values, *stat)
         }
         ProbeNumber::Is(text) => {
-            let is = |one: &&ProbeSample| match one.value {
-                Some(value) => text.parse() == Ok(value),
-                None => one.text == *text,
+            // Read as answers are: 'true' is what an answer says by true, and '1' by 1.0.
+            let meant = Value::of_text(text);
+            let is = |one: &&ProbeSample| match &meant {
+                Some(Value::Number(number)) => one.value == Some(*number),
+                Some(Value::Text(text)) => one.text == *text,
+                None => one.value.is_none() && one.text.is_empty(),
             };
             share(good().filter(is).count(), good().count())
         }

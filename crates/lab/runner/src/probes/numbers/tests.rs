@@ -73,6 +73,15 @@ fn a_text_is_compared_with_every_answer_and_a_number_by_its_value() {
 }
 
 #[test]
+fn true_is_what_an_answer_says_by_it() {
+    let tried = tried(vec![one(0.0, Some(1.0), ""), one(1.0, Some(0.0), "")]);
+    let share = |text: &str| tried.value(None, "p", &ProbeNumber::Is(text.into()));
+    assert_eq!(share("true"), Some(0.5));
+    assert_eq!(share("false"), Some(0.5));
+    assert_eq!(share("yes"), Some(0.0));
+}
+
+#[test]
 fn a_probe_that_was_never_answered_says_so_and_another_does_not() {
     let text = r#"
 lab = 1
