@@ -66,3 +66,43 @@ fn what_stays_passes() {
         assert_eq!(found["outcome"], "pass", "{found:#}");
     }
 }
+
+/// In a file that has nothing but a system and a step: memory that is taken for good, or is not.
+#[test]
+fn growth_needs_no_probe() {
+    let lab = Lab::new();
+    for (piece, grows) in [("b'x' * (4 << 20)", true), ("0", false)] {
+        let program = format!(
+            "import time\nheld = [b'x' * (40 << 20)]\nwhile True:\n    held.append({piece})\n    time.sleep(0.1)\n"
+        );
+        let program = lab.write("grows.py", &program);
+        let text = format!(
+            r#"lab = 1
+name = "growth"
+[[system]]
+name = "taker"
+run = "python3 '{}'"
+[[step]]
+name = "settle"
+hold = "1s"
+[[step]]
+name = "held"
+hold = "4s"
+[[expect]]
+that = "'held': growth(system.taker.rss) > 50%"
+[[expect]]
+that = "'held': growth(system.taker.rss) < 50%"
+"#,
+            program.display()
+        );
+        let run = lab.run(&lab.write("growth.toml", &text), &["--json"]);
+        let verdict = run.json();
+        let outcomes = [0, 1].map(|at| verdict["expectations"][at]["outcome"].clone());
+        let expected = if grows {
+            ["pass", "fail"]
+        } else {
+            ["fail", "pass"]
+        };
+        assert_eq!(outcomes, expected, "{piece}: {verdict:#}");
+    }
+}

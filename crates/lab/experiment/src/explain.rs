@@ -87,7 +87,7 @@ impl Plan {
             gates.metrics.iter().map(move |gated| {
                 let limit = show_share(gated.limit_share);
                 format!(
-                    "{}: {of}, not worse by {limit}, in {pairs} pairs at most",
+                    "{}: {of}, not worse by more than {limit}, in {pairs} pairs at most",
                     gated.metric
                 )
             })

@@ -18,6 +18,15 @@ pub trait Generate {
         segment: &Segment,
         watch: &mut dyn FnMut(&Span) -> Flow,
     ) -> Result<Recorded, GenerateError>;
+
+    /// How many of the connections that it holds the target has closed since they were opened.
+    /// Asked between segments; a generator that does not know says none.
+    ///
+    /// # Errors
+    /// When it cannot look.
+    fn turned_away(&mut self) -> Result<u32, GenerateError> {
+        Ok(0)
+    }
 }
 
 /// Whether a segment goes on.

@@ -110,7 +110,6 @@ async fn make(
         Err(error) => Ending::Broken(error.to_string()),
     };
     let mut left = session.tear_down(&interrupts).await;
-    left.extend(std::mem::take(&mut outcomes.notes));
     let interrupted = matches!(session.alarm.cause(), Some(Cause::Interrupted(_)));
     outcomes.left_out = left_out;
     let folder = session.folder.clone();
@@ -581,6 +580,7 @@ impl<'a> Session<'a> {
         let summaries = outcomes.loads.iter().map(|load| &load.summary);
         let stored = self.sampled.store(&self.folder, self.clock, summaries);
         verdict.notes = outcomes.left_out;
+        verdict.notes.extend(outcomes.notes);
         verdict
             .notes
             .extend(outcomes.skipped.iter().map(Skipped::told));

@@ -264,3 +264,79 @@ fault = { pause = "slow", at = "0s", for = "100ms" }
     assert!(planned[0] >= 290, "{planned:?}");
     assert_eq!(planned[1], 100);
 }
+
+/// A server that has room for so many connections, and closes each one more as soon as it took it.
+const CROWDED: &str = r#"
+import socket, sys, threading
+port, room = int(sys.argv[1]), int(sys.argv[2])
+inside = threading.Semaphore(room)
+
+def serve(peer):
+    try:
+        lines = peer.makefile("rb")
+        while line := lines.readline():
+            if line == b"\r\n":
+                peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+    except OSError:
+        pass
+    finally:
+        peer.close()
+        inside.release()
+
+listener = socket.create_server(("127.0.0.1", port), backlog=512)
+while True:
+    peer, _ = listener.accept()
+    if inside.acquire(blocking=False):
+        threading.Thread(target=serve, args=(peer,), daemon=True).start()
+    else:
+        peer.close()
+"#;
+
+/// A load over two steps at a server with room for one set of its connections and half of another,
+/// or for both.
+fn crowded(room: u32) -> Finished {
+    let scripts = tempfile::tempdir().unwrap();
+    let server = scripts.path().join("crowded.py");
+    std::fs::write(&server, CROWDED).unwrap();
+    let (_folder, finished) = run(&format!(
+        r#"
+[[system]]
+name = "crowded"
+run = "python3 {} {{port}} {room}"
+[[load]]
+name = "traffic"
+http = "GET http://{{crowded.addr}}/"
+rate = "constant 100/s"
+connections = 16
+max_connections = 16
+guard = {{ late_after = "1s", steal_share = "100%" }}
+[[step]]
+name = "one"
+hold = "500ms"
+[[step]]
+name = "two"
+load = {{ traffic = "on" }}
+hold = "700ms"
+[[step]]
+name = "three"
+load = {{ traffic = "on" }}
+hold = "700ms"
+[[expect]]
+that = "'two': traffic errors == 0% and 'three': traffic errors == 0%"
+"#,
+        server.display()
+    ));
+    finished.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_server_without_room_for_both_sets_of_connections_is_not_accused() {
+    for (room, pauses) in [(24, true), (64, false)] {
+        let finished = crowded(room);
+        let verdict = &finished.verdict;
+        assert_eq!(verdict.outcome, Outcome::Pass, "{room}: {verdict:?}");
+        let notes = verdict.notes.join("\n");
+        let paused = notes.contains("the target closed 8 of the second set");
+        assert_eq!(paused, pauses, "{room}: {notes}");
+    }
+}

@@ -144,6 +144,8 @@ pub(crate) enum Report {
     Ready(Waker),
     /// Its connections could not be opened, or its segment could not go on.
     Failed(Trouble),
+    /// So many of its connections were closed while it did nothing.
+    TurnedAway(u32),
     /// A span of its own has ended.
     Span(Box<Span>),
     /// Its segment has ended.
@@ -344,6 +346,13 @@ impl Engine {
             self.traffic.opening.trouble.take().map_or(Ok(()), Err)?;
         }
         Ok(())
+    }
+
+    /// How many of the held connections are closed by now. Looks at what their sockets have to tell.
+    pub(crate) fn turned_away(&mut self) -> Result<u32, Trouble> {
+        while self.wait(Duration::ZERO)?.0 > 0 {}
+        let pool = &self.traffic.pool;
+        Ok(pool.held().saturating_sub(pool.open()))
     }
 
     /// When the segment that began at `began` ends, once that is told. Nothing falls

@@ -51,10 +51,12 @@ struct Thread {
     handle: Option<JoinHandle<()>>,
 }
 
-/// A segment to run, and when it begins.
-struct Command {
-    segment: Arc<Segment>,
-    began: u64,
+/// What a thread is told.
+enum Command {
+    /// A segment to run, and when it begins.
+    Run { segment: Arc<Segment>, began: u64 },
+    /// To see which connections are closed.
+    Look,
 }
 
 /// Ends the segment of a [`Local`] that is under way, from any thread and at once.
@@ -244,14 +246,8 @@ impl Generate for Local {
         let began_unix_ns = Clock::start().origin_unix_ns().saturating_add(ahead);
         let shared = Arc::new(segment.clone());
         for thread in &self.threads {
-            let command = Command {
-                segment: Arc::clone(&shared),
-                began,
-            };
-            let sent = thread.commands.as_ref().map(|to| to.send(command));
-            if !matches!(sent, Some(Ok(()))) {
-                return Err(vanished());
-            }
+            let segment = Arc::clone(&shared);
+            thread.tell(Command::Run { segment, began })?;
         }
         let mut recorded = Recorded {
             segment: segment.clone(),
@@ -281,7 +277,7 @@ impl Generate for Local {
                     merge.end(number);
                 }
                 Ok((_, Report::Failed(trouble))) => return Err(self.explain(trouble)),
-                Ok((_, Report::Ready(_))) => {}
+                Ok((_, Report::Ready(_) | Report::TurnedAway(_))) => {}
                 Err(_) => return Err(vanished()),
             }
             while let Some(mut span) = merge.next() {
@@ -302,6 +298,31 @@ impl Generate for Local {
         self.turned += turns.len();
         turned(&mut recorded.segment, began, &turns);
         Ok(recorded)
+    }
+
+    fn turned_away(&mut self) -> Result<u32, GenerateError> {
+        let mut all = 0;
+        for thread in &self.threads {
+            thread.tell(Command::Look)?;
+        }
+        for _ in &self.threads {
+            match self.reports.recv() {
+                Ok((_, Report::TurnedAway(few))) => all += few,
+                Ok((_, Report::Failed(trouble))) => return Err(self.explain(trouble)),
+                Ok(_) | Err(_) => return Err(vanished()),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Thread {
+    fn tell(&self, command: Command) -> Result<(), GenerateError> {
+        let told = self.commands.as_ref().map(|to| to.send(command));
+        match told {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(vanished()),
+        }
     }
 }
 
@@ -365,9 +386,15 @@ fn work(
         Ok(()) => sender.tell(Report::Ready(engine.waker())),
         Err(trouble) => return sender.tell(Report::Failed(trouble)),
     }
-    while let Ok(Command { segment, began }) = orders.recv() {
-        match engine.run(&segment, began, sender) {
-            Ok(ending) => sender.tell(Report::Ended(ending)),
+    while let Ok(command) = orders.recv() {
+        let told = match command {
+            Command::Run { segment, began } => {
+                engine.run(&segment, began, sender).map(Report::Ended)
+            }
+            Command::Look => engine.turned_away().map(Report::TurnedAway),
+        };
+        match told {
+            Ok(report) => sender.tell(report),
             Err(trouble) => return sender.tell(Report::Failed(trouble)),
         }
     }

@@ -137,7 +137,7 @@ impl Parts<'_> {
                 format!("{name} is better: {effect} in {from}{medians}{seen}")
             }
             Verdict::NotWorse => {
-                format!("{name} is not worse by {limit} or more: {effect} in {from}{seen}")
+                format!("{name} is not worse by more than {limit}: {effect} in {from}{seen}")
             }
             Verdict::CannotTell if self.effect.is_none() => {
                 let needs = self.needs_in_words();

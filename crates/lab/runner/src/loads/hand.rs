@@ -41,6 +41,8 @@ pub(crate) enum Task {
     Segment(Segment),
     /// A search, and the number of its first request.
     Search(Box<Search>, u64),
+    /// To see how many of its connections the target has closed.
+    Look,
 }
 
 /// What came of it.
@@ -50,6 +52,8 @@ pub(crate) enum Done {
     /// A capacity, the hold that shows best what it means, and the number of the next
     /// request.
     Searched(Box<Capacity>, Option<Box<Recorded>>, u64),
+    /// So many connections are closed.
+    TurnedAway(u32),
 }
 
 /// What is told while it goes on.
@@ -133,6 +137,15 @@ impl Hand {
         let _ = self.orders.send(order);
         (stop, answer)
     }
+
+    /// How many of its connections the target has closed since they were opened.
+    pub(crate) async fn turned_away(&self) -> Result<u32, GenerateError> {
+        let (_, answer) = self.order(Task::Look, Box::new(|_| ()));
+        match answer.await.unwrap_or_else(|_| Err(gone()))? {
+            Done::TurnedAway(few) => Ok(few),
+            Done::Recorded(_) | Done::Searched(..) => Err(gone()),
+        }
+    }
 }
 
 /// A generator's thread has ended, which it does only when it fails within itself.
@@ -165,6 +178,7 @@ fn work(mut generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver
                 };
                 searched(&mut numbered, workload, &settings, &stop, &mut hear)
             }
+            Task::Look => generator.turned_away().map(Done::TurnedAway),
         };
         // Whoever waits for it may have given up.
         let _ = done.send(result);

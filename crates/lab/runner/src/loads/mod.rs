@@ -409,7 +409,7 @@ impl Loads<'_> {
                 let segment = Segment { first, ..segment };
                 (Task::Segment(segment.clone()), Some(segment))
             }
-            search @ Task::Search(..) => (search, None),
+            other @ (Task::Search(..) | Task::Look) => (other, None),
         };
         let live = Live::default();
         let rate = segment
@@ -564,6 +564,8 @@ impl Loads<'_> {
                 self.recorder.event(EventKind::Measured, place, &text);
                 self.store(step, summary, outage)
             }
+            // Asked of generators that have no step.
+            Done::TurnedAway(_) => Ok(()),
             Done::Searched(capacity, hold, next) => {
                 self.used(load, next);
                 let hold = hold.ok_or_else(|| {

@@ -13,7 +13,7 @@ use lab_load::{Length, Segment};
 use tokio::time::Instant;
 
 use super::hand::{Hand, Task};
-use super::{Loads, Running, said};
+use super::{Loads, Running};
 
 /// Time between the word to begin and the beginning, so that a busy machine has every
 /// thread ready.
@@ -62,23 +62,27 @@ impl Loads<'_> {
             // Both still wait for answers.
             None => Hand::open(self.workload(load).ok()?, self.start).await,
         };
+        // A target may take a connection and close it at once, as one too many.
+        let opened = match opened {
+            Ok(hand) => hand.turned_away().await.map(|closed| (hand, closed)),
+            Err(error) => Err(error),
+        };
         let mut state = self.state.borrow_mut();
-        match opened {
-            Ok(hand) => {
+        let why = match opened {
+            Ok((hand, 0)) => {
                 let hand = Arc::new(hand);
                 let hands = state.hands.entry(load.name.clone()).or_default();
                 hands.push(Arc::clone(&hand));
-                Some(hand)
+                return Some(hand);
             }
-            Err(error) => {
-                state.notes.push(format!(
-                    "{} paused between two steps: while it goes on, its connections are held \
-                     twice, and they could not be opened",
-                    said(load, &error)
-                ));
-                None
-            }
-        }
+            Ok((_, closed)) => format!("the target closed {closed} of the second set"),
+            Err(error) => format!("the second set could not be opened: {error}"),
+        };
+        state.notes.push(format!(
+            "load {} paused between two steps: while it goes on, its connections are held twice, and {why}",
+            load.name
+        ));
+        None
     }
 
     /// A generator of a load that was started and does nothing.
