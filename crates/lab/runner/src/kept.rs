@@ -53,7 +53,7 @@ impl Kept {
         // One may be a part of another.
         hidden.sort_by_key(|(_, value)| Reverse(value.len()));
         hidden.iter().fold(text.to_owned(), |told, (name, value)| {
-            told.replace(value.as_str(), &format!("{{{name}}}"))
+            replace(&told, value, &format!("{{{name}}}"))
         })
     }
 
@@ -68,6 +68,80 @@ impl Kept {
     }
 }
 
+/// Replaces a value wherever it stands as it is, or as JSON or a URL would write it.
+fn replace(text: &str, value: &str, with: &str) -> String {
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        // What looks like an escape may be a part of the value itself.
+        let length = stands(rest, value, true).or_else(|| stands(rest, value, false));
+        if let Some(length) = length {
+            told.push_str(with);
+            rest = &rest[length..];
+        } else {
+            let next = rest.chars().next().map_or(rest.len(), char::len_utf8);
+            told.push_str(&rest[..next]);
+            rest = &rest[next..];
+        }
+    }
+    told
+}
+
+/// How many bytes the value takes at the begin of a text, if it stands there.
+fn stands(text: &str, value: &str, escapes_first: bool) -> Option<usize> {
+    let (mut left, mut wanted) = (text, value);
+    while let Some(first) = wanted.chars().next() {
+        let plain = left.starts_with(first).then(|| (first, first.len_utf8()));
+        let escape = || escaped(left).filter(|(meant, _)| *meant == first);
+        let (_, used) = match escapes_first {
+            true => escape().or(plain),
+            false => plain.or_else(escape),
+        }?;
+        (left, wanted) = (&left[used..], &wanted[first.len_utf8()..]);
+    }
+    Some(text.len() - left.len())
+}
+
+/// The character that an escape at the begin of a text means, and the escape's length: `\/`, `\n`,
+/// `\u003d` of JSON, `%3D` of URLs, of which several make a character beyond ASCII.
+fn escaped(text: &str) -> Option<(char, usize)> {
+    if let Some(rest) = text.strip_prefix('\\') {
+        let meant = match rest.chars().next()? {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'u' => return units(text),
+            other => other,
+        };
+        return Some((meant, 1 + rest.chars().next()?.len_utf8()));
+    }
+    let mut bytes = Vec::new();
+    for written in text.as_bytes().chunks_exact(3).take(4) {
+        let [b'%', digits @ ..] = written else {
+            break;
+        };
+        let digits = std::str::from_utf8(digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        if let Ok(meant) = std::str::from_utf8(&bytes) {
+            return Some((meant.chars().next()?, 3 * bytes.len()));
+        }
+    }
+    None
+}
+
+/// `\u003d`, or a pair of surrogates.
+fn units(text: &str) -> Option<(char, usize)> {
+    let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let both = [
+        unit(text)?,
+        text.get(6..).and_then(unit).unwrap_or_default(),
+    ];
+    let meant = char::decode_utf16(both).next()?.ok()?;
+    Some((meant, 6 * meant.len_utf16()))
+}
+
 fn number(value: &str) -> Option<f64> {
     let number: f64 = value.trim().parse().ok()?;
     number.is_finite().then_some(number)
@@ -76,6 +150,24 @@ fn number(value: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_hidden_however_it_is_written() {
+        let kept = Kept::default();
+        kept.keep([("token".to_owned(), "abc/d\"e=é😀+\\n".to_owned())]);
+        for written in [
+            "abc/d\"e=é😀+\\n",
+            r#"abc\/d\"e=é😀+\\n"#,
+            r"abc\/d\u0022e\u003d\u00e9\ud83d\ude00\u002B\\n",
+            "abc%2Fd%22e%3d%C3%A9%F0%9F%98%80%2b%5Cn",
+        ] {
+            let said = format!("bad token <{written}>, {written}");
+            assert_eq!(kept.hide(&said), "bad token <{token}>, {token}", "{said}");
+        }
+        for other in ["abc/d", "%", "%2", "\\", "\\u00", "abc\\/d\\", "abc%2Fd%zz"] {
+            assert_eq!(kept.hide(other), other);
+        }
+    }
 
     #[test]
     fn what_is_kept_is_hidden_where_it_is_told_and_only_numbers_are_numbers() {

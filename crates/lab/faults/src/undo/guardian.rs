@@ -158,7 +158,13 @@ pub fn sweep(folder: &Path) -> Result<usize, Vec<String>> {
     for ledger in ledgers {
         match undo_abandoned(&ledger) {
             Ok(did) => undone += usize::from(did),
-            Err(error) => wrong.extend(error),
+            Err(errors) => wrong.extend(errors.into_iter().map(|error| {
+                format!(
+                    "a fault of an earlier run could not be undone: {error}; each run tries again \
+                     until {} is removed",
+                    ledger.display()
+                )
+            })),
         }
     }
     if wrong.is_empty() {

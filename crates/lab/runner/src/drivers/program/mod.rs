@@ -23,6 +23,8 @@ pub(crate) const PROTOCOL: u32 = 1;
 const LINE_BYTES: u64 = 1 << 20;
 /// Characters of a line that an error shows.
 const SHOWN: usize = 200;
+/// Characters of what a driver says of a failure that are told.
+const SAID: usize = 1_000;
 
 /// Bounds of waits for the program.
 #[derive(Debug, Clone, Copy)]
@@ -369,7 +371,10 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
     }
     let Some(id) = line.id else {
         return match (line.counts, line.error) {
-            (_, Some(error)) => Err(format!("it says: {error}")),
+            (_, Some(error)) => {
+                let error = crate::processes::shown(&error, SAID);
+                Err(format!("it says: {error}"))
+            }
             (Some(_), None) => Ok(()),
             (None, None) => Err("a line has neither counts nor an answer".to_owned()),
         };
@@ -380,7 +385,7 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
         ));
     };
     let answer = match (line.error, line.done) {
-        (Some(error), _) => Err(error),
+        (Some(error), _) => Err(crate::processes::shown(&error, SAID)),
         (None, Some(true)) => Ok(Made {
             accepted: line.made,
             refused: line.failed,
@@ -395,6 +400,7 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
 fn greeted(line: &Line, entities: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     if line.ok != Some(true) {
         let error = line.error.as_deref().unwrap_or("it gave no reason");
+        let error = crate::processes::shown(error, SAID);
         return Err(format!("it refused the greeting: {error}"));
     }
     match &line.entities {
