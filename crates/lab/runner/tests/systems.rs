@@ -157,6 +157,25 @@ hold = "1s"
 }
 
 #[test]
+fn one_that_goes_into_the_background_is_told_to_stay() {
+    let ends = |how: &str| {
+        refused(&format!(
+            r#"
+[[system]]
+name = "shop"
+run = "sh -c 'sleep 60 & {how}' {{port}}"
+ready = "tcp"
+[[step]]
+name = "never"
+hold = "1s"
+"#
+        ))
+    };
+    assert!(ends("exit 0").contains("runs in the foreground"));
+    assert!(!ends("exit 3").contains("foreground"));
+}
+
+#[test]
 fn a_system_that_ends_early_and_waits_for_nobody_is_told_what_would_have_it_wait() {
     let error = refused(
         r#"

@@ -61,7 +61,8 @@ pub enum StartError {
         ended: String,
         /// Its command line.
         command_line: String,
-        /// Systems that it is told of and does not wait for, as a sentence; or nothing.
+        /// Why that may be: it went into the background, or there are systems that it is told of and does
+        /// not wait for. As sentences; or nothing.
         waiting: String,
         /// The last lines of its output.
         output: String,
@@ -417,13 +418,25 @@ pub(super) fn ready(
     }
 }
 
+/// What ends well before it serves has mostly left a process behind that does.
+fn in_the_background(ended: Ended) -> String {
+    match ended.well() {
+        true => {
+            "; a system runs in the foreground: one that goes into the background by itself has an \
+                 option against that"
+                .to_owned()
+        }
+        false => String::new(),
+    }
+}
+
 async fn wait_for(system: System, running: Running, port: u16) -> Result<String, StartError> {
     let child = &running.child;
     let ended_early = |ended: Ended| StartError::EndedEarly {
         name: running.name.clone(),
         ended: ended.to_string(),
         command_line: child.command_line.clone(),
-        waiting: not_waited_for(&system),
+        waiting: in_the_background(ended) + &not_waited_for(&system),
         output: last_lines(&child.logs),
     };
     let Some(ready) = &system.ready else {
