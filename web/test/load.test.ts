@@ -9,7 +9,7 @@ import { resultOf, summaryOf, times, timelineOf } from './loads';
 
 describe('numbers', () => {
   it('rates keep about three digits', () => {
-    expect([5000, 41834.4, 12.5, 999.94, 0.25, 0, NaN].map(rate)).toEqual(['5,000/s', '41,834/s', '12.5/s', '999.9/s', '0.25/s', '0/s', '–']);
+    expect([5000, 41834.4, 12.5, 999.94, 95.833, 0.25, 0, NaN].map(rate)).toEqual(['5,000/s', '41,834/s', '12.5/s', '1,000/s', '95.8/s', '0.25/s', '0/s', '–']);
   });
 
   it('shares are those of the terminal', () => {

@@ -219,11 +219,11 @@ export function health({ validity, generator, lateness }: LoadSummary): { ok: bo
   };
 }
 
-/** A rate: `4,999/s`, `12.5/s`; a dash for no value. */
+/** A rate with the digits that the terminal shows: `4,999/s`, `12.5/s`; a dash for no value. */
 export function rate(value: number): string {
   if (!Number.isFinite(value)) return '–';
-  const digits = value >= 1000 || Number.isInteger(value) ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
-  return `${Number(value.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })}/s`;
+  const shown = value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
+  return `${shown.toLocaleString('en', { maximumSignificantDigits: 21 })}/s`;
 }
 
 /** A share as the terminal shows it: `0 %`, `0.012 %`, `26.4 %`; all and nothing are only exactly that. */
