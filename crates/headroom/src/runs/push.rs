@@ -123,6 +123,12 @@ impl TrustArgs {
                 Err(_) => return Ok(None),
             },
         };
+        if text.trim().is_empty() {
+            bail!(
+                "{whence} is empty; it holds the header Authorization, as `Bearer …`, and where none is \
+                 needed, leave it out"
+            );
+        }
         let value = HeaderValue::from_str(text.trim());
         let mut value = value.with_context(|| format!("{whence} holds what no header may have"))?;
         value.set_sensitive(true);

@@ -259,6 +259,9 @@ that = "'theirs': to-peer errors == 0%"
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     assert_eq!(outcomes(&finished), [Outcome::Pass]);
+    let left_out: Vec<&str> = verdict.left_out.iter().map(|one| &*one.that).collect();
+    assert_eq!(left_out, ["'theirs': to-peer errors == 0%"]);
+    assert_eq!(verdict.left_out[0].why, "no-such-server is not installed");
     assert_eq!(
         finished.notes,
         [
@@ -267,4 +270,31 @@ that = "'theirs': to-peer errors == 0%"
     );
     assert_eq!(events(&finished, EventKind::SystemStarted), ["here"]);
     assert_eq!(events(&finished, EventKind::StepStarted), ["ours"]);
+}
+
+#[test]
+fn a_run_of_which_nothing_is_left_to_judge_is_no_pass() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "peer"
+run = "no-such-server --listen {addr}"
+needs = "no-such-server"
+[[load]]
+name = "to-peer"
+http = "GET http://{peer.addr}/"
+[[step]]
+name = "theirs"
+load = { to-peer = "10/s" }
+hold = "10ms"
+[[expect]]
+that = "'theirs': to-peer errors == 0%"
+"#);
+    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:?}");
+    assert_eq!(
+        verdict.reason.as_deref(),
+        Some("every expectation is left out: no-such-server is not installed")
+    );
+    assert_eq!((outcomes(&finished), verdict.left_out.len()), (vec![], 1));
 }

@@ -48,6 +48,7 @@ fn verdict(outcome: Outcome, reason: Option<&str>) -> Verdict {
     let reason = reason.map(str::to_owned);
     Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome,
         reason,
