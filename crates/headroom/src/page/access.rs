@@ -137,10 +137,7 @@ impl Access {
 /// Whether a body is said to be JSON, whatever parameters follow: types have no case.
 fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.as_bytes().split(|byte| *byte == b';').next();
-    kind.is_some_and(|kind| {
-        kind.trim_ascii()
-            .eq_ignore_ascii_case(b"application/json")
-    })
+    kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }
 
 /// The token of a query; empty when it has none.
@@ -279,8 +276,16 @@ mod tests {
         ];
         for (path, done) in acts {
             let uri = format!("{path}{token}");
-            for kind in [JSON, "application/json; charset=utf-8", "Application/JSON ;a=b"] {
-                assert_eq!(act(&Method::POST, &uri, kind), Ok(Wanted::Act(done)), "{kind}");
+            for kind in [
+                JSON,
+                "application/json; charset=utf-8",
+                "Application/JSON ;a=b",
+            ] {
+                assert_eq!(
+                    act(&Method::POST, &uri, kind),
+                    Ok(Wanted::Act(done)),
+                    "{kind}"
+                );
             }
             assert_eq!(act(&Method::GET, &uri, JSON), Err(Refusal::Method));
             let forms = [
