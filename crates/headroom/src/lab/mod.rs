@@ -262,7 +262,10 @@ impl ExperimentFile {
             false => ready::unpack(name)?,
         };
         let file = ready.as_ref().map_or(name, |ready| &ready.file);
-        let text = read_text(file)?;
+        let text = read_text(file).map_err(|error| match name.exists() || ready.is_some() {
+            true => error,
+            false => not_there(name, &error),
+        })?;
         let whence = match ready {
             Some(_) => name.to_owned(),
             None => std::path::absolute(name)
@@ -331,6 +334,15 @@ fn planned(source: &Source, set: &[(String, String)]) -> Option<Plan> {
         source.name
     ));
     None
+}
+
+/// What to do about a file that there is not.
+fn not_there(name: &Path, error: &anyhow::Error) -> anyhow::Error {
+    let help = match ready::meant(name) {
+        Some(meant) => format!("did you mean the ready experiment {meant}?"),
+        None => "headroom list names those that are ready".to_owned(),
+    };
+    anyhow!("{}; {help}", explained(error))
 }
 
 fn read_text(path: &Path) -> Result<String> {
