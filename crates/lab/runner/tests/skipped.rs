@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{events, of, outcomes, run, server};
+use crate::support::{events, of, outcomes, plan, run, server};
 use lab_load::Summary;
 use lab_runner::Finished;
 use lab_store::{EventKind, Outcome};
@@ -297,4 +297,48 @@ that = "'theirs': to-peer errors == 0%"
         Some("every expectation is left out: no-such-server is not installed")
     );
     assert_eq!((outcomes(&finished), verdict.left_out.len()), (vec![], 1));
+}
+
+#[test]
+fn what_a_machine_lacks_is_told_with_what_goes_with_it_before_a_run() {
+    const NEEDS: &str = r#"
+[[system]]
+name = "peer"
+run = "no-such-server --listen {addr}"
+needs = "no-such-server"
+[[probe]]
+name = "alive"
+http = "GET http://{peer.addr}/"
+[[step]]
+name = "ours"
+hold = "10ms"
+[[expect]]
+that = "alive.ok == 100%"
+"#;
+    const BODY: &str = r#"
+[[load]]
+name = "orders"
+http = "POST http://127.0.0.1:1/"
+body_file = "order.json"
+[[step]]
+name = "send"
+load = { orders = "10/s" }
+hold = "10ms"
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let lacking = |text: &str| lab_runner::lacking(&plan(text).0, folder.path());
+    assert_eq!(
+        lacking(NEEDS),
+        ["no-such-server is not installed: without peer; 1 expectation about that is not judged"]
+    );
+    let told = lacking(BODY);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("load orders: ") && told[0].contains("order.json"),
+        "{told:?}"
+    );
+    std::fs::write(folder.path().join("order.json"), "{}").unwrap();
+    assert_eq!(lacking(BODY), Vec::<String>::new());
+    let installed = NEEDS.replace("no-such-server", "sh");
+    assert_eq!(lacking(&installed), Vec::<String>::new());
 }
