@@ -352,6 +352,92 @@ fn build_servers_get_the_result_as_files() {
     );
 }
 
+/// Nothing but what the laboratory itself does.
+const WAITS: &str = r#"
+lab = 1
+name = "waits"
+[[system]]
+name = "web"
+run = "sleep 60"
+needs = "NEEDS"
+[[step]]
+name = "watch"
+signal = { system = "web", signal = "CONT" }
+run = "RUN"
+hold = "50ms"
+[[expect]]
+that = "duration('watch') < 1h"
+"#;
+
+/// What a run says of itself to build servers.
+fn told(lab: &Lab, text: &str, code: i32, stderr: &str) -> (String, String, String) {
+    let file = lab.write("waits.toml", text);
+    let [xml, summary] = ["waits.xml", "waits.md"].map(|name| lab.path(name));
+    for old in [&xml, &summary] {
+        let _ = std::fs::remove_file(old);
+    }
+    let names = [&xml, &summary].map(|path| path.display().to_string());
+    let ran = lab.run(&file, &["--junit", &names[0], "--markdown", &names[1]]);
+    let ran = ran.expect_code(code).expect_stderr(stderr);
+    let read = |path| std::fs::read_to_string(path).expect("a file");
+    (ran.stdout, read(&xml), read(&summary))
+}
+
+#[test]
+fn a_report_that_cannot_be_written_changes_nothing_that_is_told_of_the_run() {
+    let lab = Lab::new();
+    // What stands in the way of the report is made by the run itself.
+    let text = WAITS
+        .replace("NEEDS", "sh")
+        .replace("RUN", "mkdir {work}/../report.html");
+    let help = "there is no report: ";
+    let (stdout, xml, summary) = told(&lab, &text, 0, help);
+    assert!(stdout.contains("PASS  1 of 1 expectation held"), "{stdout}");
+    assert!(!stdout.contains("\nreport  "), "{stdout}");
+    assert!(
+        xml.contains("tests=\"1\" failures=\"0\" errors=\"0\""),
+        "{xml}"
+    );
+    assert_eq!(summary.matches("### ").count(), 1, "{summary}");
+    assert!(summary.contains(": pass"), "{summary}");
+    // Where nothing is in the way, nothing is said of it.
+    let (stdout, ..) = told(
+        &lab,
+        &WAITS.replace("NEEDS", "sh").replace("RUN", "true"),
+        0,
+        "",
+    );
+    assert!(stdout.contains("\nreport  "), "{stdout}");
+}
+
+#[test]
+fn a_run_that_judged_nothing_for_want_of_a_program_is_inconclusive_in_all_places() {
+    let lab = Lab::new();
+    let text = WAITS
+        .replace("NEEDS", "no-such-server")
+        .replace("RUN", "true");
+    let why = "no-such-server is not installed";
+    let (stdout, xml, summary) = told(&lab, &text, 2, why);
+    assert!(
+        stdout.contains("INCONCLUSIVE  1 left out, after "),
+        "{stdout}"
+    );
+    assert!(
+        xml.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"2\""),
+        "{xml}"
+    );
+    assert!(
+        summary.contains(": inconclusive") && summary.contains("– left out"),
+        "{summary}"
+    );
+    let file = lab.path("waits.toml");
+    let checked = lab.command().arg("check").arg(file).output();
+    let checked = Finished::of(checked.expect("headroom starts")).expect_code(0);
+    checked.expect_stderr(
+        "on this machine, no-such-server is not installed: without web; left out: watch",
+    );
+}
+
 /// A program that says how many entities there are, in a repository of two commits.
 fn repository(lab: &Lab) -> std::path::PathBuf {
     let folder = lab.path("repository");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::lab::{Lab, wait_until};
+use crate::lab::{Finished, Lab, wait_until};
 
 const FILE: &str = r#"
 lab = 1
@@ -36,7 +36,22 @@ that = "'steady': web p50 < 200ms"
 fn every_setting_is_run_and_told_with_what_was_planted() {
     let lab = Lab::new();
     let file = lab.write("sweep.toml", FILE);
-    let ran = lab.run(&file, &[]).expect_code(1);
+    let [xml, summary] = ["sweep.xml", "summary.md"].map(|name| lab.path(name));
+    let [to_xml, to_summary] = [&xml, &summary].map(|path| path.display().to_string());
+    let files = ["--junit", &to_xml, "--markdown", &to_summary];
+    let ran = lab.run(&file, &files).expect_code(1);
+    let xml = std::fs::read_to_string(&xml).expect("a file");
+    assert!(xml.contains("tests=\"8\" failures=\"4\""), "{xml}");
+    assert_eq!(
+        xml.matches("latency=10ms count=2, run 2: ").count(),
+        1,
+        "{xml}"
+    );
+    let summary = std::fs::read_to_string(&summary).expect("a file");
+    assert!(
+        summary.contains("4 of 8 runs passed, 8 planned"),
+        "{summary}"
+    );
     let rows: Vec<Vec<&str>> = ran
         .stdout
         .lines()
@@ -115,6 +130,26 @@ fn a_constant_that_is_set_is_not_swept_and_an_interrupted_sweep_keeps_what_it_ha
     let runs = record["runs"].as_array().expect("runs");
     assert!((2..100).contains(&runs.len()), "{}", runs.len());
     assert_eq!(runs[0]["verdict"]["outcome"], "pass");
+}
+
+#[test]
+fn a_value_that_a_run_would_refuse_is_found_by_a_check() {
+    let lab = Lab::new();
+    let check = |text: &str| {
+        let file = lab.write("sweep.toml", text);
+        let checked = lab.command().arg("check").arg(file).output();
+        Finished::of(checked.expect("headroom starts"))
+    };
+    check(FILE).expect_code(0);
+    // The constants of a file have one kind, and only each value by itself can be wrong.
+    let wrong = FILE
+        .replace("\"20/s\" }", "\"{rate}\" }")
+        .replace("[let]", "[let]\nrate = \"20/s\"")
+        .replace("over = {", "over = { rate = [\"20/s\", \"often\"],");
+    check(&wrong)
+        .expect_code(4)
+        .expect_stderr("the mistakes come of rate=often");
+    check(&wrong.replace("often", "40/s")).expect_code(0);
 }
 
 fn has(lab: &Lab, end: &str) -> bool {

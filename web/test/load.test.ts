@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare, told } from '../src/data/load';
+import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare, told } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import shares from './shares.json';
@@ -138,6 +138,19 @@ describe('the generator', () => {
     );
     expect(health(summaryOf({ lateness: times({ max: 0.001 }) })).facts[1]).toBe('all sends at most 1.00 ms late');
     expect(health(summaryOf()).facts).toHaveLength(2);
+  });
+
+  it('says of the worst steal that it was that of a part', () => {
+    const { generator } = summaryOf();
+    const stolen = summaryOf({ generator: { ...generator, steal: 0.025 } });
+    expect(health(stolen, timelineOf([[], []]).length).facts[1]).toBe('steal up to 2.5 % in the worst 1.00 s');
+    expect(health(stolen).facts[1]).toMatch(/in the worst 3/);
+    expect(health(summaryOf(), timelineOf([[]]).length).facts[1]).toBe('steal 0.0 %');
+  });
+
+  it('says how many answers came after the end', () => {
+    expect(afterEnd(1)).toBe('1 answer came after the end: it counts, but no rate has it.');
+    expect(afterEnd(1200)).toBe('1,200 answers came after the end: they count, but no rate has them.');
   });
 });
 

@@ -1,5 +1,6 @@
 //! `headroom init`: a first experiment about a system that was never measured.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -10,6 +11,7 @@ use clap::Parser;
 use lab_experiment::draft::{Draft, DraftTarget, PortChosen};
 use lab_experiment::{Source, check};
 use lab_load::Summary;
+use lab_load::summary::ErrorCount;
 use lab_store::Outcome;
 use measure::{Clock, listening_ports};
 use processes::{Process, Program, Reaper, RunTag};
@@ -43,8 +45,16 @@ pub(crate) fn init(args: &InitArgs) -> Result<Outcome> {
             args.out.display()
         );
     }
+    let folder = args.out.parent().filter(|it| !it.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        bail!("write {}: there is no such folder", args.out.display());
+    }
     let (target, summary) = match &args.target[..] {
         [url] if url.contains("://") => (DraftTarget::Url(url.clone()), measured(url)?),
+        [address] if is_address(address) && !Path::new(address).exists() => bail!(
+            "{address} is no program; of a service that runs give the address as http://{address}{}",
+            if address.contains('/') { "" } else { "/" }
+        ),
         words => of_command(words, args)?,
     };
     let latency = &summary.latency.intended;
@@ -101,21 +111,45 @@ fn measured(url: &str) -> Result<Summary> {
     let summary = load::measure(&line.load)?;
     let counts = &summary.requests;
     if counts.answered == 0 || counts.refused + counts.errors > 0 {
-        let statuses: Vec<String> = summary
-            .statuses
-            .iter()
-            .map(|(status, count)| format!("{count} with {status}"))
-            .collect();
         bail!(
-            "{url} answered {} requests ({}) and failed {}; a first experiment begins with \
-             something that works: name a path that answers with 200{}",
-            counts.answered,
-            statuses.join(", "),
-            counts.refused + counts.errors,
-            ", for a program with --path /PATH",
+            "{url} {}",
+            not_working(counts.sent, &summary.statuses, &summary.errors)
         );
     }
     Ok(summary)
+}
+
+/// What came of requests of which some did not work, and what to do about it.
+fn not_working(sent: u64, statuses: &BTreeMap<u16, u64>, errors: &[ErrorCount]) -> String {
+    let answered = statuses
+        .iter()
+        .map(|(status, count)| format!("{count} with {status}"));
+    let failed = errors.iter().map(|error| {
+        // A time-out has no other cause.
+        let why = match error.phase.name() == error.cause {
+            true => error.cause.clone(),
+            false => format!("{}: {}", error.phase.name(), error.cause),
+        };
+        format!("{} not at all ({why})", error.count)
+    });
+    let outcomes: Vec<String> = answered.chain(failed).collect();
+    let help = match errors.is_empty() {
+        true => "name a path that answers with 200, for a program with --path /PATH",
+        false => "see that it takes 20 requests a second",
+    };
+    format!(
+        "answered {sent} requests so: {}; a first experiment begins with something that works: {help}",
+        outcomes.join(", ")
+    )
+}
+
+/// Whether a word is `HOST:PORT`, with a path or without, as nobody calls a program.
+fn is_address(word: &str) -> bool {
+    let authority = word.split('/').next().unwrap_or_default();
+    let is_host = |host: &str| !host.is_empty() && !host.contains(char::is_whitespace);
+    authority
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
 }
 
 /// Starts a program, finds where it listens, and puts a little load on it.
@@ -272,4 +306,47 @@ fn speaks_http(port: u16, path: &str) -> bool {
         Ok(answer)
     };
     asked().is_ok_and(|answer| answer.starts_with(b"HTTP/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_from_a_program() {
+        for address in ["127.0.0.1:8080", "localhost:80/health", "[::1]:9000"] {
+            assert!(is_address(address), "{address}");
+        }
+        for program in [
+            "./serve",
+            "./a:80",
+            "nginx",
+            "serve --on 127.0.0.1:80",
+            ":80",
+            "a:b",
+            "a:99999",
+        ] {
+            assert!(!is_address(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn why_requests_did_not_work_is_named() {
+        let reset = ErrorCount {
+            phase: lab_load::recording::Phase::Read,
+            cause: "the connection was reset".into(),
+            count: 60,
+        };
+        let told = not_working(100, &[(200, 40)].into(), &[reset]);
+        assert!(
+            told.starts_with("answered 100 requests so: 40 with 200, 60 not at all ("),
+            "{told}"
+        );
+        assert!(told.contains("the connection was reset"), "{told}");
+        let told = not_working(100, &[(200, 40), (429, 60)].into(), &[]);
+        assert!(
+            told.contains("so: 40 with 200, 60 with 429;") && told.contains("--path"),
+            "{told}"
+        );
+    }
 }

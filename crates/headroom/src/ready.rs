@@ -150,6 +150,13 @@ pub(crate) fn unpack(name: &Path) -> Result<Option<Unpacked>> {
     }))
 }
 
+/// The ready experiment that a name was meant for which is none, and no path either.
+pub(crate) fn meant(name: &Path) -> Option<&'static str> {
+    let name = name.to_str().filter(|name| !name.contains('/'))?;
+    let word = name.strip_suffix(".toml").unwrap_or(name);
+    units::nearest(word, experiments().map(|(known, _)| known))
+}
+
 /// `headroom list`.
 pub(crate) fn list(args: &ListArgs) -> Result<Outcome> {
     if let Some(folder) = &args.out {
@@ -237,6 +244,21 @@ mod tests {
         below(&folder, "", &mut there);
         let here: BTreeSet<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
         assert_eq!(here, there);
+    }
+
+    #[test]
+    fn a_typing_mistake_is_told_with_what_was_meant() {
+        let meant = |name: &str| meant(Path::new(name));
+        for typed in [
+            "faults-of-a-webserver",
+            "Faults-of-a-web-server",
+            "faults-of-a-webserver.toml",
+        ] {
+            assert_eq!(meant(typed), Some("faults-of-a-web-server"), "{typed}");
+        }
+        for other in ["my-service.toml", "experiments/faults-of-a-webserver", ""] {
+            assert_eq!(meant(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub enum ClientError {
         host: String,
         /// What the system or the peer said.
         cause: String,
+        /// It is the same later: no TLS is spoken there, or a certificate is not trusted.
+        lasts: bool,
     },
     /// The connection broke before the answer was complete.
     #[error("wait for an answer from {host}: {cause}")]
@@ -340,6 +342,7 @@ impl Client {
         let refuse = |cause: String| ClientError::Connect {
             host: host.name.clone(),
             cause,
+            lasts: false,
         };
         let connect = async {
             let stream = dial(&host.name)
@@ -353,7 +356,7 @@ impl Client {
                     let stream = TlsConnector::from(Arc::clone(tls))
                         .connect(name, stream)
                         .await
-                        .map_err(|error| refuse(error.to_string()))?;
+                        .map_err(|error| no_tls(&host.name, &error))?;
                     handshake(TokioIo::new(stream)).await
                 }
             }
@@ -362,6 +365,23 @@ impl Client {
         tokio::time::timeout(limit, connect)
             .await
             .unwrap_or_else(|_| Err(refuse(format!("not connected within {limit:?}"))))
+    }
+}
+
+/// Why TLS did not come about with a host.
+pub(crate) fn no_tls(host: &str, error: &std::io::Error) -> ClientError {
+    let inner = error.get_ref();
+    let of_tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let cause = match of_tls {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            format!("what answers there speaks no TLS, is its address http://? ({error})")
+        }
+        _ => error.to_string(),
+    };
+    ClientError::Connect {
+        host: host.to_owned(),
+        cause,
+        lasts: of_tls.is_some(),
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use crate::ClientError;
+use crate::client::{ClientError, no_tls};
 use crate::dial::{dial, server_name};
 
 /// A whole answer over HTTP/2.
@@ -52,6 +52,7 @@ pub async fn http2_exchange(
     let refused = |cause: String| ClientError::Connect {
         host: host.to_owned(),
         cause,
+        lasts: false,
     };
     let broken = |cause: String| ClientError::Broken {
         host: host.to_owned(),
@@ -67,7 +68,7 @@ pub async fn http2_exchange(
             let name = server_name(host).map_err(|error| refused(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(tls));
             let stream = connector.connect(name, stream).await;
-            handshake(stream.map_err(|error| refused(error.to_string()))?).await
+            handshake(stream.map_err(|error| no_tls(host, &error))?).await
         }
     }
     .map_err(|error| refused(error.to_string()))?;

@@ -462,7 +462,36 @@ async fn an_address_of_ipv6_is_what_its_certificate_names() {
     let refused = post(&client, &named.parse().unwrap(), b"x")
         .await
         .unwrap_err();
-    assert!(matches!(refused, ClientError::Connect { .. }), "{refused}");
+    assert!(
+        matches!(refused, ClientError::Connect { lasts: true, .. }),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn where_no_tls_is_spoken_that_is_said_and_is_no_reason_to_try_again() {
+    let certificates = Certificates::new();
+    let client = Client::new(ClientOptions {
+        tls: Some(net::tls::client(&certificates.files("ca", "ca")).unwrap()),
+        ..Default::default()
+    });
+    let server = serve(Limits::default(), None).await;
+    let plain = uri("https", server.address, "/");
+    let refused = post(&client, &plain, b"x").await.unwrap_err();
+    assert!(
+        matches!(refused, ClientError::Connect { lasts: true, .. }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("speaks no TLS"), "{refused}");
+    // Nobody listens: somebody may later.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let refused = post(&client, &uri("https", address, "/"), b"x").await;
+    assert!(matches!(
+        refused.unwrap_err(),
+        ClientError::Connect { lasts: false, .. }
+    ));
 }
 
 #[test]

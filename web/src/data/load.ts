@@ -1,6 +1,6 @@
 /** The results of loads: decoded, grouped, and what can be said of them. Pure functions. */
 
-import { duration, percent } from '../chart/scales';
+import { count, duration, percent } from '../chart/scales';
 import { column, scaled, type Points } from './decode';
 import { NO_ANSWER, WITHHELD } from './words';
 import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline } from './run';
@@ -205,8 +205,9 @@ function heldUp({ requests, lateness }: Pick<LoadSummary, 'requests' | 'lateness
 /** Checks that blame the generator or its machine. */
 const GENERATOR = new Set(['generator-late', 'under-sent', 'steal', 'no-ports', 'no-descriptors', 'little', 'worker-lost']);
 
-/** Was the generator fit for this load, and what shows it. */
-export function health({ validity, generator, lateness }: LoadSummary): { ok: boolean; facts: string[] } {
+/** Was the generator fit for this load, whose slots are so long, and what shows it. */
+export function health(summary: LoadSummary, slots: ArrayLike<number> = []): { ok: boolean; facts: string[] } {
+  const { validity, generator, lateness } = summary;
   const late = lateness.p99 ?? lateness.max;
   return {
     ok: !validity.reasons.some(({ check }) => GENERATOR.has(check)),
@@ -214,9 +215,24 @@ export function health({ validity, generator, lateness }: LoadSummary): { ok: bo
       `busiest thread ${percent(generator.busiest_thread)} of a core`,
       ...(late === null ? [] : [`${lateness.p99 === null ? 'all' : '99 % of'} sends at most ${duration(late)} late`]),
       ...(generator.cpu_per_request_s === null ? [] : [`${duration(generator.cpu_per_request_s)} of processor time a request`]),
-      `steal ${percent(generator.steal)}`,
+      steal(summary, slots),
     ],
   };
+}
+
+/** The limit of steal is one for the whole load, of which this is the worst part. */
+function steal({ generator, duration_s }: LoadSummary, slots: ArrayLike<number>): string {
+  const share = percent(generator.steal);
+  if (generator.steal <= 0) return `steal ${share}`;
+  const longest = Array.from(slots).reduce((most, one) => Math.max(most, one), 0);
+  return `steal up to ${share} in the worst ${duration(longest || duration_s)}`;
+}
+
+/** What is said of answers that came when the load was over already. */
+export function afterEnd(answered: number): string {
+  return answered === 1
+    ? '1 answer came after the end: it counts, but no rate has it.'
+    : `${count(answered)} answers came after the end: they count, but no rate has them.`;
 }
 
 /** A rate with the digits that the terminal shows: `4,999/s`, `12.5/s`; a dash for no value. */

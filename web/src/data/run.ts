@@ -466,6 +466,8 @@ export interface Run {
     reason?: string;
     duration_s: number;
     expectations: Expectation[];
+    /** Expectations that were not judged: the machine lacked what they are about. */
+    left_out?: { that: string; why: string }[];
     /** What a person should know besides. */
     notes?: string[];
   } | null;

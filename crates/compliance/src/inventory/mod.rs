@@ -7,7 +7,7 @@
 
 mod fields;
 pub mod hollow;
-mod normal;
+pub(crate) mod normal;
 mod read;
 mod records;
 pub mod signature;

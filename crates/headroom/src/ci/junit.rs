@@ -7,7 +7,7 @@ use lab_store::Outcome;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::{Case, CiResult};
+use super::{Became, Case, CiResult};
 
 /// A suite with a case for each expectation or metric. What did not hold is a failure, what cannot be
 /// told is skipped, and what could not be measured is an error.
@@ -18,7 +18,7 @@ pub(super) fn xml(result: &CiResult) -> io::Result<String> {
         result
             .cases
             .iter()
-            .filter(|case| element(case.outcome) == Some(tag))
+            .filter(|case| element(case.became) == Some(tag))
             .count()
     };
     let numbers = [
@@ -64,7 +64,7 @@ fn case(writer: &mut Writer<Vec<u8>>, case: &Case, suite: &str) -> io::Result<()
         .map(printable)
         .collect::<Vec<_>>()
         .join("\n");
-    match element(case.outcome) {
+    match element(case.became) {
         None => own.write_empty()?,
         Some(tag) => own.write_inner_content(|writer| {
             let first = text.lines().next().unwrap_or_default();
@@ -78,11 +78,11 @@ fn case(writer: &mut Writer<Vec<u8>>, case: &Case, suite: &str) -> io::Result<()
     Ok(())
 }
 
-fn element(outcome: Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Pass => None,
-        Outcome::Fail => Some("failure"),
-        Outcome::Inconclusive => Some("skipped"),
-        Outcome::Invalid | Outcome::Error => Some("error"),
+fn element(became: Became) -> Option<&'static str> {
+    match became {
+        Became::Judged(Outcome::Pass) => None,
+        Became::Judged(Outcome::Fail) => Some("failure"),
+        Became::Judged(Outcome::Inconclusive) | Became::LeftOut => Some("skipped"),
+        Became::Judged(Outcome::Invalid | Outcome::Error) => Some("error"),
     }
 }

@@ -3,7 +3,7 @@
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 
-use super::CiResult;
+use super::{Became, CiResult};
 
 /// A heading, the verdict, and a table; what did not pass is explained below it.
 pub(super) fn table(result: &CiResult) -> String {
@@ -31,13 +31,16 @@ pub(super) fn table(result: &CiResult) -> String {
             .iter()
             .map(|cell| format!(" {} |", text(cell)))
             .collect();
-        let (mark, word) = said(case.outcome);
+        let (mark, word) = match case.became {
+            Became::Judged(outcome) => said(outcome),
+            Became::LeftOut => ("–", "left out"),
+        };
         out += &format!("| {} |{cells} {mark} {word} |\n", text(&case.name),);
     }
     let open = result
         .cases
         .iter()
-        .filter(|case| case.outcome != Outcome::Pass);
+        .filter(|case| case.became != Became::Judged(Outcome::Pass));
     let open: String = open
         .map(|case| format!("- {}\n", text(&case.text)))
         .collect();
@@ -51,7 +54,7 @@ fn said(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Pass => ("✓", "pass"),
         Outcome::Fail => ("✗", "fail"),
-        Outcome::Inconclusive => ("?", "cannot tell"),
+        Outcome::Inconclusive => ("?", "inconclusive"),
         Outcome::Invalid => ("!", "invalid"),
         Outcome::Error => ("!", "error"),
     }

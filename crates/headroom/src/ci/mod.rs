@@ -4,6 +4,7 @@ mod junit;
 mod markdown;
 mod workflow;
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_judgement::{GateJudgement, Verdict as Judged};
+use lab_report::sweep::{SweepAnswer, SweepRecord};
 use lab_store::{Outcome, Verdict};
 
 use crate::gate::outcome;
@@ -38,6 +40,9 @@ pub(crate) struct ResultFiles {
     /// Also append the result to this file as Markdown, for instance to "$GITHUB_STEP_SUMMARY"
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// A result was written, or tried to be: there is one for each command.
+    #[arg(skip)]
+    pub(crate) done: Cell<bool>,
 }
 
 /// A result, in the terms of build servers.
@@ -56,11 +61,19 @@ pub(crate) struct CiResult {
     pub(crate) picture: Option<String>,
 }
 
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Became {
+    Judged(Outcome),
+    /// This machine lacks what it is about.
+    LeftOut,
+}
+
 /// An expectation, or a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) became: Became,
     /// A cell for each column.
     pub(crate) cells: Vec<String>,
     /// What a person should read when it does not pass.
@@ -75,7 +88,7 @@ impl CiResult {
             .iter()
             .map(|expectation| Case {
                 name: expectation.that.clone(),
-                outcome: expectation.outcome,
+                became: Became::Judged(expectation.outcome),
                 cells: vec![expectation.measured.clone()],
                 text: match expectation.note.as_str() {
                     "" => format!("measured: {}", expectation.measured),
@@ -83,27 +96,65 @@ impl CiResult {
                 },
             })
             .collect();
+        cases.extend(verdict.left_out.iter().map(|expectation| Case {
+            name: expectation.that.clone(),
+            became: Became::LeftOut,
+            cells: vec![String::new()],
+            text: expectation.why.clone(),
+        }));
         if let Some(reason) = &verdict.reason {
             cases.push(Case {
                 name: "the run comes to its end".into(),
-                outcome: verdict.outcome,
+                became: Became::Judged(verdict.outcome),
                 cells: vec![String::new()],
                 text: reason.clone(),
             });
         }
         let held = cases
             .iter()
-            .filter(|case| case.outcome == Outcome::Pass)
+            .filter(|case| case.became == Became::Judged(Outcome::Pass))
             .count();
         let count = verdict.expectations.len();
+        let left_out = match verdict.left_out.len() {
+            0 => String::new(),
+            left_out => format!(", {left_out} left out"),
+        };
         Self {
             name: name.to_owned(),
             outcome: verdict.outcome,
             sentence: match &verdict.reason {
                 Some(reason) => reason.clone(),
-                None => format!("{held} of {count} expectations held"),
+                None => format!("{held} of {count} expectations held{left_out}"),
             },
             seconds: verdict.duration_s,
+            columns: vec!["measured"],
+            cases,
+            picture: None,
+        }
+    }
+
+    /// That of a sweep: a case for each expectation of each run, named by its setting. Of a search, which
+    /// needs runs that fail, its answer.
+    pub(crate) fn of_sweep(sweep: &SweepRecord, seconds: f64) -> Self {
+        let (cases, sentence) = match &sweep.answer {
+            Some(answer) => (vec![answered(answer)], answer.text.clone()),
+            None => {
+                let made = sweep.runs.len();
+                let passed = sweep.runs.iter();
+                let passed = passed.filter(|run| run.verdict.outcome == Outcome::Pass);
+                let planned = sweep.settings.len() * sweep.times as usize;
+                let sentence = format!(
+                    "{} of {made} runs passed, {planned} planned",
+                    passed.count()
+                );
+                (cases(sweep), sentence)
+            }
+        };
+        Self {
+            name: sweep.name.clone(),
+            outcome: sweep.outcome(),
+            sentence,
+            seconds,
             columns: vec!["measured"],
             cases,
             picture: None,
@@ -120,7 +171,7 @@ impl CiResult {
             let open = judgement.verdict == Judged::Worse && metric.verdict == Judged::CannotTell;
             Case {
                 name: metric.metric.name.clone(),
-                outcome: outcome(metric.verdict),
+                became: Became::Judged(outcome(metric.verdict)),
                 cells: vec![
                     value(metric.base_median),
                     value(metric.new_median),
@@ -153,13 +204,46 @@ impl CiResult {
             columns: Vec::new(),
             cases: vec![Case {
                 name: "it comes to a verdict".into(),
-                outcome: Outcome::Error,
+                became: Became::Judged(Outcome::Error),
                 cells: Vec::new(),
                 text: why.to_owned(),
             }],
             picture: None,
         }
     }
+}
+
+fn answered(answer: &SweepAnswer) -> Case {
+    Case {
+        name: "the highest value is found".into(),
+        became: Became::Judged(answer.outcome),
+        cells: vec![answer.text.clone()],
+        text: answer.text.clone(),
+    }
+}
+
+/// Those of every run of a sweep, setting by setting.
+fn cases(sweep: &SweepRecord) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (at, values) in sweep.settings.iter().enumerate() {
+        let constants = sweep.over.iter().zip(values);
+        let constants: Vec<String> = constants
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let runs = sweep.runs.iter().filter(|run| run.setting == at);
+        for (number, run) in (1..).zip(runs) {
+            let setting = match sweep.times {
+                0..=1 => constants.join(" "),
+                _ => format!("{}, run {number}", constants.join(" ")),
+            };
+            let own = CiResult::of_run(&run.folder, &run.verdict).cases;
+            cases.extend(own.into_iter().map(|case| Case {
+                name: format!("{setting}: {}", case.name),
+                ..case
+            }));
+        }
+    }
+    cases
 }
 
 impl ResultFiles {
@@ -176,6 +260,7 @@ impl ResultFiles {
 
     /// Writes what was asked for.
     pub(crate) fn write(&self, result: &CiResult) -> Result<()> {
+        self.done.set(true);
         if let Some(path) = &self.junit {
             let text = junit::xml(result).with_context(|| format!("write {}", path.display()))?;
             replace(path, text.as_bytes())?;

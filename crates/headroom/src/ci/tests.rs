@@ -1,3 +1,4 @@
+use lab_report::sweep::SweepRun;
 use lab_store::Expectation;
 use saphyr::{LoadableYamlNode, Yaml};
 
@@ -24,6 +25,7 @@ fn result() -> CiResult {
             expectation("e", Outcome::Invalid, "late"),
         ],
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
     };
     CiResult::of_run("web", &verdict)
@@ -87,6 +89,116 @@ fn junit_is_read_back() {
     );
     let message = ("message".into(), "\\u{1b}[31m]]> & more".into());
     assert!(found[4].1.contains(&message), "{xml}");
+}
+
+#[test]
+fn what_was_left_out_is_skipped_and_no_part_of_what_held() {
+    let left_out = lab_store::NotJudged {
+        that: "'theirs': load p99 < 1s".into(),
+        why: "nginx is not installed".into(),
+    };
+    let verdict = Verdict {
+        outcome: Outcome::Inconclusive,
+        reason: None,
+        duration_s: 1.5,
+        expectations: Vec::new(),
+        left_out: vec![left_out.clone(), left_out],
+        probes: Vec::new(),
+        notes: Vec::new(),
+    };
+    let result = CiResult::of_run("web", &verdict);
+    let found = elements(&junit::xml(&result).unwrap());
+    let suite: std::collections::BTreeMap<String, String> = found[1].1.iter().cloned().collect();
+    for (name, value) in [
+        ("tests", "2"),
+        ("failures", "0"),
+        ("errors", "0"),
+        ("skipped", "2"),
+    ] {
+        assert_eq!(suite[name], value, "{name}");
+    }
+    let message = ("message".into(), "nginx is not installed".into());
+    assert_eq!(found[3], ("skipped".to_owned(), vec![message]));
+    let text = markdown::table(&result);
+    let head = "### ? web: inconclusive\n\n0 of 0 expectations held, 2 left out\n";
+    assert!(text.starts_with(head), "{text}");
+    assert!(
+        text.contains("| 'theirs': load p99 \\< 1s |  | – left out |\n"),
+        "{text}"
+    );
+    assert!(text.contains("- nginx is not installed\n"), "{text}");
+}
+
+#[test]
+fn a_sweep_has_a_case_for_each_setting_and_expectation() {
+    let verdict = |outcome, reason: Option<&str>| Verdict {
+        outcome,
+        reason: reason.map(str::to_owned),
+        duration_s: 1.0,
+        expectations: ["a < 1", "b < 2"]
+            .map(|that| Expectation {
+                that: that.into(),
+                measured: "3".into(),
+                values: std::collections::BTreeMap::new(),
+                units: std::collections::BTreeMap::new(),
+                outcome,
+                note: String::new(),
+            })
+            .into(),
+        left_out: Vec::new(),
+        probes: Vec::new(),
+        notes: Vec::new(),
+    };
+    let run = |setting, outcome, reason| SweepRun {
+        setting,
+        folder: "web-1".into(),
+        verdict: verdict(outcome, reason),
+    };
+    let mut sweep = SweepRecord {
+        name: "web".into(),
+        seed: 1,
+        over: vec!["rate".into()],
+        settings: vec![vec!["10/s".into()], vec!["20/s".into()]],
+        times: 1,
+        runs: vec![run(1, Outcome::Fail, None), run(0, Outcome::Pass, None)],
+        answer: None,
+    };
+    let result = CiResult::of_sweep(&sweep, 2.0);
+    let names: Vec<&str> = result.cases.iter().map(|case| case.name.as_str()).collect();
+    let each = [
+        "rate=10/s: a < 1",
+        "rate=10/s: b < 2",
+        "rate=20/s: a < 1",
+        "rate=20/s: b < 2",
+    ];
+    assert_eq!(names, each);
+    let failed = |result: &CiResult| {
+        let found = elements(&junit::xml(result).unwrap());
+        found.iter().filter(|(name, _)| name == "failure").count()
+    };
+    assert_eq!((failed(&result), result.outcome), (2, Outcome::Fail));
+    assert_eq!(result.sentence, "1 of 2 runs passed, 2 planned");
+    // Runs of the same setting are told apart, and one that could not be made has a case.
+    sweep.times = 2;
+    let mut broken = run(0, Outcome::Error, Some("no such program"));
+    broken.verdict.expectations.clear();
+    sweep.runs.push(broken);
+    let result = CiResult::of_sweep(&sweep, 2.0);
+    let broken = &result.cases[2];
+    assert_eq!(broken.name, "rate=10/s, run 2: the run comes to its end");
+    assert_eq!(broken.text, "no such program");
+    // A search is not failed by the runs that it needs.
+    sweep.answer = Some(SweepAnswer {
+        text: "rate holds at 10/s, fails at 20/s".into(),
+        outcome: Outcome::Pass,
+    });
+    let result = CiResult::of_sweep(&sweep, 2.0);
+    assert_eq!((failed(&result), result.outcome), (0, Outcome::Pass));
+    assert_eq!(result.cases.len(), 1);
+    // Of no runs nothing is claimed.
+    (sweep.answer, sweep.runs) = (None, Vec::new());
+    let result = CiResult::of_sweep(&sweep, 2.0);
+    assert_eq!((result.cases.len(), result.outcome), (0, Outcome::Error));
 }
 
 #[test]

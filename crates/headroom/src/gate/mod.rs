@@ -61,7 +61,10 @@ pub(crate) fn errors_too(
     let begin = Instant::now();
     files.check()?;
     let ended = judge();
-    if let Err(error) = &ended {
+    // What was told already stays the only thing that is told.
+    if let Err(error) = &ended
+        && !files.done.get()
+    {
         let (why, seconds) = (format!("{error:#}"), begin.elapsed().as_secs_f64());
         if let Err(error) = files.write(&CiResult::of_error(name, &why, seconds)) {
             tell(format_args!("headroom: {error:#}"));
@@ -221,6 +224,7 @@ mod tests {
         let files = ResultFiles {
             junit: Some(folder.path().join("g.xml")),
             markdown: Some(folder.path().join("g.md")),
+            ..ResultFiles::default()
         };
         let written = || {
             let read = |path: &Option<std::path::PathBuf>| {
@@ -241,5 +245,28 @@ mod tests {
             markdown.contains("error") && markdown.contains("it fell over"),
             "{markdown}"
         );
+    }
+
+    #[test]
+    fn what_was_told_is_not_told_again_as_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ResultFiles {
+            junit: Some(folder.path().join("g.xml")),
+            markdown: Some(folder.path().join("g.md")),
+            ..ResultFiles::default()
+        };
+        let ended = errors_too("web.toml", &files, || {
+            files.write(&CiResult {
+                outcome: Outcome::Pass,
+                ..CiResult::of_error("web", "all is well", 1.0)
+            })?;
+            bail!("the disk is full")
+        });
+        assert_eq!(ended.unwrap_err().to_string(), "the disk is full");
+        for path in [&files.junit, &files.markdown] {
+            let text = fs::read_to_string(path.as_ref().unwrap()).unwrap();
+            assert!(!text.contains("the disk is full"), "{text}");
+            assert_eq!(text.matches("all is well").count(), 2, "{text}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Histories and results of other programs.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
@@ -7,7 +8,7 @@ use lab_judgement::{Direction, Fingerprint, Metric, MetricValue, Record, Unit, r
 use measure::Machine;
 use serde::Deserialize;
 
-use super::{ImportArgs, read_text};
+use super::{ImportArgs, New, read_text};
 use crate::gate::{Better, ForMetric, chosen, unit_of};
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -36,7 +37,7 @@ struct Entry {
     value: f64,
 }
 
-pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
+pub(super) fn records(args: &ImportArgs) -> Result<New> {
     let text = read_text(&args.results)?;
     // Some editors and shells put a mark before a text.
     let text = text.trim_start_matches('\u{feff}');
@@ -59,7 +60,10 @@ pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
                 ),
             }
         }
-        return Ok(records);
+        return Ok(New {
+            records,
+            lines: Some((args.results.clone(), first_lines(text))),
+        });
     }
     let entries: Vec<Entry> = serde_json::from_str(text).with_context(reading)?;
     let Some(commit) = &args.commit else {
@@ -94,13 +98,28 @@ pub(super) fn records(args: &ImportArgs) -> Result<Vec<Record>> {
     // Several results of a commit are runs of their own, also those of one moment.
     let short: String = commit.chars().take(12).collect();
     let run = format!("{}-{short}-{now}", args.name);
-    Ok(vec![Record::new(
+    Ok(New::one(Record::new(
         run,
         commit.clone(),
         now,
         here(&args.name),
         metrics,
-    )])
+    )))
+}
+
+/// The number of the first line about each run, in the order of a history that can be read.
+fn first_lines(text: &str) -> Vec<usize> {
+    #[derive(Deserialize)]
+    struct OfRun {
+        run: String,
+    }
+    let mut runs = BTreeSet::new();
+    let numbered = (1..).zip(text.lines());
+    let first = numbered.filter(|(_, line)| {
+        let of = serde_json::from_str::<OfRun>(line);
+        of.is_ok_and(|of| runs.insert(of.run))
+    });
+    first.map(|(number, _)| number).collect()
 }
 
 /// A unit of rates as how much a second it is: `MiB/s`, `req/sec`. Of what is no size, 1 each.
@@ -179,6 +198,15 @@ mod tests {
         };
         let found = metric(entry, &args);
         (found.value, found.metric.unit, found.metric.direction)
+    }
+
+    #[test]
+    fn the_lines_of_runs_are_the_first_about_each() {
+        let line =
+            |run: &str| format!("{{\"run\": \"{run}\", \"commit\": \"c\", \"metrics\": []}}\n");
+        let text = format!("{}\n{}{}{}", line("a"), line("b"), line("a"), line("c"));
+        assert_eq!(first_lines(&text), [1, 3, 5]);
+        assert_eq!(first_lines(""), Vec::<usize>::new());
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod page;
 mod show;
 mod store;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ pub(crate) fn run(command: &HistoryCommand) -> Result<Outcome> {
         HistoryCommand::Add(args) => {
             let mut record = recorded(&args.run)?.record;
             record.commit = args.commit.clone().unwrap_or(record.commit);
-            store::add(&args.history, &[record])
+            store::add(&args.history, &New::one(record))
         }
         HistoryCommand::Import(args) => store::add(&args.history, &import::records(args)?),
         HistoryCommand::Show(args) => show::show(args),
@@ -140,16 +140,78 @@ pub(crate) fn run(command: &HistoryCommand) -> Result<Outcome> {
     }
 }
 
-/// Appends runs, all of them or none; two that add at once do so one after the other.
-fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
-    let writing = || format!("add to {}", file.display());
-    let mut lines = String::new();
-    let mut given: BTreeSet<&str> = BTreeSet::new();
-    for record in records {
-        if !given.insert(&record.run) {
-            bail!("{}: the run {} is given twice", writing(), record.run);
+/// Runs that shall be added.
+#[derive(Debug, Clone, PartialEq)]
+struct New {
+    records: Vec<Record>,
+    /// Of the lines of another history, that and the number of each. What such a line says may be
+    /// there already.
+    lines: Option<(PathBuf, Vec<usize>)>,
+}
+
+/// How many runs were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    added: usize,
+    /// Of those that were given, how many were there.
+    there: usize,
+    all: usize,
+}
+
+impl New {
+    /// A run that was made here.
+    fn one(record: Record) -> Self {
+        Self {
+            records: vec![record],
+            lines: None,
         }
-        lines += &write_record(record).with_context(writing)?;
+    }
+
+    /// Those that a history lacks.
+    ///
+    /// # Errors
+    /// A run that it has with other values, or one that comes twice; and one that it has at all
+    /// if it is none of another history.
+    fn missing(&self, known: &[Record]) -> Result<Vec<&Record>> {
+        let mut all: BTreeMap<&str, &Record> =
+            known.iter().map(|known| (&*known.run, known)).collect();
+        let mut missing = Vec::new();
+        for (at, record) in self.records.iter().enumerate() {
+            let line = self.lines.as_ref();
+            let line = line.and_then(|(file, lines)| Some((file, lines.get(at)?)));
+            let whence = line.map_or_else(String::new, |(file, line)| {
+                format!("{}, line {line}: ", file.display())
+            });
+            match all.insert(&record.run, record) {
+                None => missing.push(record),
+                Some(there) if there == record && self.lines.is_some() => {}
+                Some(there) if there == record => {
+                    bail!("{whence}the run {} is in it already", record.run)
+                }
+                Some(_) => bail!(
+                    "{whence}the run {} is in it already, with other values",
+                    record.run
+                ),
+            }
+        }
+        Ok(missing)
+    }
+
+    fn counts(&self, known: usize, added: usize) -> Counts {
+        Counts {
+            added,
+            there: self.records.len() - added,
+            all: known + added,
+        }
+    }
+}
+
+/// Appends runs, all of them or none; two that add at once do so one after the other.
+fn add(file: &Path, new: &New) -> Result<Outcome> {
+    let writing = || format!("add to {}", file.display());
+    // What cannot be written makes no file.
+    for record in &new.records {
+        write_record(record).with_context(writing)?;
     }
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(writing)?;
@@ -163,31 +225,36 @@ fn add(file: &Path, records: &[Record]) -> Result<Outcome> {
     locked(&out, file, LOCK_WITHIN, File::try_lock)?;
     let text = text_of(&out, file)?;
     let known = read_records(&text).with_context(writing)?;
-    let mut twice = known
-        .iter()
-        .filter(|known| given.contains(known.run.as_str()));
-    if let Some(known) = twice.next() {
-        bail!("{}: the run {} is in it already", writing(), known.run);
-    }
+    let missing = new.missing(&known).with_context(writing)?;
+    let mut lines = String::new();
     // A line that somebody wrote by hand may lack its end.
-    if !text.is_empty() && !text.ends_with('\n') {
-        lines.insert(0, '\n');
+    if !text.is_empty() && !text.ends_with('\n') && !missing.is_empty() {
+        lines.push('\n');
+    }
+    for record in &missing {
+        lines += &write_record(record).with_context(writing)?;
     }
     let put = |mut out: &File, lines: &[u8]| {
         out.write_all(lines)?;
         out.sync_data()
     };
     append(&out, text.len() as u64, lines.as_bytes(), put).with_context(writing)?;
-    let all = known.len() + records.len();
-    added(&file.display().to_string(), records, all)
+    let counts = new.counts(known.len(), missing.len());
+    added(&file.display().to_string(), new, counts)
 }
 
 /// Tells what was added where, and how many runs there are in all.
-fn added(place: &str, records: &[Record], all: usize) -> Result<Outcome> {
-    let count = records.len();
-    let noun = if count == 1 { "run" } else { "runs" };
-    print(&format!("{place}: {count} {noun} added, {all} in all\n"))?;
-    for done in records.iter().flat_map(done_by_hand) {
+fn added(place: &str, new: &New, Counts { added, there, all }: Counts) -> Result<Outcome> {
+    let noun = if added == 1 { "run" } else { "runs" };
+    let there = match there {
+        0 => String::new(),
+        1 => ", 1 was there already".to_owned(),
+        there => format!(", {there} were there already"),
+    };
+    print(&format!(
+        "{place}: {added} {noun} added{there}, {all} in all\n"
+    ))?;
+    for done in new.records.iter().flat_map(done_by_hand) {
         tell(format_args!(
             "headroom: {}; it is kept apart from other runs",
             done.sentence

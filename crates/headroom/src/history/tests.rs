@@ -33,6 +33,14 @@ fn records(values: impl IntoIterator<Item = f64>) -> Vec<Record> {
     record.collect()
 }
 
+/// Runs that were made here.
+fn made(records: &[Record]) -> New {
+    New {
+        records: records.to_vec(),
+        lines: None,
+    }
+}
+
 /// Fifteen runs at a level, then fifteen at another, with noise that is known.
 fn stepped(after: f64) -> Vec<Record> {
     let mut random = stats::SplitMix::new(4);
@@ -214,15 +222,45 @@ fn a_history_without_its_last_line_feed_is_added_to() {
     let all = records([1.0, 2.0, 3.0]);
     let first = write_record(&all[0]).unwrap();
     fs::write(&file, first.trim_end()).unwrap();
-    add(&file, &all[1..]).unwrap();
+    add(&file, &made(&all[1..])).unwrap();
     assert_eq!(read(&file).unwrap(), all);
     // Whoever adds one twice, or half a line, changes nothing.
     let before = fs::read(&file).unwrap();
-    assert!(add(&file, &all[2..]).is_err());
+    assert!(add(&file, &made(&all[2..])).is_err());
     assert_eq!(fs::read(&file).unwrap(), before);
     fs::write(&file, &before[..before.len() - 20]).unwrap();
-    assert!(add(&file, &records([1.0])).is_err());
+    assert!(add(&file, &made(&records([1.0]))).is_err());
     assert_eq!(fs::read(&file).unwrap(), before[..before.len() - 20]);
+}
+
+#[test]
+fn lines_that_are_there_already_are_counted_and_others_named_by_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.jsonl");
+    let all = records([1.0, 2.0, 3.0]);
+    add(&file, &made(&all[..2])).unwrap();
+    let lines = |records: &[Record]| New {
+        records: records.to_vec(),
+        lines: Some(("other.jsonl".into(), vec![1, 2, 4])),
+    };
+    let known = read(&file).unwrap();
+    let again = lines(&all);
+    let missing = again.missing(&known).unwrap();
+    assert_eq!(missing, [&all[2]]);
+    let counts = again.counts(known.len(), missing.len());
+    assert_eq!((counts.added, counts.there, counts.all), (1, 2, 3));
+    add(&file, &again).unwrap();
+    let before = fs::read(&file).unwrap();
+    add(&file, &again).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), before, "nothing is left to add");
+    let mut changed = all.clone();
+    changed[2].metrics[0].value = 9.0;
+    let error = format!("{:#}", add(&file, &lines(&changed)).unwrap_err());
+    assert!(
+        error.ends_with("other.jsonl, line 4: the run run-2 is in it already, with other values"),
+        "{error}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), before);
 }
 
 #[test]
@@ -232,7 +270,7 @@ fn of_several_that_add_the_same_run_one_does() {
     let record = records([1.0]);
     let added = std::thread::scope(|scope| {
         let each: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| add(&file, &record).is_ok()))
+            .map(|_| scope.spawn(|| add(&file, &made(&record)).is_ok()))
             .collect();
         let each = each.into_iter().map(|one| one.join().unwrap());
         each.filter(|added| *added).count()
@@ -283,7 +321,9 @@ fn lists_of_any_file_are_compared_and_names_that_nothing_has_are_refused() {
             _ => &["--commit", "c1"],
         };
         let line = [&["import", &path], commit, more].concat();
-        import::records(&Line::parse_from(line).args).map_err(|error| format!("{error:#}"))
+        let new = import::records(&Line::parse_from(line).args);
+        new.map(|new| new.records)
+            .map_err(|error| format!("{error:#}"))
     };
     let plan = |records: Vec<Record>| records[0].environment.plan_hash.clone();
     let (one, other) = (import("parse.json", &[]), import("parse2.json", &[]));
@@ -305,6 +345,6 @@ fn lists_of_any_file_are_compared_and_names_that_nothing_has_are_refused() {
     let file = folder.path().join("history.jsonl");
     for commit in ["", "a\nb"] {
         let records = import("parse.json", &["--commit", commit]);
-        assert!(records.is_err() || add(&file, &records.unwrap()).is_err());
+        assert!(records.is_err() || add(&file, &made(&records.unwrap())).is_err());
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn again(folder: &RunFolder, out: &Path, json: bool) -> Result<Outcom
         return Ok(Outcome::Error);
     };
     let mut made_here = plan.clone();
-    for left_out in lab_runner::leave_out(&mut made_here) {
+    for left_out in lab_runner::leave_out(&mut made_here).lines {
         tell(format_args!("headroom: {left_out}"));
     }
     let stored: Value = folder.read_json(RunFile::Plan)?;

@@ -19,7 +19,7 @@ use crate::catalogue::catalogue;
 use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
-use crate::output::{print, tell};
+use crate::output::{explained, print, tell};
 use crate::page::{Acts, LivePage, Look};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
@@ -34,13 +34,29 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
     let Some(checked) = read_plan(args)? else {
         return Ok(Outcome::Error);
     };
+    let mut lacking = lab_runner::lacking(&checked.plan, &checked.file.folder);
+    let mut also = |plan: &Plan| {
+        for lacks in lab_runner::lacking(plan, &checked.file.folder) {
+            if !lacking.contains(&lacks) {
+                lacking.push(lacks);
+            }
+        }
+    };
     // A mistake that only a variant has.
     for variant in &checked.plan.variants {
         let set = [&args.set[..], &variant.set].concat();
-        if checked.file.plan(&set).is_none() {
+        let Some(plan) = checked.file.plan(&set) else {
             tell(format_args!("in the variant \"{}\"", variant.name));
             return Ok(Outcome::Error);
-        }
+        };
+        also(&plan);
+    }
+    // Or a setting of the sweep.
+    if let Some(planned) = &checked.plan.sweep {
+        let Some(plans) = sweep::plans(&checked.file, &args.set, planned) else {
+            return Ok(Outcome::Error);
+        };
+        plans.iter().for_each(|(plan, _)| also(plan));
     }
     // Names may be anything.
     let explained = checked.plan.explain();
@@ -50,7 +66,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
             .map(|line| printable(line) + "\n")
             .collect::<String>(),
     )?;
-    for lacks in lab_runner::lacking(&checked.plan, &checked.file.folder) {
+    for lacks in lacking {
         tell(format_args!("headroom: on this machine, {lacks}"));
     }
     Ok(Outcome::Pass)
@@ -106,8 +122,8 @@ fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
     }
     let set = &args.check.set;
     let finished = made(args, &checked.file, checked.plan.clone(), set, underway)?;
-    // The verdict is told even when the report cannot be written.
-    let report = write_report(&finished.folder);
+    // The verdict stands whether or not the report can be written.
+    let report = report_or_note(&finished.folder);
     if args.json {
         let told = Told {
             verdict: &finished.verdict,
@@ -118,19 +134,18 @@ fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
     } else {
         let style = Style::of_stdout();
         print_ending(&finished.folder, &finished.verdict, style)?;
-        if let Ok((path, _)) = &report {
+        if let Some((path, _)) = &report {
             print(&ending(path))?;
         }
     }
     // The verdict does not wait for those who have the page open.
-    let report = report.map(|(_, page)| match live {
-        Some(live) => live.finish(page),
-        None => drop(page),
-    });
+    if let (Some(live), Some((_, page))) = (live, report) {
+        live.finish(page);
+    }
     let name = finished.folder.id();
     args.files
         .write(&CiResult::of_run(&name, &finished.verdict))?;
-    report.map(|()| finished.verdict.outcome)
+    Ok(finished.verdict.outcome)
 }
 
 impl Acts for Underway {
@@ -208,6 +223,19 @@ fn write_report(folder: &RunFolder) -> Result<(PathBuf, Page)> {
     Ok((folder.file(RunFile::Report), page))
 }
 
+/// The same after a run: what it came to does not depend on it, so that it is missing is only told.
+fn report_or_note(folder: &RunFolder) -> Option<(PathBuf, Page)> {
+    let written = write_report(folder);
+    if let Err(error) = &written {
+        tell(format_args!(
+            "headroom: there is no report: {}; make it with: headroom report {}",
+            explained(error),
+            folder.path().display()
+        ));
+    }
+    written.ok()
+}
+
 /// An experiment without a mistake.
 struct Checked {
     file: ExperimentFile,
@@ -234,7 +262,10 @@ impl ExperimentFile {
             false => ready::unpack(name)?,
         };
         let file = ready.as_ref().map_or(name, |ready| &ready.file);
-        let text = read_text(file)?;
+        let text = read_text(file).map_err(|error| match name.exists() || ready.is_some() {
+            true => error,
+            false => not_there(name, &error),
+        })?;
         let whence = match ready {
             Some(_) => name.to_owned(),
             None => std::path::absolute(name)
@@ -303,6 +334,15 @@ fn planned(source: &Source, set: &[(String, String)]) -> Option<Plan> {
         source.name
     ));
     None
+}
+
+/// What to do about a file that there is not.
+fn not_there(name: &Path, error: &anyhow::Error) -> anyhow::Error {
+    let help = match ready::meant(name) {
+        Some(meant) => format!("did you mean the ready experiment {meant}?"),
+        None => "headroom list names those that are ready".to_owned(),
+    };
+    anyhow!("{}; {help}", explained(error))
 }
 
 fn read_text(path: &Path) -> Result<String> {

@@ -1,6 +1,7 @@
 //! A sweep: the experiment in every setting of its constants, one run after the other.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lab_experiment::highest::{Answer, Highest, Next, Said};
@@ -10,13 +11,16 @@ use lab_report::terminal::Style;
 use lab_runner::{RunError, Underway};
 use lab_store::{Outcome, Verdict};
 
-use super::{Checked, made, write_report};
+use super::{Checked, ExperimentFile, made, report_or_note};
+use crate::ci::CiResult;
 use crate::cli::RunArgs;
+use crate::gate;
 use crate::output::{explained, print, replace, tell};
 
 /// Makes every run of the sweep. What was found is stored after each, so a sweep that is cut
 /// off leaves what it has.
 pub(super) fn run(args: &RunArgs, checked: &Checked, planned: &Sweep) -> Result<Outcome> {
+    let begin = Instant::now();
     let mut sweep = Sweeping {
         args,
         checked,
@@ -32,11 +36,13 @@ pub(super) fn run(args: &RunArgs, checked: &Checked, planned: &Sweep) -> Result<
         files: None,
     };
     let is_made = match &planned.highest {
+        // Both ends are checked before anything starts.
+        Some(_) if plans(&checked.file, &args.check.set, planned).is_none() => false,
         Some((name, range)) => sweep.highest(name, range)?,
         None => sweep.every(planned)?,
     };
     if !is_made {
-        return Ok(Outcome::Error);
+        return gate::mistaken(&checked.file.source.name, &args.files);
     }
     let (found, files) = (sweep.found, sweep.files);
     match (args.json, &files) {
@@ -48,6 +54,8 @@ pub(super) fn run(args: &RunArgs, checked: &Checked, planned: &Sweep) -> Result<
         }
         (false, None) => {}
     }
+    let seconds = begin.elapsed().as_secs_f64();
+    args.files.write(&CiResult::of_sweep(&found, seconds))?;
     Ok(found.outcome())
 }
 
@@ -58,7 +66,34 @@ fn names(planned: &Sweep) -> Vec<String> {
 }
 
 /// A plan, with the constants that it has.
-type Planned = (Plan, Vec<(String, String)>);
+pub(super) type Planned = (Plan, Vec<(String, String)>);
+
+/// The plans that are known before anything starts, with these constants besides: of each
+/// combination in its order, and of a search both ends. `None` once the mistakes of one were shown.
+pub(super) fn plans(
+    file: &ExperimentFile,
+    set: &[(String, String)],
+    planned: &Sweep,
+) -> Option<Vec<Planned>> {
+    let settings = match &planned.highest {
+        Some((name, range)) => [range.to, range.from]
+            .map(|end| vec![(name.clone(), range.written(end))])
+            .to_vec(),
+        None => planned.settings(),
+    };
+    let each = settings.iter();
+    each.map(|setting| plan(file, set, setting)).collect()
+}
+
+/// The plan of a setting; `None` once its mistakes were shown.
+fn plan(file: &ExperimentFile, set: &[(String, String)], setting: &Setting) -> Option<Planned> {
+    let set = [set, setting].concat();
+    let plan = file.plan(&set);
+    if plan.is_none() {
+        tell(format_args!("the mistakes come of {}", shown(setting)));
+    }
+    plan.map(|plan| (plan, set))
+}
 
 /// A sweep that goes on.
 struct Sweeping<'a> {
@@ -73,9 +108,7 @@ impl Sweeping<'_> {
     fn every(&mut self, planned: &Sweep) -> Result<bool> {
         let settings = planned.settings();
         self.found.settings = settings.iter().map(values).collect();
-        let plans: Option<Vec<Planned>> =
-            settings.iter().map(|setting| self.plan(setting)).collect();
-        let Some(plans) = plans else {
+        let Some(plans) = plans(&self.checked.file, &self.args.check.set, planned) else {
             return Ok(false);
         };
         let order = planned.order(self.checked.plan.seed);
@@ -96,15 +129,6 @@ impl Sweeping<'_> {
     /// were shown.
     fn highest(&mut self, name: &str, range: &Range) -> Result<bool> {
         let mut search = Highest::new(range.clone());
-        // Both ends are checked before anything starts.
-        for end in [range.to, range.from] {
-            if self
-                .plan(&vec![(name.to_owned(), range.written(end))])
-                .is_none()
-            {
-                return Ok(false);
-            }
-        }
         loop {
             let value = match search.next() {
                 Next::Run(value) => value,
@@ -119,7 +143,7 @@ impl Sweeping<'_> {
                 self.found.runs.len() + 1,
                 shown(&setting)
             ));
-            let Some(plan) = self.plan(&setting) else {
+            let Some(plan) = plan(&self.checked.file, &self.args.check.set, &setting) else {
                 return Ok(false);
             };
             let at = self.place_of(values(&setting));
@@ -148,17 +172,6 @@ impl Sweeping<'_> {
                 settings.len() - 1
             }
         }
-    }
-
-    /// The plan of a setting; `None` once its mistakes were shown.
-    fn plan(&self, setting: &Setting) -> Option<Planned> {
-        let mut set = self.args.check.set.clone();
-        set.extend(setting.iter().cloned());
-        let plan = self.checked.file.plan(&set);
-        if plan.is_none() {
-            tell(format_args!("the mistakes come of {}", shown(setting)));
-        }
-        plan.map(|plan| (plan, set))
     }
 
     /// Makes a run and stores what is known then; true: a person ended it.
@@ -238,9 +251,7 @@ fn one(
             return (broken(setting, reason), interrupted);
         }
     };
-    if let Err(error) = write_report(&finished.folder) {
-        tell(format_args!("headroom: {}", explained(&error)));
-    }
+    report_or_note(&finished.folder);
     let run = SweepRun {
         setting,
         folder: finished.folder.id(),
@@ -260,6 +271,7 @@ fn broken(setting: usize, reason: String) -> SweepRun {
             duration_s: 0.0,
             expectations: Vec::new(),
             probes: Vec::new(),
+            left_out: Vec::new(),
             notes: Vec::new(),
         },
     }

@@ -44,7 +44,7 @@ pub(super) enum Refusal {
     #[error("the token is missing or wrong: open the whole address that headroom printed")]
     Token,
     #[error(
-        "this is not done so: pages are read by GET, and /mark and /stop are asked for by POST"
+        "this is not done so: pages are read by GET, and /mark, /stop and /rate are asked for by POST"
     )]
     Method,
     /// A form of a page from elsewhere can send no such body without being asked whether it may.
@@ -113,8 +113,7 @@ impl Access {
         if method != by {
             return Err(Refusal::Method);
         }
-        let json = |kind: &HeaderValue| kind.as_bytes() == b"application/json";
-        if by == Method::POST && !headers.get(CONTENT_TYPE).is_some_and(json) {
+        if by == Method::POST && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
             return Err(Refusal::Kind);
         }
         Ok(wanted)
@@ -122,9 +121,10 @@ impl Access {
 
     fn is_asked_by_own_name(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let own = |name: &str| {
-            let port = name.strip_prefix("127.0.0.1:");
-            let port = port.or_else(|| name.strip_prefix("localhost:"));
-            port.is_some_and(|port| port == self.port.to_string())
+            let (host, port) = name.rsplit_once(':').unwrap_or_default();
+            // The names of hosts have no case.
+            let is_own = host == "127.0.0.1" || host.eq_ignore_ascii_case("localhost");
+            is_own && port == self.port.to_string()
         };
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -132,6 +132,12 @@ impl Access {
             && hosts.next().is_none()
             && uri.authority().is_none_or(|name| own(name.as_str()))
     }
+}
+
+/// Whether a body is said to be JSON, whatever parameters follow: types have no case.
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.as_bytes().split(|byte| *byte == b';').next();
+    kind.is_some_and(|kind| kind.trim_ascii().eq_ignore_ascii_case(b"application/json"))
 }
 
 /// The token of a query; empty when it has none.
@@ -226,13 +232,18 @@ mod tests {
     fn nobody_is_answered_who_asks_by_another_name() {
         let uri = "/?token=0123456789abcdef";
         let by = |hosts: &[&str]| ask(&Method::GET, uri, hosts);
-        assert_eq!(by(&["localhost:4711"]), Ok(Wanted::Page));
+        for host in ["localhost:4711", "LOCALHOST:4711", "Localhost:4711"] {
+            assert_eq!(by(&[host]), Ok(Wanted::Page), "{host}");
+        }
         for hosts in [
             &[][..],
             &["127.0.0.1"],
             &["127.0.0.1:4712"],
             &["evil.example:4711"],
             &["127.0.0.1.evil.example:4711"],
+            &["LOCALHOST"],
+            &["localhost:4711:4711"],
+            &["evil.localhost:4711"],
             &["evil.example", OWN],
             &[OWN, "evil.example"],
         ] {
@@ -265,17 +276,38 @@ mod tests {
         ];
         for (path, done) in acts {
             let uri = format!("{path}{token}");
-            assert_eq!(act(&Method::POST, &uri, JSON), Ok(Wanted::Act(done)));
+            for kind in [
+                JSON,
+                "application/json; charset=utf-8",
+                "Application/JSON ;a=b",
+            ] {
+                assert_eq!(
+                    act(&Method::POST, &uri, kind),
+                    Ok(Wanted::Act(done)),
+                    "{kind}"
+                );
+            }
             assert_eq!(act(&Method::GET, &uri, JSON), Err(Refusal::Method));
             let forms = [
                 "text/plain",
                 "application/x-www-form-urlencoded",
                 "multipart/form-data",
+                "text/plain; application/json",
+                "application/jsonx",
+                "",
             ];
             for kind in forms {
                 assert_eq!(act(&Method::POST, &uri, kind), Err(Refusal::Kind), "{kind}");
             }
             assert_eq!(act(&Method::POST, path, JSON), Err(Refusal::Token));
+        }
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_what_is_done_by_which() {
+        let told = Refusal::Method.to_string();
+        for act in ["/mark", "/stop", "/rate", "POST", "GET"] {
+            assert!(told.contains(act), "{told}");
         }
     }
 

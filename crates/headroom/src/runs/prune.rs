@@ -44,7 +44,7 @@ pub(super) struct PruneArgs {
 fn age(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d');
     let Some(days) = days.filter(|days| days.bytes().all(|byte| byte.is_ascii_digit())) else {
-        return crate::cli::duration(text);
+        return crate::cli::duration(text).map_err(|why| format!("{why}; days are written as 30d"));
     };
     match days.parse::<u32>() {
         Ok(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 3600)),
@@ -134,6 +134,8 @@ mod tests {
                 "{wrong}"
             );
         }
-        assert!(age("3x").is_err() && age("-3d").is_err());
+        for wrong in ["3x", "-3d", "3"] {
+            assert!(age(wrong).unwrap_err().contains("30d"), "{wrong}");
+        }
     }
 }

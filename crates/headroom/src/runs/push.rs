@@ -10,7 +10,7 @@ use clap::Args;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode, Uri};
 use http_body_util::Full;
-use net::{Answer, Client, ClientOptions};
+use net::{Answer, Client, ClientError, ClientOptions};
 
 /// Attempts at a request that was not taken for reasons that pass.
 const ATTEMPTS: u32 = 5;
@@ -84,6 +84,7 @@ impl Receiver {
                 Ok(answer) if answer.status.is_success() => return Ok(answer),
                 Ok(answer) if passes(answer.status) => said(&answer),
                 Ok(answer) => bail!("{} refused it: {}", self.uri, said(&answer)),
+                Err(error @ ClientError::Connect { lasts: true, .. }) => return Err(error.into()),
                 Err(error) => error.to_string(),
             };
             if attempt == ATTEMPTS {
@@ -123,6 +124,12 @@ impl TrustArgs {
                 Err(_) => return Ok(None),
             },
         };
+        if text.trim().is_empty() {
+            bail!(
+                "{whence} is empty; it holds the header Authorization, as `Bearer …`, and where none is \
+                 needed, leave it out"
+            );
+        }
         let value = HeaderValue::from_str(text.trim());
         let mut value = value.with_context(|| format!("{whence} holds what no header may have"))?;
         value.set_sensitive(true);

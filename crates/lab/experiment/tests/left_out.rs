@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::plan_of;
-use lab_experiment::plan::Plan;
+use lab_experiment::plan::{LeftOut, Plan};
 
 const PEERS: &str = r#"
 lab = 1
@@ -84,16 +84,18 @@ fn names(plan: &Plan) -> [Vec<&str>; 4] {
 #[test]
 fn a_plan_that_has_all_it_needs_stays_as_it_is() {
     let mut plan = plan_of(PEERS);
-    assert_eq!(plan.leave_out(|_| true), Vec::<String>::new());
+    let left_out = plan.leave_out(|_| true);
+    assert_eq!(left_out, LeftOut::default());
     assert_eq!(plan, plan_of(PEERS));
+    assert_eq!(left_out.leaves_nothing(&plan), None);
 }
 
 #[test]
 fn what_a_missing_program_takes_with_it_is_left_out_and_said_in_a_line() {
     let mut plan = plan_of(PEERS);
-    let lines = plan.leave_out(|program| program != "caddy");
+    let left_out = plan.leave_out(|program| program != "caddy");
     assert_eq!(
-        lines,
+        left_out.lines,
         [
             "caddy is not installed: without caddy, feeder, late; left out: caddy, late is told, \
              seven, until alive; 2 expectations about that are not judged"
@@ -104,10 +106,65 @@ fn what_a_missing_program_takes_with_it_is_left_out_and_said_in_a_line() {
     assert_eq!((loads, probes), (vec!["to-ours"], vec!["well"]));
     assert_eq!(steps, ["ours", "both again"]);
     assert_eq!(plan.expects.len(), 1);
+    let caddy = || "caddy".to_owned();
+    let judged = [
+        "'ours': to-ours rate > 90% of 'caddy': to-caddy rate",
+        "kept.seven == 7 or alive.ok > 50%",
+    ];
+    assert_eq!(
+        left_out.expects,
+        judged.map(|that| (that.to_owned(), caddy()))
+    );
+    assert_eq!(
+        left_out.leaves_nothing(&plan),
+        None,
+        "one expectation is left"
+    );
 
     let mut plan = plan_of(PEERS);
-    let lines = plan.leave_out(|_| false);
+    let LeftOut { lines, .. } = plan.leave_out(|_| false);
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[1], "nginx is not installed: without nginx");
     assert_eq!(names(&plan)[0], ["backend", "ours"]);
+}
+
+#[test]
+fn a_plan_of_which_nothing_is_left_to_judge_says_so() {
+    const ONLY: &str = r#"
+lab = 1
+name = "only"
+[[system]]
+name = "web"
+run = "nginx {port}"
+needs = "nginx"
+[[probe]]
+name = "alive"
+http = "GET http://{web.addr}/"
+[[step]]
+name = "watch"
+wait = { until = "alive.ok == 100%", at_most = "1s" }
+"#;
+    const EXPECTS: &str = "[[expect]]\nthat = \"alive.ok == 100%\"\n";
+    let why = |text: &str| {
+        let mut plan = plan_of(text);
+        let left_out = plan.leave_out(|_| false);
+        left_out.leaves_nothing(&plan)
+    };
+    let expects = format!("{ONLY}{EXPECTS}");
+    assert_eq!(
+        why(&expects).as_deref(),
+        Some("every expectation is left out: nginx is not installed")
+    );
+    assert_eq!(
+        why(ONLY).as_deref(),
+        Some("every step is left out: nginx is not installed")
+    );
+    let step = "[[step]]\nname = \"by itself\"\nhold = \"1s\"\n";
+    assert_eq!(why(&format!("{ONLY}{step}")), None, "a step is made");
+    let expect = "[[expect]]\nthat = \"duration('by itself') < 2s\"\n";
+    assert_eq!(
+        why(&format!("{expects}{step}{expect}")),
+        None,
+        "one is judged"
+    );
 }

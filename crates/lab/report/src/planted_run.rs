@@ -104,6 +104,7 @@ pub(crate) fn planted_run(folder: &std::path::Path) -> RunFolder {
         duration_s: 5.0,
         expectations: Vec::new(),
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
     };
     run.write_json(RunFile::Verdict, &verdict).unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lab_experiment::plan::{Network, Plan, Way};
+use lab_experiment::plan::{LeftOut, Network, Plan, Way};
 use lab_store::{
     Appender, EntityCount, EventKind, FaultRecord, ProcessSample, RunFile, RunFolder, Verdict,
 };
@@ -73,9 +73,9 @@ pub fn run(mut plan: Plan, experiment_text: &str, options: Options) -> Result<Fi
     runtime.block_on(net::local(made))
 }
 
-/// Leaves out of a plan what this machine has no program for, as a run does before all else. Says in a
-/// line for each program what that is.
-pub fn leave_out(plan: &mut Plan) -> Vec<String> {
+/// Leaves out of a plan what this machine has no program for, as a run does before all else. Says
+/// what that is.
+pub fn leave_out(plan: &mut Plan) -> LeftOut {
     plan.leave_out(is_installed)
 }
 
@@ -96,7 +96,7 @@ async fn make(
     plan: &Plan,
     text: &str,
     options: &Options,
-    left_out: Vec<String>,
+    left_out: LeftOut,
 ) -> Result<Finished, RunError> {
     let files = Files::read(plan, &options.base)?;
     let alarm = Alarm::new();
@@ -132,8 +132,8 @@ struct Outcomes {
     loads: Vec<Outcome>,
     requests: Requests,
     skipped: Vec<Skipped>,
-    /// What this machine has no program for, a line for each.
-    left_out: Vec<String>,
+    /// What this machine has no program for.
+    left_out: LeftOut,
     faults: Vec<FaultRecord>,
     /// Numbers that steps kept.
     kept: BTreeMap<String, f64>,
@@ -560,6 +560,7 @@ impl<'a> Session<'a> {
             steps: durations,
             loads: loads::Measured(&outcomes.loads),
             skipped: &outcomes.skipped,
+            left_out: outcomes.left_out,
             faults: &faults,
             kept: outcomes.kept,
             probes: outcomes.probes,
@@ -579,7 +580,7 @@ impl<'a> Session<'a> {
         });
         let summaries = outcomes.loads.iter().map(|load| &load.summary);
         let stored = self.sampled.store(&self.folder, self.clock, summaries);
-        verdict.notes = outcomes.left_out;
+        verdict.notes.clone_from(&measured.left_out.lines);
         verdict.notes.extend(outcomes.notes);
         verdict
             .notes

@@ -64,7 +64,8 @@ fn one_that_refuses_the_greeting_tells_why() {
         "{error}"
     );
     // What a terminal obeys is not passed on to one.
-    let error = refusal(r#"read line; echo '{"ok":false,"error":"a\u001b[31mb\u000ac"}'; sleep 60"#);
+    let error =
+        refusal(r#"read line; echo '{"ok":false,"error":"a\u001b[31mb\u000ac"}'; sleep 60"#);
     assert!(
         error.contains("greeting: a\u{fffd}[31mb\u{fffd}c"),
         "{error:?}"

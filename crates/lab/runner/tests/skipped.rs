@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{events, of, outcomes, run, server};
+use crate::support::{events, of, outcomes, plan, run, server};
 use lab_load::Summary;
 use lab_runner::Finished;
 use lab_store::{EventKind, Outcome};
@@ -259,6 +259,9 @@ that = "'theirs': to-peer errors == 0%"
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     assert_eq!(outcomes(&finished), [Outcome::Pass]);
+    let left_out: Vec<&str> = verdict.left_out.iter().map(|one| &*one.that).collect();
+    assert_eq!(left_out, ["'theirs': to-peer errors == 0%"]);
+    assert_eq!(verdict.left_out[0].why, "no-such-server is not installed");
     assert_eq!(
         finished.notes,
         [
@@ -267,4 +270,75 @@ that = "'theirs': to-peer errors == 0%"
     );
     assert_eq!(events(&finished, EventKind::SystemStarted), ["here"]);
     assert_eq!(events(&finished, EventKind::StepStarted), ["ours"]);
+}
+
+#[test]
+fn a_run_of_which_nothing_is_left_to_judge_is_no_pass() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "peer"
+run = "no-such-server --listen {addr}"
+needs = "no-such-server"
+[[load]]
+name = "to-peer"
+http = "GET http://{peer.addr}/"
+[[step]]
+name = "theirs"
+load = { to-peer = "10/s" }
+hold = "10ms"
+[[expect]]
+that = "'theirs': to-peer errors == 0%"
+"#);
+    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:?}");
+    assert_eq!(
+        verdict.reason.as_deref(),
+        Some("every expectation is left out: no-such-server is not installed")
+    );
+    assert_eq!((outcomes(&finished), verdict.left_out.len()), (vec![], 1));
+}
+
+#[test]
+fn what_a_machine_lacks_is_told_with_what_goes_with_it_before_a_run() {
+    const NEEDS: &str = r#"
+[[system]]
+name = "peer"
+run = "no-such-server --listen {addr}"
+needs = "no-such-server"
+[[probe]]
+name = "alive"
+http = "GET http://{peer.addr}/"
+[[step]]
+name = "ours"
+hold = "10ms"
+[[expect]]
+that = "alive.ok == 100%"
+"#;
+    const BODY: &str = r#"
+[[load]]
+name = "orders"
+http = "POST http://127.0.0.1:1/"
+body_file = "order.json"
+[[step]]
+name = "send"
+load = { orders = "10/s" }
+hold = "10ms"
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let lacking = |text: &str| lab_runner::lacking(&plan(text).0, folder.path());
+    assert_eq!(
+        lacking(NEEDS),
+        ["no-such-server is not installed: without peer; 1 expectation about that is not judged"]
+    );
+    let told = lacking(BODY);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("load orders: ") && told[0].contains("order.json"),
+        "{told:?}"
+    );
+    std::fs::write(folder.path().join("order.json"), "{}").unwrap();
+    assert_eq!(lacking(BODY), Vec::<String>::new());
+    let installed = NEEDS.replace("no-such-server", "sh");
+    assert_eq!(lacking(&installed), Vec::<String>::new());
 }

@@ -356,8 +356,11 @@ pub struct Verdict {
     pub reason: Option<String>,
     /// Length of the run in seconds.
     pub duration_s: f64,
-    /// Each expectation, in file order.
+    /// Each expectation that was judged, in file order.
     pub expectations: Vec<Expectation>,
+    /// The others: this machine lacks what they are about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<NotJudged>,
     /// What each probe came to; absent without probes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeSummary>,
@@ -365,6 +368,15 @@ pub struct Verdict {
     /// could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// An expectation that a run has left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// The expression as the file has it, with names filled in.
+    pub that: String,
+    /// What the machine lacked, as a sentence without its full stop.
+    pub why: String,
 }
 
 /// The unit of a number.

@@ -44,6 +44,7 @@ fn environment(schema: u32) -> Environment {
 fn verdict() -> Verdict {
     Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Pass,
         reason: None,

@@ -55,6 +55,9 @@ impl Branch<'_> {
             let tip = self.tip()?;
             let files = tip.as_ref().map_or(Ok(Vec::new()), |tip| self.files(tip))?;
             let (changed, more) = new(&files)?;
+            if changed.is_empty() {
+                return Ok(more);
+            }
             let commit = commit(tip.as_ref(), &changed)?;
             // An empty old value: there must be none.
             let old = tip.as_ref().map_or("", |tip| &tip.commit);

@@ -13,7 +13,7 @@ use lab_judgement::{Record, read_records, write_record};
 use lab_store::Outcome;
 use sha2::{Digest, Sha256};
 
-use super::{HistoryFile, added, read};
+use super::{Counts, HistoryFile, New, added, read};
 use branch::Branch;
 use folder::Folder;
 
@@ -67,14 +67,14 @@ pub(super) fn stored(history: &HistoryFile) -> Result<Vec<Record>> {
 }
 
 /// Adds runs to a history, all of them or none.
-pub(super) fn add(history: &HistoryFile, records: &[Record]) -> Result<Outcome> {
+pub(super) fn add(history: &HistoryFile, new: &New) -> Result<Outcome> {
     let place = history.place();
-    let all = match &history.store {
-        None => return super::add(&history.file, records),
-        Some(Store::Folder(folder)) => Folder(folder).change(|files| with(files, records, &place)),
-        Some(Store::Branch(branch)) => Branch(branch).change(|files| with(files, records, &place)),
+    let counts = match &history.store {
+        None => return super::add(&history.file, new),
+        Some(Store::Folder(folder)) => Folder(folder).change(|files| with(files, new, &place)),
+        Some(Store::Branch(branch)) => Branch(branch).change(|files| with(files, new, &place)),
     };
-    added(&place, records, all?)
+    added(&place, new, counts?)
 }
 
 fn records(files: &[PlanFile], place: &str) -> Result<Vec<Record>> {
@@ -88,15 +88,13 @@ fn records(files: &[PlanFile], place: &str) -> Result<Vec<Record>> {
     Ok(plans.into_iter().flatten().collect())
 }
 
-/// The files that change when runs are added, as they are then, and how many runs there are in all.
-fn with(files: &[PlanFile], new: &[Record], place: &str) -> Result<(Vec<PlanFile>, usize)> {
+/// The files that change when runs are added, as they are then, and how many runs that were.
+fn with(files: &[PlanFile], new: &New, place: &str) -> Result<(Vec<PlanFile>, Counts)> {
     let known = records(files, place)?;
+    let missing = new.missing(&known);
+    let missing = missing.with_context(|| format!("add to {place}"))?;
     let mut changed: Vec<PlanFile> = Vec::new();
-    for (at, record) in new.iter().enumerate() {
-        let mut others = known.iter().chain(&new[..at]);
-        if others.any(|other| other.run == record.run) {
-            bail!("add to {place}: the run {} is in it already", record.run);
-        }
+    for record in &missing {
         let name = file_name(&record.environment.plan_hash);
         let line = write_record(record)?;
         if let Some(file) = changed.iter_mut().find(|file| file.name == name) {
@@ -113,7 +111,7 @@ fn with(files: &[PlanFile], new: &[Record], place: &str) -> Result<(Vec<PlanFile
             text: text + &line,
         });
     }
-    Ok((changed, known.len() + new.len()))
+    Ok((changed, new.counts(known.len(), missing.len())))
 }
 
 /// The name of a plan's file: what can be read of it, and what tells it apart.
@@ -166,8 +164,12 @@ mod tests {
             record("b", "two", 2),
             record("c", "../one", 3),
         ];
-        let (files, all) = with(&[], &new, "x").unwrap();
-        assert_eq!((files.len(), all), (2, 3));
+        let given = |records: &[Record]| New {
+            records: records.to_vec(),
+            lines: None,
+        };
+        let (files, counts) = with(&[], &given(&new), "x").unwrap();
+        assert_eq!((files.len(), counts.all), (2, 3));
         assert!(files[0].name.starts_with("___one-") && files[0].name.ends_with(ENDING));
         assert_eq!(files[0].text.lines().count(), 2);
         let runs = |files: &[PlanFile]| -> Vec<String> {
@@ -175,8 +177,8 @@ mod tests {
             found.into_iter().map(|record| record.run).collect()
         };
         assert_eq!(runs(&files), ["b", "a", "c"]);
-        let (changed, all) = with(&files, &[record("d", "two", 4)], "x").unwrap();
-        assert_eq!((changed.len(), all), (1, 4));
+        let (changed, counts) = with(&files, &given(&[record("d", "two", 4)]), "x").unwrap();
+        assert_eq!((changed.len(), counts.all), (1, 4));
         assert_eq!(
             runs(&[files[0].clone(), changed[0].clone()]),
             ["a", "c", "b", "d"]
@@ -184,17 +186,25 @@ mod tests {
 
         // Each run once, whatever its plan.
         for again in [record("a", "two", 5), record("a", "../one", 5)] {
-            let error = with(&files, &[again], "x").unwrap_err().to_string();
+            let error = with(&files, &given(&[again]), "x").unwrap_err();
+            let error = format!("{error:#}");
             assert!(error.contains("the run a is in it already"), "{error}");
         }
+        // Lines of another history that say the same are there, and change no file.
+        let lines = New {
+            records: new.to_vec(),
+            lines: Some((PathBuf::from("other.jsonl"), vec![1, 2, 4])),
+        };
+        let (changed, counts) = with(&files, &lines, "x").unwrap();
+        assert_eq!((changed, counts.there), (vec![], 3));
         let twice = [record("e", "two", 5), record("e", "two", 5)];
-        assert!(with(&files, &twice, "x").is_err());
+        assert!(with(&files, &given(&twice), "x").is_err());
         // A line that has no end gets one.
         let cut = PlanFile {
             text: files[1].text.trim_end().to_owned(),
             ..files[1].clone()
         };
-        let (changed, _) = with(&[cut], &[record("d", "two", 4)], "x").unwrap();
+        let (changed, _) = with(&[cut], &given(&[record("d", "two", 4)]), "x").unwrap();
         assert_eq!(changed[0].text.lines().count(), 2);
     }
 

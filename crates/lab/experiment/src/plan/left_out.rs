@@ -19,13 +19,48 @@ struct Gone {
     kept: BTreeSet<String>,
 }
 
+/// What a machine lacks of a plan, and what goes with that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// A line for people for each program that is missing.
+    pub lines: Vec<String>,
+    /// Each expectation that is not judged, and the program that it would need.
+    pub expects: Vec<(String, String)>,
+    /// The programs that are missing.
+    pub programs: Vec<String>,
+}
+
+impl LeftOut {
+    /// Why a plan that went through [`Plan::leave_out`] can show nothing: all that it expects is
+    /// left out, or all that it does while it expects nothing. `None`: something is left of it.
+    #[must_use]
+    pub fn leaves_nothing(&self, plan: &Plan) -> Option<String> {
+        let what = match (plan.expects.is_empty(), self.expects.is_empty()) {
+            (true, false) => "every expectation",
+            (true, true) if plan.steps.is_empty() && !self.programs.is_empty() => "every step",
+            _ => return None,
+        };
+        let (programs, are) = (
+            self.programs.join(", "),
+            if self.programs.len() == 1 {
+                "is"
+            } else {
+                "are"
+            },
+        );
+        Some(format!(
+            "{what} is left out: {programs} {are} not installed"
+        ))
+    }
+}
+
 impl Plan {
     /// Leaves out the systems whose program is not there, those that come after them or are told
     /// their address, what asks any of them, the steps that use any of that, and the expectations
-    /// about it. Says in a line for each program what that is; of a plan that has all it needs,
-    /// nothing.
-    pub fn leave_out(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut programs: Vec<String> = Vec::new();
+    /// about it. Says what that is; of a plan that has all it needs, nothing.
+    pub fn leave_out(&mut self, is_there: impl Fn(&str) -> bool) -> LeftOut {
+        let mut left_out = LeftOut::default();
+        let programs = &mut left_out.programs;
         for needs in self
             .systems
             .iter()
@@ -35,13 +70,17 @@ impl Plan {
                 programs.push(needs.clone());
             }
         }
-        let lines = programs
-            .iter()
-            .map(|program| self.leave_out_without(program));
-        lines.collect()
+        for program in programs.iter() {
+            let (line, expects) = self.leave_out_without(program);
+            left_out.lines.push(line);
+            let named = expects.into_iter().map(|that| (that, program.clone()));
+            left_out.expects.extend(named);
+        }
+        left_out
     }
 
-    fn leave_out_without(&mut self, program: &str) -> String {
+    /// A line about what goes without this program, and the expectations among that.
+    fn leave_out_without(&mut self, program: &str) -> (String, Vec<String>) {
         let mut gone = Gone::default();
         loop {
             let before = gone.systems.len();
@@ -81,24 +120,25 @@ impl Plan {
             }
             !goes
         });
-        let expects = self.expects.len();
-        self.expects
-            .retain(|expect| !gone.is_judged_by(&expect.that));
-        let expects = expects - self.expects.len();
+        let expects = self
+            .expects
+            .extract_if(.., |expect| gone.is_judged_by(&expect.that));
+        let expects: Vec<String> = expects.map(|expect| expect.that.text).collect();
         let systems: Vec<String> = gone.systems.into_iter().collect();
         let mut line = format!("{program} is not installed: without {}", systems.join(", "));
         if !steps.is_empty() {
             line += &format!("; left out: {}", steps.join(", "));
         }
-        if expects > 0 {
-            let (plural, are) = if expects == 1 {
+        if !expects.is_empty() {
+            let (plural, are) = if expects.len() == 1 {
                 ("", "is")
             } else {
                 ("s", "are")
             };
-            line += &format!("; {expects} expectation{plural} about that {are} not judged");
+            let count = expects.len();
+            line += &format!("; {count} expectation{plural} about that {are} not judged");
         }
-        line
+        (line, expects)
     }
 }
 

@@ -30,6 +30,7 @@ pub use fault::{
     Part, ProcessFault, Scarce, Who,
 };
 pub use gate::{Gated, Gates, Variant};
+pub use left_out::LeftOut;
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,

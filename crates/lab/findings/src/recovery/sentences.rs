@@ -18,20 +18,26 @@ impl fmt::Display for Effect {
 
 impl fmt::Display for Unseen {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "no effect seen; {}", self.would_have_been())
+    }
+}
+
+impl Unseen {
+    /// Which change would have been seen.
+    #[must_use]
+    pub fn would_have_been(&self) -> String {
         let size = |change: f64| match self.reference {
             0.0 => show_count(change),
             level => show_share(change / level.abs()),
         };
-        write!(
-            text,
-            "no effect seen; a change by {} that lasted {} would have been",
+        let once = self.smallest_once.map_or_else(String::new, |once| {
+            format!(", or one by {} in two samples in a row", size(once))
+        });
+        format!(
+            "a change by {} that lasted {} would have been seen{once}",
             size(self.smallest),
             show_seconds(self.lasting_s)
-        )?;
-        match self.smallest_once {
-            Some(once) => write!(text, ", or one by {} in two samples in a row", size(once)),
-            None => Ok(()),
-        }
+        )
     }
 }
 

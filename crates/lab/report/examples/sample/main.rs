@@ -125,7 +125,7 @@ fn loaded(folder: &Path) -> Result<(), Failure> {
         text: "they go on".into(),
         effects: vec![FaultEffect {
             of: "probe.good".into(),
-            text: "no effect seen; a change by 100 % that lasted 60 ms would have been".into(),
+            text: "no effect seen; a change by 100 % that lasted 60 ms would have been seen".into(),
             seen: Some(false),
             ..FaultEffect::default()
         }],
@@ -385,6 +385,7 @@ fn finish(
         RunFile::Verdict,
         &Verdict {
             probes: Vec::new(),
+            left_out: Vec::new(),
             notes: Vec::new(),
             outcome,
             reason,

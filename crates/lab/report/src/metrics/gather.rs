@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lab_store::{EntityCount, Event, EventKind, LoopTurn, ProbeSample, ProcessSample, RunFolder};
+use lab_store::{
+    EntityCount, Event, EventKind, LoopTurn, ProbeSample, ProcessSample, RunFolder, StoredLoad,
+};
 
 use super::{
     CORES, DESCRIPTORS, ENTITIES, FAULT, LOAD_BACKLOG, LOAD_IN_FLIGHT, LOAD_LATENCY, LOAD_RATE,
@@ -91,54 +93,64 @@ fn steps(run: &RunFolder, end_s: f64, numbers: &mut Numbers) -> Result<(), Repor
 /// What is known of a stretch of time is told at its end.
 fn loads(run: &RunFolder, origin_ns: i64, numbers: &mut Numbers) -> Result<(), ReportError> {
     for name in run.load_names()? {
-        let summary = run.load(&name)?.summary;
+        // The names of the file's own fields: its name is made of them, and cut.
+        let StoredLoad { step, summary } = run.load(&name)?;
         let began_s = (summary.began_unix_ns - origin_ns) as f64 / 1e9;
-        let load = || ("load", name.clone());
+        let own = [("load", summary.name.clone())].into_iter();
+        let own: Labels = own.chain(step.map(|step| ("step", step))).collect();
+        let of = |name, value: &str| {
+            let mut labels = own.clone();
+            labels.insert(1, (name, value.to_owned()));
+            labels
+        };
         for slot in summary.timeline.iter().filter(|slot| !slot.after_end) {
             let at = began_s + slot.t_s + slot.length_s;
-            numbers.loads_end_s.insert(name.clone(), at);
+            numbers.loads_end_s.insert(own.clone(), at);
             for (outcome, count) in [
                 ("planned", slot.planned),
                 ("sent", slot.sent),
                 ("good", slot.good),
                 ("failed", slot.failed),
             ] {
-                let of = [load(), ("outcome", outcome.to_owned())];
                 // A stretch without a length has no rate, which is left out.
-                numbers.add(LOAD_RATE, of, at, count as f64 / slot.length_s);
+                let rate = count as f64 / slot.length_s;
+                numbers.add(LOAD_RATE, of("outcome", outcome), at, rate);
             }
             for (quantile, latency) in [("0.5", slot.p50), ("0.99", slot.p99), ("1", slot.max)] {
-                let of = [load(), ("quantile", quantile.to_owned())];
-                numbers.add(LOAD_LATENCY, of, at, latency.unwrap_or(f64::NAN));
+                let latency = latency.unwrap_or(f64::NAN);
+                numbers.add(LOAD_LATENCY, of("quantile", quantile), at, latency);
             }
-            numbers.add(LOAD_IN_FLIGHT, [load()], at, slot.in_flight as f64);
-            numbers.add(LOAD_BACKLOG, [load()], at, slot.backlog as f64);
+            numbers.add(LOAD_IN_FLIGHT, own.clone(), at, slot.in_flight as f64);
+            numbers.add(LOAD_BACKLOG, own.clone(), at, slot.backlog as f64);
         }
     }
     Ok(())
 }
 
+/// The labels by which loads are told apart: those that go on over steps have no step.
+const OF_LOADS: [&str; 2] = ["load", "step"];
+
 /// Numbers by metric and labels, as they are found.
 #[derive(Default)]
 struct Numbers {
     found: BTreeMap<(&'static str, Labels), Vec<(f64, f64)>>,
-    /// When each load ended, by its name.
-    loads_end_s: BTreeMap<String, f64>,
+    /// When each load ended, by its labels.
+    loads_end_s: BTreeMap<Labels, f64>,
 }
 
 impl Numbers {
     /// Adds a number at a time of the run; what is not finite is left out. Labels come sorted.
-    fn add<const N: usize>(
+    fn add(
         &mut self,
         metric: Metric,
-        labels: [(&'static str, String); N],
+        labels: impl IntoIterator<Item = (&'static str, String)>,
         at_s: f64,
         value: f64,
     ) {
         if at_s.is_finite() && value.is_finite() {
             let series = self
                 .found
-                .entry((metric.name, labels.to_vec()))
+                .entry((metric.name, labels.into_iter().collect()))
                 .or_default();
             series.push((at_s, value));
         }
@@ -152,8 +164,8 @@ impl Numbers {
             .into_iter()
             .filter_map(|((name, mut labels), found)| {
                 let metric = *METRICS.iter().find(|metric| metric.name == name)?;
-                let load = labels.iter().find(|(name, _)| *name == "load");
-                let of_load = load.and_then(|(_, load)| loads_end_s.get(load));
+                let of_load = labels.iter().filter(|(name, _)| OF_LOADS.contains(name));
+                let of_load = loads_end_s.get(&of_load.cloned().collect::<Labels>());
                 let end_ns = unix_ns(of_load.copied().unwrap_or(end_s));
                 labels.push(("run", run.to_owned()));
                 labels.sort_unstable();

@@ -34,8 +34,10 @@ pub struct ListedRun {
     pub duration_s: Option<f64>,
     /// Expectations that held.
     pub held: usize,
-    /// All of them.
+    /// All that were judged.
     pub expectations: usize,
+    /// Those that were not: the machine lacked what they are about.
+    pub left_out: usize,
     /// The commit it was made at.
     pub git_commit: Option<String>,
     /// Size of its files.
@@ -78,6 +80,7 @@ impl ListedRun {
             duration_s: None,
             held: 0,
             expectations: 0,
+            left_out: 0,
             git_commit: None,
             bytes: run.bytes,
             metrics: Vec::new(),
@@ -124,13 +127,16 @@ impl ListedRun {
         let outcomes = verdict.expectations.iter().map(|one| one.outcome);
         self.held = outcomes.filter(|outcome| *outcome == Outcome::Pass).count();
         self.expectations = verdict.expectations.len();
+        self.left_out = verdict.left_out.len();
     }
 
-    /// `3 of 4`; empty where nothing was expected.
+    /// `3 of 4`, or `3 of 4, 2 left out`; empty where nothing was expected.
     fn score(&self) -> String {
-        match self.expectations {
-            0 => String::new(),
-            all => format!("{} of {all}", self.held),
+        match (self.expectations, self.left_out) {
+            (0, 0) => String::new(),
+            (0, left_out) => format!("{left_out} left out"),
+            (all, 0) => format!("{} of {all}", self.held),
+            (all, left_out) => format!("{} of {all}, {left_out} left out", self.held),
         }
     }
 }

@@ -21,7 +21,7 @@ const HEIGHT: f64 = 44.0;
 const EDGE: f64 = 5.0;
 
 const CHARTS: &str = "\
-td{white-space:nowrap}.charts{display:flex;flex-wrap:wrap;gap:.4rem 1.6rem}figure{margin:0;width:200px}\
+td{white-space:nowrap}td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:9em}.charts{display:flex;flex-wrap:wrap;gap:.4rem 1.6rem}figure{margin:0;width:200px}\
 figcaption{font-size:12px;line-height:1.3;overflow-wrap:anywhere}figcaption b{font-weight:600}\
 .dot{fill:#0072b2}.dot.no{fill:#b00020}.dot.so{fill:#e69f00}.line{stroke:#0072b2;opacity:.55;fill:none}\
 .other{stroke:currentColor;opacity:.45;stroke-dasharray:2 2}";
@@ -70,7 +70,7 @@ fn class(outcome: Option<Outcome>) -> &'static str {
 
 fn table(runs: &[&ListedRun]) -> String {
     let mut text =
-        "<div class=\"scroll\"><table><tr><th>run<th>began (UTC)<th>took<th>outcome<th>held<th>commit<th>size</tr>"
+        "<div class=\"scroll\"><table><tr><th>run<th>outcome<th>held<th>began (UTC)<th>took<th>commit<th>size</tr>"
             .to_owned();
     for run in runs.iter().rev() {
         let id = escaped(&run.run);
@@ -98,12 +98,12 @@ fn table(runs: &[&ListedRun]) -> String {
             .collect();
         let _ = write!(
             text,
-            "<td>{}<td>{}<td class=\"{}\" title=\"{}\">{outcome}<td>{}<td>{}<td>{}</tr>",
-            run.began,
-            run.duration_s.map_or_else(String::new, show_seconds),
+            "<td class=\"{}\" title=\"{}\">{outcome}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
             class(run.outcome),
             escaped(why),
             run.score(),
+            run.began,
+            run.duration_s.map_or_else(String::new, show_seconds),
             escaped(&commit),
             show_bytes(run.bytes as f64),
         );

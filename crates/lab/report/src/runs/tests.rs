@@ -15,6 +15,7 @@ fn run(number: u32, value: f64, outcome: Outcome) -> ListedRun {
         duration_s: Some(12.5),
         held: 1,
         expectations: 2,
+        left_out: 0,
         git_commit: Some("0123456789abcdef".to_owned()),
         bytes: 2048,
         metrics: vec![MetricValue {
@@ -64,6 +65,32 @@ fn each_run_is_a_line() {
          web-20260102-030403  2026-01-02 03:04          2 KiB  goes on or was killed  1 of 2\n"
     );
     assert_eq!(terminal(&[], style), "");
+}
+
+#[test]
+fn the_outcome_stands_beside_the_run_where_a_phone_shows_it() {
+    let page = html(&[run(1, 0.1, Outcome::Fail)]);
+    let row = page.split("report.html\">").nth(1).unwrap();
+    let outcome = row.split("<td").nth(1).unwrap();
+    assert!(outcome.contains("FAIL"), "{row}");
+}
+
+#[test]
+fn what_was_left_out_is_in_the_score() {
+    let score = |expectations, left_out| {
+        let held = expectations;
+        let run = ListedRun {
+            held,
+            expectations,
+            left_out,
+            ..run(1, 0.1, Outcome::Pass)
+        };
+        run.score()
+    };
+    assert_eq!(score(0, 0), "");
+    assert_eq!(score(2, 0), "2 of 2");
+    assert_eq!(score(1, 2), "1 of 1, 2 left out");
+    assert_eq!(score(0, 1), "1 left out");
 }
 
 #[test]

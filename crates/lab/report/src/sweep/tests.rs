@@ -21,6 +21,7 @@ fn run(setting: usize, value: f64, outcome: Outcome) -> SweepRun {
             duration_s: 1.0,
             expectations: vec![expectation],
             probes: Vec::new(),
+            left_out: Vec::new(),
             notes: Vec::new(),
         },
     }

@@ -1,7 +1,9 @@
 //! The verdict as a table for the terminal.
 
 use console::{Style as Paint, measure_text_width, truncate_str};
-use lab_store::{Event, EventKind, Expectation, FaultRecord, FindingRecord, Outcome, Verdict};
+use lab_store::{
+    Event, EventKind, Expectation, FaultRecord, FindingRecord, NotJudged, Outcome, Verdict,
+};
 use units::{show_seconds, show_share};
 
 /// Narrowest table that is drawn; a narrower terminal wraps it.
@@ -49,7 +51,10 @@ impl Style {
 pub fn verdict_table(verdict: &Verdict, style: Style) -> String {
     let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut out = String::new();
-    let rows: Vec<Row> = verdict.expectations.iter().map(Row::of).collect();
+    let judged = verdict.expectations.iter().map(Row::of);
+    let rows: Vec<Row> = judged
+        .chain(verdict.left_out.iter().map(Row::left_out))
+        .collect();
     if !rows.is_empty() {
         let columns = Columns::fit(&rows, width);
         let head = columns.line(&pad("expectation", columns.that), "measured", "outcome");
@@ -176,7 +181,8 @@ pub fn ending(report: &std::path::Path) -> String {
 struct Row {
     that: String,
     measured: String,
-    outcome: Outcome,
+    /// Without one it was not judged.
+    outcome: Option<Outcome>,
     note: String,
 }
 
@@ -190,9 +196,22 @@ impl Row {
             } else {
                 measured
             },
-            outcome: expectation.outcome,
+            outcome: Some(expectation.outcome),
             note: printable(&expectation.note),
         }
+    }
+
+    fn left_out(expectation: &NotJudged) -> Self {
+        Self {
+            that: printable(&expectation.that),
+            measured: "-".to_owned(),
+            outcome: None,
+            note: printable(&expectation.why),
+        }
+    }
+
+    fn said(&self) -> &'static str {
+        self.outcome.map_or("– left out", mark_and_word)
     }
 }
 
@@ -210,7 +229,7 @@ impl Columns {
                 .map(|row| measure_text_width(of(row)))
                 .fold(measure_text_width(head), usize::max)
         };
-        let outcome = widest("outcome", |row| mark_and_word(row.outcome));
+        let outcome = widest("outcome", Row::said);
         let measured = widest("measured", |row| &row.measured);
         let measured = measured
             .min(MEASURED_MAX)
@@ -232,7 +251,8 @@ impl Columns {
 }
 
 fn push_row(out: &mut String, row: &Row, columns: &Columns, width: usize, style: Style) {
-    let outcome = paint(mark_and_word(row.outcome), colour(row.outcome), style);
+    let colour = row.outcome.map_or_else(|| Paint::new().dim(), colour);
+    let outcome = paint(row.said(), colour, style);
     // Several values do not fit into a column of numbers.
     let long = measure_text_width(&row.measured) > columns.measured;
     for (index, part) in wrap(&row.that, columns.that).into_iter().enumerate() {
@@ -264,12 +284,16 @@ fn summary(verdict: &Verdict) -> String {
         .filter(|one| one.outcome == Outcome::Pass)
         .count();
     let length = format!("after {:.1} s", verdict.duration_s);
+    let left_out = match verdict.left_out.len() {
+        0 => String::new(),
+        count => format!("{count} left out, "),
+    };
     match all {
         // Nothing failed because nothing was asked.
         0 if verdict.outcome == Outcome::Pass => format!("nothing was expected, {length}"),
-        0 => length,
-        1 => format!("{held} of 1 expectation held, {length}"),
-        _ => format!("{held} of {all} expectations held, {length}"),
+        0 => left_out + &length,
+        1 => format!("{held} of 1 expectation held, {left_out}{length}"),
+        _ => format!("{held} of {all} expectations held, {left_out}{length}"),
     }
 }
 

@@ -18,6 +18,7 @@ fn expectation(that: &str, measured: &str, outcome: Outcome, note: &str) -> Expe
 fn sample() -> Verdict {
     Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Fail,
         reason: None,
@@ -114,6 +115,7 @@ FAIL  1 of 3 expectations held, after 29.6 s
 fn a_run_that_ended_early_says_why() {
     let verdict = Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Error,
         reason: Some("the system `bbs` ended with status 1 before it was ready\nlast lines of bbs.log:\n  no disk\n  good bye".into()),
@@ -201,6 +203,7 @@ FAIL  0 of 1 expectation held, after 29.6 s
 fn a_pass_without_expectations_says_so() {
     let verdict = Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome: Outcome::Pass,
         expectations: Vec::new(),
@@ -209,6 +212,47 @@ fn a_pass_without_expectations_says_so() {
     assert_eq!(
         verdict_table(&verdict, plain(80)),
         "PASS  nothing was expected, after 29.6 s\n"
+    );
+}
+
+#[test]
+fn what_was_left_out_is_told_beside_what_held() {
+    let left_out = || {
+        vec![NotJudged {
+            that: "'theirs': load p99 < 1s".to_owned(),
+            why: "nginx is not installed".to_owned(),
+        }]
+    };
+    let some = Verdict {
+        outcome: Outcome::Pass,
+        expectations: vec![expectation("a < 1", "0.5", Outcome::Pass, "")],
+        left_out: left_out(),
+        ..sample()
+    };
+    assert_eq!(
+        verdict_table(&some, plain(80)),
+        "\
+expectation              measured  outcome
+a < 1                         0.5  ✓ pass
+'theirs': load p99 < 1s         -  – left out
+  nginx is not installed
+
+PASS  1 of 1 expectation held, 1 left out, after 29.6 s
+"
+    );
+    let none = Verdict {
+        outcome: Outcome::Inconclusive,
+        reason: Some("every expectation is left out: nginx is not installed".to_owned()),
+        expectations: Vec::new(),
+        left_out: left_out(),
+        ..sample()
+    };
+    let table = verdict_table(&none, plain(80));
+    assert!(
+        table.ends_with(
+            "\nINCONCLUSIVE  1 left out, after 29.6 s\n  every expectation is left out: nginx is not installed\n"
+        ),
+        "{table}"
     );
 }
 

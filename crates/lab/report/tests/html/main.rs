@@ -48,6 +48,7 @@ fn verdict(outcome: Outcome, reason: Option<&str>) -> Verdict {
     let reason = reason.map(str::to_owned);
     Verdict {
         probes: Vec::new(),
+        left_out: Vec::new(),
         notes: Vec::new(),
         outcome,
         reason,
@@ -456,6 +457,48 @@ fn load(name: &str, began_unix_ns: i64) -> Summary {
         "capacity": null, "floor": null,
     }))
     .unwrap()
+}
+
+#[test]
+fn numbers_of_loads_carry_the_names_of_step_and_load_however_long_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    let began = run.environment().unwrap().started_at_unix_ns;
+    // The name of the file is made of both, without what a file may not be called, and cut.
+    let step = format!("hold: \"{}\"", "long ".repeat(40));
+    run.write_load(&load("front", began), Some(&step)).unwrap();
+    run.write_load(&load("probe", began), None).unwrap();
+    let all = lab_report::metrics::gather(&run).unwrap();
+    let labels = |of: &str, metric: &str| -> Vec<(&'static str, String)> {
+        let mut found = all.iter().filter(|series| series.metric.name == metric);
+        let named = ("load", of.to_owned());
+        let found = found.find(|series| series.labels.contains(&named)).unwrap();
+        assert!(found.labels.is_sorted(), "{:?}", found.labels);
+        let kept = found.labels.iter();
+        kept.filter(|(name, _)| *name != "run").cloned().collect()
+    };
+    let front = labels("front", "headroom_load_in_flight_requests");
+    assert_eq!(front, [("load", "front".to_owned()), ("step", step)]);
+    // One that goes on over steps has none.
+    let probe = labels("probe", "headroom_load_in_flight_requests");
+    assert_eq!(probe, [("load", "probe".to_owned())]);
+    assert_eq!(
+        labels("front", "headroom_load_requests_per_second").len(),
+        3
+    );
+    // Each ends with its load, two seconds after the run's begin.
+    let ends = all
+        .iter()
+        .filter(|series| series.metric.name.starts_with("headroom_load_"));
+    for series in ends {
+        let last = series.samples.last().unwrap();
+        assert_eq!(
+            (last.unix_ns - began) / 1_000_000,
+            2001,
+            "{:?}",
+            series.labels
+        );
+    }
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl<'a> Faults<'a> {
         let all = self.systems.copies_of(starting.systems, system);
         let limit = show_seconds(within.as_secs_f64());
         let doing = format!("wait at most {limit} for {probe} to pick a copy of {system}");
-        starting.status.doing(doing);
+        let _shown = starting.status.meanwhile(doing);
         self.probes
             .pick(probe, (system, all), starting.addresses, within, is_free)
             .await

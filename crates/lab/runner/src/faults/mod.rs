@@ -25,6 +25,7 @@ use units::show_seconds;
 use crate::calls::Calls;
 use crate::probes::Probes;
 use crate::processes::{Starting, Systems};
+use crate::progress::Meanwhile;
 use crate::proxies::Proxies;
 use crate::steps::Trouble;
 use crate::undoing::UndoLedger;
@@ -97,6 +98,8 @@ struct Begun {
     text: String,
     /// Its place among those that were made.
     place: usize,
+    /// Shows it until it is over, or nobody looks after it any more.
+    _shown: Meanwhile,
 }
 
 /// What a fault has broken.
@@ -238,47 +241,59 @@ impl<'a> Faults<'a> {
         let word = fault.kind.word();
         let failed = |why: String| Trouble::Broken(format!("{}: {why}", fault.kind));
         let mut at = Instant::now();
-        let (what, text, place) = match &fault.kind {
+        let (what, text, place, shown) = match &fault.kind {
             FaultKind::Network {
                 does,
                 connections,
                 part,
             } => {
                 let names = connections.iter().map(ToString::to_string).collect();
-                let (text, place) = self.tell_begin(word, step, names);
+                let (text, place, shown) = self.tell_begin(word, step, names);
                 let name = (drawn.0, self.seed);
                 let disturbed = Disturbed::begin(self.proxies, connections, (*does, *part), name);
                 let what = Broken::Connections(disturbed.map_err(failed)?);
-                (what, text, place)
+                (what, text, place, shown)
             }
             FaultKind::Process { does, system, who } => {
                 let hit = self.find(system, who, drawn, |copy| !copy.is_under_fault.get());
                 let hit = Hit::take(hit.await.map_err(failed)?);
                 at = Instant::now();
-                let (text, place) = self.tell_begin(word, step, hit.names());
+                let (text, place, shown) = self.tell_begin(word, step, hit.names());
                 let remedy = self.hit(*does, (system, fault.length), &hit).await?;
-                (Broken::Copies { hit, remedy }, text, place)
+                (Broken::Copies { hit, remedy }, text, place, shown)
             }
             FaultKind::Silence { .. } => {
                 let mut silenced = Silenced::prepare(self, &fault.kind, drawn).map_err(failed)?;
-                let (text, place) = self.tell_begin(word, step, vec![silenced.whom()]);
+                let (text, place, shown) = self.tell_begin(word, step, vec![silenced.whom()]);
                 silenced.begin(place + 1).await.map_err(failed)?;
-                (Broken::Agents(silenced), text, place)
+                (Broken::Agents(silenced), text, place, shown)
             }
             FaultKind::Custom { name, does, undo } => {
-                let (text, place) = self.tell_begin(word, step, vec![name.clone()]);
+                let (text, place, shown) = self.tell_begin(word, step, vec![name.clone()]);
                 let done = self.act(does, undo, place + 1).await.map_err(failed)?;
-                (Broken::Custom(done), text, place)
+                (Broken::Custom(done), text, place, shown)
             }
         };
-        Ok((what, Begun { at, text, place }))
+        let begun = Begun {
+            at,
+            text,
+            place,
+            _shown: shown,
+        };
+        Ok((what, begun))
     }
 
-    /// Says that a fault begins; gives what is done in words, and its place among those made.
-    fn tell_begin(self, word: &str, step: &str, targets: Vec<String>) -> (String, usize) {
+    /// Says that a fault begins; gives what is done in words, its place among those made, and what
+    /// shows it until it is over.
+    fn tell_begin(
+        self,
+        word: &str,
+        step: &str,
+        targets: Vec<String>,
+    ) -> (String, usize, Meanwhile) {
         let text = format!("{word} {}", targets.join(", "));
         let starting = self.starting;
-        starting.status.doing(text.clone());
+        let shown = starting.status.meanwhile(text.clone());
         starting.recorder.event(EventKind::FaultBegan, step, &text);
         let mut made = self.made.borrow_mut();
         made.push(FaultRecord {
@@ -290,7 +305,7 @@ impl<'a> Faults<'a> {
             text: "not over when the run ended".to_owned(),
             effects: Vec::new(),
         });
-        (text, made.len() - 1)
+        (text, made.len() - 1, shown)
     }
 
     fn tell_end(self, step: &str, begun: &Begun, text: &str) {

@@ -6,11 +6,11 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Comparison, Dimension, Expr, Metric, Metrics, Op, Stat};
-use lab_experiment::plan::{Expect, Plan, Watch};
+use lab_experiment::expr::{Comparison, Dimension, Expr, FaultNumber, Metric, Metrics, Op, Stat};
+use lab_experiment::plan::{Expect, LeftOut, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
-use lab_store::{Expectation, FaultRecord, Outcome, ProcessSample, Unit, Verdict};
+use lab_store::{Expectation, FaultRecord, NotJudged, Outcome, ProcessSample, Unit, Verdict};
 use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
@@ -35,6 +35,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) loads: loads::Measured<'a>,
     /// Steps that were left out.
     pub(crate) skipped: &'a [Skipped],
+    /// What this machine lacks.
+    pub(crate) left_out: LeftOut,
     pub(crate) faults: &'a [FaultRecord],
     /// Numbers that steps kept.
     pub(crate) kept: BTreeMap<String, f64>,
@@ -149,13 +151,22 @@ pub(crate) fn judge(
             };
             (outcome, Some(skipped.told()))
         }
+        Ending::Complete if let Some(why) = measured.left_out.leaves_nothing(plan) => {
+            (Outcome::Inconclusive, Some(why))
+        }
         Ending::Complete => (Outcome::Pass, None),
     };
+    let left_out = measured.left_out.expects.iter();
+    let left_out = left_out.map(|(that, program)| NotJudged {
+        that: that.clone(),
+        why: format!("{program} is not installed"),
+    });
     Verdict {
         outcome,
         reason,
         duration_s,
         expectations,
+        left_out: left_out.collect(),
         probes: measured.probes.summaries(plan),
         notes: Vec::new(),
     }
@@ -385,7 +396,7 @@ impl Measured<'_> {
             let seen = recoveries::value(faults, step, of, *number)?;
             // No probe is so exact that it could show nothing at all.
             let is_exact = matches!(comparison.op, Op::Equal | Op::NotEqual);
-            if is_exact && most < LATE_S {
+            if is_exact && most.lasting_s < LATE_S {
                 return None;
             }
             let bound = |value: f64| match &comparison.of {
@@ -395,11 +406,17 @@ impl Measured<'_> {
                     Some(comparison.op.holds(value, comparison.quantity * whole))
                 }
             };
-            return (bound(seen) != bound(most)).then(|| {
+            return (bound(seen) != bound(most.value)).then(|| {
+                let lasting = units::show_seconds(most.lasting_s);
+                let what = match number {
+                    FaultNumber::Depth => {
+                        format!("for up to {lasting}, and how deep that was is not known")
+                    }
+                    _ => format!("which may have lasted up to {lasting}"),
+                };
                 format!(
-                    "too little was seen of {of} to tell: some of it was not well, or not asked, which \
-                     may have lasted up to {}; ask more often, or for longer before the fault",
-                    units::show_seconds(most)
+                    "too little was seen of {of} to tell: some of it was not well, or not asked, {what}; \
+                     ask more often, or for longer before the fault",
                 )
             });
         }

@@ -229,6 +229,7 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
         of: "traffic.good".into(),
         seen: Some(false),
         recovery_s: Some(0.0),
+        depth_share: Some(0.0),
         at_most_s,
         ..FaultEffect::default()
     };
@@ -241,25 +242,27 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
         text: String::new(),
         effects: vec![effect(at_most_s)],
     };
-    let comparison = |op, quantity| Comparison {
+    let comparison = |number, op, quantity| Comparison {
         metric: Metric::Fault {
             step: None,
             of: Affected::Load("traffic".into()),
-            number: FaultNumber::Recovery,
+            number,
         },
         op,
         quantity,
         of: None,
         written: String::new(),
     };
-    let undecided = |at_most_s, op, quantity| {
+    let undecided_of = |number, at_most_s, op, quantity| {
         let faults = [fault(at_most_s)];
         let measured = Measured {
             faults: &faults,
             ..Measured::default()
         };
-        measured.unfinished(&comparison(op, quantity), true)
+        measured.unfinished(&comparison(number, op, quantity), true)
     };
+    let undecided =
+        |at_most_s, op, quantity| undecided_of(FaultNumber::Recovery, at_most_s, op, quantity);
     // All went well: it took no time.
     assert_eq!(undecided(None, Op::Less, 0.5), None);
     assert_eq!(undecided(None, Op::Equal, 0.0), None);
@@ -272,4 +275,14 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
     // Within what a busy machine delays, nothing is as good as no time.
     assert_eq!(undecided(Some(0.1), Op::Equal, 0.0), None);
     assert!(undecided(Some(0.1), Op::Less, 0.05).is_some());
+    // While it lasted, all may have failed.
+    let depth = |at_most_s, op, quantity| undecided_of(FaultNumber::Depth, at_most_s, op, quantity);
+    assert_eq!(depth(None, Op::Less, 0.01), None);
+    assert_eq!(depth(None, Op::Equal, 0.0), None);
+    let why = depth(Some(0.4), Op::Less, 0.01).unwrap();
+    assert!(why.contains("how deep that was is not known"), "{why}");
+    assert!(depth(Some(0.4), Op::GreaterOrEqual, 0.95).is_some());
+    assert!(depth(Some(0.4), Op::Equal, 0.0).is_some());
+    assert_eq!(depth(Some(0.1), Op::Equal, 0.0), None);
+    assert_eq!(depth(Some(0.4), Op::LessOrEqual, 1.0), None);
 }

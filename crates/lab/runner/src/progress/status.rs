@@ -139,6 +139,44 @@ struct State {
     samples: BTreeMap<String, ProcessSample>,
     counted: VecDeque<(f64, Counts)>,
     events: VecDeque<Event>,
+    /// What is done, the newest last, each with its number: that of [`STEPS`], and what goes on
+    /// beside it.
+    doings: Vec<(u64, String)>,
+    /// The number of the last that began.
+    begun: u64,
+}
+
+/// The number of what the run itself does.
+const STEPS: u64 = 0;
+
+/// Something that goes on beside what the run does, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Meanwhile {
+    status: Status,
+    number: u64,
+}
+
+impl Drop for Meanwhile {
+    fn drop(&mut self) {
+        let state = &mut *self.status.state();
+        state.doings.retain(|(number, _)| *number != self.number);
+        state.show_newest();
+    }
+}
+
+impl State {
+    /// Begins something, instead of what has this number.
+    fn begin(&mut self, number: u64, what: String) {
+        self.doings.retain(|(other, _)| *other != number);
+        self.doings.push((number, what));
+        self.show_newest();
+    }
+
+    fn show_newest(&mut self) {
+        if let Some((_, what)) = self.doings.last() {
+            self.view.doing.clone_from(what);
+        }
+    }
 }
 
 impl Status {
@@ -161,18 +199,21 @@ impl Status {
                 })
                 .collect(),
         });
+        let doing = "start the systems".to_owned();
         Self(Arc::new(Mutex::new(State {
             clock,
             view: View {
                 name: plan.name.clone(),
                 steps: steps.collect(),
-                doing: "start the systems".to_owned(),
+                doing: doing.clone(),
                 entities: entities.collect(),
                 ..View::default()
             },
             samples: BTreeMap::new(),
             counted: VecDeque::new(),
             events: VecDeque::new(),
+            doings: vec![(STEPS, doing)],
+            begun: STEPS,
         })))
     }
 
@@ -182,7 +223,21 @@ impl Status {
 
     /// What the run does now.
     pub(crate) fn doing(&self, what: impl Into<String>) {
-        self.state().view.doing = what.into();
+        self.state().begin(STEPS, what.into());
+    }
+
+    /// What goes on from now on until the answer is dropped: it is shown unless something newer
+    /// is, and then what the run does meanwhile is shown again.
+    #[must_use]
+    pub(crate) fn meanwhile(&self, what: impl Into<String>) -> Meanwhile {
+        let state = &mut *self.state();
+        state.begun += 1;
+        let number = state.begun;
+        state.begin(number, what.into());
+        Meanwhile {
+            status: self.clone(),
+            number,
+        }
     }
 
     pub(crate) fn happened(&self, event: Event) {
@@ -289,5 +344,56 @@ impl Status {
     /// Events that were not taken before.
     pub(crate) fn take_events(&self) -> Vec<Event> {
         self.state().events.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_shown_no_more() {
+        let state = State {
+            clock: Clock::start(),
+            view: View::default(),
+            samples: BTreeMap::new(),
+            counted: VecDeque::new(),
+            events: VecDeque::new(),
+            doings: Vec::new(),
+            begun: STEPS,
+        };
+        let status = Status(Arc::new(Mutex::new(state)));
+        let shown = || status.view().doing;
+        status.doing("hold for 9 s");
+        let killed = status.meanwhile("kill app");
+        assert_eq!(shown(), "kill app");
+        let cut = status.meanwhile("cut a to b");
+        assert_eq!(shown(), "cut a to b");
+        drop(killed);
+        assert_eq!(shown(), "cut a to b", "it goes on");
+        drop(cut);
+        assert_eq!(shown(), "hold for 9 s");
+        // What begins later is shown, and stays when the other ends.
+        let killed = status.meanwhile("kill app");
+        status.doing("wait at most 2 s");
+        assert_eq!(shown(), "wait at most 2 s");
+        drop(killed);
+        assert_eq!(shown(), "wait at most 2 s");
+    }
+
+    #[test]
+    fn where_nothing_else_goes_on_the_last_is_shown() {
+        let plan = lab_experiment::check(
+            &lab_experiment::Source {
+                name: "a".into(),
+                text: "lab = 1\nname = \"a\"\n[[step]]\nname = \"s\"\nhold = \"1s\"\n".into(),
+            },
+            &[],
+            &lab_experiment::catalogue::Catalogue::default(),
+        );
+        let status = Status::new(&plan.unwrap(), Clock::start());
+        assert_eq!(status.view().doing, "start the systems");
+        status.doing("hold for 1 s");
+        assert_eq!(status.view().doing, "hold for 1 s");
     }
 }

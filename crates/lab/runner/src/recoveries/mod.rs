@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Affected, FaultNumber, Metric};
+use lab_experiment::expr::{Affected, FaultNumber, Metric, ProbeSeries};
 use lab_experiment::plan::Plan;
-use lab_findings::recovery::{Effect, Recovery, Return, Signal, Window, Worse, recovery, repeated};
+use lab_findings::recovery::{
+    Effect, Recovery, Return, Signal, Unseen, Window, Worse, recovery, repeated,
+};
 use lab_generator::Due;
 use lab_store::{EntityCount, FaultEffect, FaultRecord, ProbeSample};
 use stats::Lasted;
@@ -266,6 +268,7 @@ impl Measure<'_> {
             Err(error) => (unknown(error.to_string()), window.fault_end_s),
             Ok(Effect::None(unseen)) => {
                 let lost = self.lost_beyond_usual(window, window.fault_end_s);
+                let lost = lost.unwrap_or(0.0);
                 let at_most_s = self.is_doubtful(window).then_some(unseen.lasting_s);
                 let effect = FaultEffect {
                     at_most_s,
@@ -273,8 +276,8 @@ impl Measure<'_> {
                     recovery_s: Some(0.0),
                     recovery_from_end_s: Some(0.0),
                     depth_share: Some(0.0),
-                    lost: Some(lost.unwrap_or(0.0)),
-                    ..unknown(self.waited(window, unseen.to_string()))
+                    lost: Some(lost),
+                    ..unknown(self.waited(window, self.unseen(&unseen, lost)))
                 };
                 // What had no effect leaves usual what was.
                 (effect, window.hold_begin_s)
@@ -289,6 +292,19 @@ impl Measure<'_> {
                 self.seen(&seen, window)
             }
         }
+    }
+
+    /// Nothing is claimed: what would have been, and what failed all the same.
+    fn unseen(&self, unseen: &Unseen, lost: f64) -> String {
+        if lost <= 0.0 {
+            return unseen.to_string();
+        }
+        format!(
+            "{} {} lost, too few in a row to be told from what was usual; {}",
+            show_count(lost),
+            self.unit,
+            unseen.would_have_been()
+        )
     }
 
     /// Adds to a sentence how long answers took: where no request fails all of them may have
@@ -529,6 +545,15 @@ pub(crate) fn again_and_again(faults: &[FaultRecord]) -> Vec<String> {
     .collect()
 }
 
+/// How much more a metric of faults may be than what was seen of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct AtMost {
+    /// The most that it may be.
+    pub(crate) value: f64,
+    /// How long what was not seen may have lasted, in seconds.
+    pub(crate) lasting_s: f64,
+}
+
 /// The most that a metric of faults may be, where that is more than what was seen of it: an effect
 /// that was too short to be told may have been there.
 pub(crate) fn at_most(
@@ -536,16 +561,25 @@ pub(crate) fn at_most(
     step: Option<&str>,
     of: &Affected,
     number: FaultNumber,
-) -> Option<f64> {
+) -> Option<AtMost> {
     let seen = value(faults, step, of, number)?;
-    let most = found(faults, step, of)
-        .filter_map(|effect| match number {
-            FaultNumber::Recovery | FaultNumber::RecoveryFromEnd => effect.at_most_s,
-            // How many of all failed is known whatever was seen.
-            FaultNumber::Detection | FaultNumber::Depth | FaultNumber::Lost => None,
-        })
-        .reduce(f64::max)?;
-    (most > seen).then_some(most)
+    let lasting = found(faults, step, of).filter_map(|effect| effect.at_most_s);
+    let lasting_s = lasting.reduce(f64::max)?;
+    let value = match number {
+        FaultNumber::Recovery | FaultNumber::RecoveryFromEnd => lasting_s,
+        // As long as it lasted, all may have failed; a number may have been any.
+        FaultNumber::Depth => match of {
+            Affected::Load(_)
+            | Affected::Probe {
+                series: ProbeSeries::Ok,
+                ..
+            } => 1.0,
+            Affected::Probe { .. } | Affected::Entities { .. } => f64::INFINITY,
+        },
+        // How many of all failed is known whatever was seen.
+        FaultNumber::Detection | FaultNumber::Lost => return None,
+    };
+    (value > seen).then_some(AtMost { value, lasting_s })
 }
 
 /// Why a metric of faults has no value.

@@ -150,6 +150,60 @@ fn a_value_that_nobody_could_ask_for_is_unknown() {
         "{found:?}"
     );
     let at_most = |number| at_most(&faults, None, &of, number);
-    assert_eq!(at_most(FaultNumber::Recovery), found.at_most_s);
-    assert_eq!(at_most(FaultNumber::Depth), None);
+    let lasting_s = found.at_most_s.unwrap();
+    let of_recovery = at_most(FaultNumber::Recovery).unwrap();
+    assert_eq!(of_recovery.value, lasting_s);
+    let of_depth = at_most(FaultNumber::Depth).unwrap();
+    assert_eq!(
+        of_depth.value,
+        f64::INFINITY,
+        "what it was then, nobody knows"
+    );
+    assert_eq!(at_most(FaultNumber::Lost), None);
+}
+
+#[test]
+fn an_outage_no_longer_than_one_before_is_not_said_to_be_nothing() {
+    // The first answer takes 1.3 s, as that of a program that has to warm up; later every try of
+    // 350 ms fails.
+    let tries = |dies: bool| -> Vec<ProbeSample> {
+        let mut tries = vec![ProbeSample {
+            t_s: 0.0,
+            latency_s: 1.3,
+            ..ProbeSample::default()
+        }];
+        tries.extend((14..120).map(|tick| {
+            let t_s = 0.1 * f64::from(tick);
+            let fails = dies && (6.0..6.35).contains(&t_s);
+            ProbeSample {
+                t_s,
+                latency_s: 0.002,
+                skipped: if tick == 14 { 13 } else { 0 },
+                error: if fails { "refused" } else { "" }.into(),
+                ..ProbeSample::default()
+            }
+        }));
+        tries
+    };
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Ok,
+    };
+    let found = |dies| {
+        let mut faults = [fault(5.95, 6.35)];
+        let seen = probes::tries(tries(dies).iter(), 0.1, 1);
+        around_probe(&of, 0.1, &seen, &mut faults, 1e9);
+        let depth = at_most(&faults, None, &of, FaultNumber::Depth);
+        (faults[0].effects[0].clone(), depth)
+    };
+    let (effect, depth) = found(true);
+    assert_eq!(effect.seen, Some(false), "{effect:?}");
+    assert!(effect.lost >= Some(3.0), "{effect:?}");
+    assert!(!effect.text.contains("no effect"), "{effect:?}");
+    assert!(effect.text.contains("tries lost"), "{effect:?}");
+    assert_eq!(depth.map(|most| most.value), Some(1.0));
+    let (effect, depth) = found(false);
+    assert_eq!((effect.seen, effect.lost), (Some(false), Some(0.0)));
+    assert!(effect.text.starts_with("no effect seen"), "{effect:?}");
+    assert_eq!(depth, None);
 }
