@@ -146,7 +146,8 @@ pub struct Connections {
     /// Requests after which a connection is closed and replaced; `None`: never.
     pub requests_each: Option<u64>,
     /// Exchanges at a time on one connection; above 1 for protocols that
-    /// [carry several](Protocol::carries_several) only. Answers of Redis come in the order of
+    /// [carry several](Protocol::carries_several) only. Of HTTP/2 fewer, where the target takes
+    /// fewer: the connection is busy then. Answers of Redis come in the order of
     /// its commands (pipelining).
     pub streams: u32,
     /// Longest wait for resolving, connecting and the TLS handshake together.

@@ -414,6 +414,9 @@ impl Engine {
         for place in self.traffic.source.end(at, stop) {
             self.traffic.release(place, at, 0);
         }
+        if self.traffic.source.is_users() {
+            self.traffic.leave_line(at);
+        }
     }
 
     /// Ends the segment's own time in the record.

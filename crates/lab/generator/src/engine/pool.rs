@@ -207,11 +207,32 @@ impl Pool {
         while let Some(place) = self.free.pop() {
             let connection = &mut self[place];
             connection.listed = false;
-            if connection.link == Link::Open && connection.used == Use::Free {
+            if connection.link == Link::Open && connection.used == Use::Free && self.takes(place) {
                 return Some(place);
             }
         }
         None
+    }
+
+    /// Whether the target takes a request more on the connection of a place. It may allow fewer
+    /// than there are places; the others are kept by the session then.
+    #[inline]
+    fn takes(&mut self, place: u32) -> bool {
+        let carrier = self.carrier(place);
+        let session = self[carrier].session.as_mut();
+        session.is_none_or(|session| session.takes_or_park(place))
+    }
+
+    /// Places whose requests wait on connections that are open, for these take no more.
+    pub(super) fn queued(&self) -> Vec<u32> {
+        let waits = |place: &u32| {
+            let connection = &self[*place];
+            connection.link == Link::Open && connection.used == Use::Waiting
+        };
+        match self.is_awaited() {
+            true => (0..self.connections.len() as u32).filter(waits).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Takes a closed connection that any arrival may have opened.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{NONE_FREE, Phase};
 use lab_load::request::Next;
 use lab_load::{Protocol, Segment};
 use wire::clock;
@@ -93,7 +93,14 @@ impl Traffic {
     /// Handles what has run out.
     pub(super) fn expire(&mut self, now: u64) {
         while let Some((place, _)) = self.answer_by.expired(now) {
-            self.fail(place, (Phase::Timeout, "timeout"), now);
+            let connection = &self.pool[place];
+            let broken = match (connection.used(), connection.link()) {
+                // It waited for its turn on a connection that takes no more.
+                (Use::Waiting, Link::Open) => (Phase::Connect, NONE_FREE),
+                (Use::Waiting, _) => (Phase::Connect, "timeout"),
+                _ => (Phase::Timeout, "timeout"),
+            };
+            self.fail(place, broken, now);
         }
         while let Some((carrier, _)) = self.opening.by.expired(now) {
             let phase = opening::phase(self.pool[carrier].link());
@@ -152,6 +159,7 @@ impl Traffic {
             if let Some((arrival, delay)) = self.source.take(now) {
                 self.visit(place, arrival.number, arrival.due);
                 self.ask(place, delay);
+                self.offer_parked(place);
             }
         }
         while let Some(carrier) = self.streams.take_unsent() {
@@ -162,6 +170,16 @@ impl Traffic {
             self.drive_pipeline(carrier, false);
         }
         self.pipelines.all_sent(&mut self.record);
+    }
+
+    /// Offers another place on a connection whose target takes more again than it did.
+    #[inline]
+    fn offer_parked(&mut self, place: u32) {
+        if self.setup.carriage() == Carriage::Streams
+            && let Some(parked) = self.streams.take_parked(&mut self.pool, place)
+        {
+            self.pool.offer(parked);
+        }
     }
 
     /// Opens connections for arrivals that find none free.
@@ -208,9 +226,54 @@ impl Traffic {
                 let until = asked.saturating_add(self.answer_within);
                 self.answer_by.set(place, until);
             }
-            Ok(false) => {}
+            Ok(false) => self.wait_in_line(place),
             Err(UNFIT) => self.fail(place, (Phase::Write, UNFIT), clock::now()),
             Err(cause) => self.broken(place, (Phase::Write, cause), asked),
+        }
+    }
+
+    /// The connection of a place takes no request now: it is sent once it does, within the time
+    /// that its user waits.
+    fn wait_in_line(&mut self, place: u32) {
+        let now = clock::now();
+        let full = self.streams.is_full(&mut self.pool, place);
+        let exchange = &mut self.pool[place].exchange;
+        if exchange.delay == Delay::Own && !exchange.counted {
+            // It was looked at too late besides.
+            let late = now.saturating_sub(exchange.intended);
+            self.record.reaction.sent(late, now);
+        }
+        exchange.put_off(if full { Delay::Capped } else { Delay::Opening });
+        // One that was sent before has had its time to be answered in; this is the second try's.
+        let since = if exchange.again {
+            now
+        } else {
+            exchange.intended
+        };
+        let until = since.saturating_add(self.answer_within);
+        self.answer_by.set(place, until);
+    }
+
+    /// No user goes on: those whose requests wait in line make none.
+    pub(super) fn leave_line(&mut self, now: u64) {
+        for place in self.pool.queued() {
+            if !self.pool[place].exchange.counted {
+                self.withdraw(place);
+                self.rest(place, now);
+            }
+        }
+    }
+
+    /// Nobody waits for the request of a place any more, which was not sent.
+    fn withdraw(&mut self, place: u32) {
+        self.answer_by.clear(place);
+        self.pool[place].exchange.visit = None;
+        match self.setup.carriage() {
+            Carriage::Plain => {}
+            Carriage::Streams => self.streams.cancel(&mut self.pool, place),
+            Carriage::Pipeline => {
+                self.pipelines.forget(&mut self.pool, place);
+            }
         }
     }
 
@@ -365,9 +428,9 @@ impl Traffic {
 
     /// A request has failed: how, and when.
     fn fail(&mut self, place: u32, broken: Broken, now: u64) {
+        self.answer_by.clear(place);
         if self.pool[place].used() == Use::Asked {
             self.record.tally.ended(now);
-            self.answer_by.clear(place);
         }
         let exchange = &mut self.pool[place].exchange;
         self.record.failed(exchange, broken, now);
@@ -462,7 +525,7 @@ impl Traffic {
                         && self.source.ended().is_some()
                         && !connection.exchange.counted =>
                 {
-                    connection.exchange.visit = None;
+                    self.withdraw(member);
                     self.rest(member, now);
                 }
                 Use::Waiting => self.ask(member, Delay::Opening),
@@ -521,8 +584,10 @@ impl Traffic {
         while let Some(place) = self.streams.take_queued(&mut self.pool, carrier) {
             self.ask(place, self.pool[place].exchange.delay);
         }
-        if self.streams.is_spent(&self.pool, carrier) {
+        if self.streams.is_spent(&mut self.pool, carrier) {
             self.shut_session(carrier, now);
+        } else {
+            self.offer_parked(carrier);
         }
         now
     }
@@ -539,8 +604,10 @@ impl Traffic {
             Ok(answer) => {
                 let kind = self.record.tally.kind(exchange.kind);
                 kind.bytes_received += answer.body_bytes;
-                let whole = self.streams.take(exchange, &answer);
-                self.answered(place, whole, now);
+                match self.streams.take(exchange, &answer) {
+                    Ok(whole) => self.answered(place, whole, now),
+                    Err(broken) => self.fail(place, broken, now),
+                }
             }
             // The target did nothing with it.
             Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),

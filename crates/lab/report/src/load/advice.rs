@@ -20,6 +20,9 @@ pub(super) fn of(phase: Phase, cause: &str) -> Option<&'static str> {
         (Phase::Write | Phase::Read, "reset") => "the target or something before it gave up",
         (Phase::Read, "closed early") => "the target closed before the answer was whole",
         (Phase::Timeout, _) => "no whole answer in time; --timeout changes the limit",
+        (Phase::Protocol, cause) if cause.contains("grpc") => {
+            "a unary call with status 0 is answered with one whole message"
+        }
         (Phase::Protocol, _) => "the answer is not what the protocol allows; try it with curl -v",
         _ => return None,
     })
