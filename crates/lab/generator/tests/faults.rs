@@ -4,13 +4,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
-use lab_load::request::{AnswerEnd, Body, Mix, Step};
+use lab_load::request::{AnswerEnd, Body, Journey, Mix, Step, Take};
 use lab_load::{Flow, Generate as _, Protocol};
 
 /// A target that treats each connection in its own way, in threads of its own.
@@ -248,6 +249,77 @@ fn a_target_that_goes_away_fails_every_arrival_at_once() {
     // What was sent to the old connections may fail first, in any way.
     assert_eq!(seen.failed(), 100, "{:?}", seen.errors);
     assert_eq!(seen.answered, 0);
+}
+
+/// A target that answers ten requests on four connections, then takes one on each, and dies.
+#[test]
+fn a_request_that_is_sent_once_more_to_a_dead_target_failed_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let taken = &AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let streams: Vec<TcpStream> = listener.incoming().take(4).flatten().collect();
+            let mut dying = Vec::new();
+            for mut stream in streams {
+                dying.push(scope.spawn(move || {
+                    while request(&mut stream).is_some() {
+                        if taken.fetch_add(1, Ordering::Relaxed) >= 10 {
+                            return Some(stream);
+                        }
+                        stream.write_all(ANSWER).unwrap();
+                    }
+                    None
+                }));
+            }
+            let dying: Vec<_> = dying.into_iter().map(|each| each.join().unwrap()).collect();
+            drop(listener);
+            drop(dying);
+        });
+        let recorded = run(plain(address, 4), &open(Process::Constant, 100.0, 0.5));
+        let seen = recorded.total.requests();
+        let tried = seen.tried();
+        let (planned, causes) = (recorded.total.planned, failures(&seen));
+        assert_eq!((planned, seen.answered), (50, 10), "{causes:?}");
+        assert_eq!((tried.all, tried.failed), (50, 40), "{causes:?}");
+        assert!(seen.retried > 0 && seen.sent > 10, "{causes:?}");
+    });
+}
+
+/// A value with a line break cannot stand in a field: such a request is never sent.
+#[test]
+fn a_request_that_cannot_be_made_was_tried_and_failed() {
+    let address = target(|_, stream| {
+        serve(
+            stream,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n\"a\\nb\"",
+        );
+    });
+    let mut first = Step::new("first", "GET", "/");
+    first.take = vec![Take::parse("token = json ").unwrap()];
+    let mut second = Step::new("second", "GET", "/");
+    second.headers = vec![("X-Token".to_owned(), "{token}".to_owned())];
+    let mut workload = plain(address, 4);
+    workload.mix = Mix {
+        journeys: vec![Journey {
+            name: "two".to_owned(),
+            weight: 1.0,
+            steps: vec![first, second],
+        }],
+        ..Mix::default()
+    };
+    let recorded = run(workload.clone(), &open(Process::Constant, 100.0, 0.3));
+    let [first, second] = &recorded.total.kinds[..] else {
+        panic!("two steps");
+    };
+    assert_eq!((first.tried().all, first.tried().failed), (30, 0));
+    assert_eq!((second.sent, second.tried().share()), (0, Some(1.0)));
+    let validity = lab_load::validity::check(&workload, &recorded);
+    let mut reasons = validity.reasons.iter();
+    assert!(
+        !reasons.any(|reason| reason.check == "under-sent"),
+        "{validity:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lab_load::Protocol;
-use lab_load::recording::Phase;
+use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
 use wire::http2::grpc::{self, GrpcError};
@@ -19,7 +19,6 @@ use wire::stream::Stream;
 
 use super::Setup;
 use super::exchange::Exchange;
-use super::plain::UNFIT;
 use super::pool::{Pool, Use};
 use super::record::Record;
 use super::talk::{Broken, Step, Whole};

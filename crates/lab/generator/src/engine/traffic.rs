@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_load::recording::{NONE_FREE, Phase};
+use lab_load::recording::{NONE_FREE, Phase, UNFIT};
 use lab_load::request::Next;
 use lab_load::{Protocol, Segment};
 use wire::clock;
@@ -16,7 +16,7 @@ use wire::socket;
 use super::exchange::Delay;
 use super::opening::{self, Opening};
 use super::pipeline::{BEHIND, Pipelines};
-use super::plain::{self, Plain, SURPLUS, UNFIT};
+use super::plain::{self, Plain, SURPLUS};
 use super::pool::{Link, Pool, Use};
 use super::reaction::NEGLIGIBLE;
 use super::record::Record;

@@ -13,7 +13,7 @@ mod tried;
 use serde::{Deserialize, Serialize};
 
 pub use doubt::{Delays, Doubt};
-pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
+pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase, UNFIT};
 pub use kind::Recording;
 pub(crate) use latencies::BEYOND;
 pub use latencies::Latencies;
