@@ -12,7 +12,7 @@ use lab_generator::Local;
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
 use lab_load::request::{AnswerEnd, Body, Journey, Mix, Step, Take};
-use lab_load::{Flow, Generate as _, Protocol};
+use lab_load::{Flow, Generate as _, Protocol, Span};
 
 /// A target that treats each connection in its own way, in threads of its own.
 fn target(treat: impl Fn(usize, TcpStream) + Send + Sync + Copy + 'static) -> SocketAddr {
@@ -387,6 +387,37 @@ fn a_body_longer_than_announced_is_counted_and_the_generator_closes() {
         let noticed = connections.surplus + seen.failed();
         assert!(noticed >= 9, "{later}: {connections:?}");
         assert_eq!(connections.closed, 0, "{later}: {connections:?}");
+    }
+}
+
+/// The target closes none of these connections, and is not said to.
+#[test]
+fn more_than_one_answer_at_once_is_counted_and_the_generator_closes() {
+    let double = target(|_, stream| serve(stream, &[ANSWER, ANSWER].concat()));
+    let total = run(plain(double, 1), &closed(20)).total;
+    let counts = |total: &Span| (total.connections.surplus, total.connections.closed);
+    assert_eq!(total.requests().answered, 20);
+    assert_eq!(counts(&total), (20, 0));
+    let five = target(|_, mut stream| {
+        while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {
+            let _ = stream.write_all(b"hello");
+        }
+    });
+    for (end, surplus) in [
+        (AnswerEnd::Bytes(3), 20),
+        (AnswerEnd::Echo, 20),
+        (AnswerEnd::Delimiter(b"e".to_vec()), 20),
+        (AnswerEnd::Bytes(5), 0),
+    ] {
+        let mut workload = plain(five, 1);
+        workload.target.protocol = Protocol::Tcp;
+        let mut step = Step::new("say", "", "");
+        step.body = Body::Template("hi".to_owned());
+        step.answer = end.clone();
+        workload.mix = Mix::of(step);
+        let total = run(workload, &closed(20)).total;
+        assert_eq!(total.requests().answered, 20, "{end:?}");
+        assert_eq!(counts(&total), (surplus, 0), "{end:?}");
     }
 }
 
