@@ -4,13 +4,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::workload::{closed, failures, open, plain, run};
 use bytes::Bytes;
 use lab_load::arrivals::Process;
 use lab_load::recording::{NONE_FREE, Phase};
-use lab_load::request::{Journey, Mix, Step};
+use lab_load::request::{Body, Journey, Mix, Step};
 use lab_load::{Length, Protocol, Workload};
 
 /// A target that takes so many streams on a connection, and answers after a time; `None`, and
@@ -167,6 +168,67 @@ fn frame(stream: &mut std::net::TcpStream) -> Option<(u8, u32)> {
     stream.read_exact(&mut vec![0; length as usize]).ok()?;
     let of = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
     Some((head[3], of))
+}
+
+/// A target that answers each request with a status alone, and counts what it reads and writes.
+fn counting(read: &'static AtomicU64, written: &'static AtomicU64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().ok()?;
+        let say = |stream: &mut std::net::TcpStream, bytes: &[u8]| {
+            written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            stream.write_all(bytes).ok()
+        };
+        stream.read_exact(&mut [0; 24]).ok()?;
+        say(&mut stream, &[0, 0, 0, 4, 0, 0, 0, 0, 0])?;
+        loop {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).ok()?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            stream.read_exact(&mut vec![0; length as usize]).ok()?;
+            read.fetch_add(9 + u64::from(length), Ordering::Relaxed);
+            // The last frame of a request: its head, or its body.
+            if head[3] <= 1 && head[4] & 1 == 1 {
+                let answer = [&[0, 0, 1, 1, 5][..], &head[5..], &[0x88]].concat();
+                say(&mut stream, &answer)?;
+            }
+        }
+        #[allow(unreachable_code, reason = "it says what the closure gives")]
+        Some(())
+    });
+    address
+}
+
+/// Frames and packed fields, as of HTTP/1.1 heads are counted, and not bodies alone.
+#[test]
+fn bytes_are_those_of_the_connection() {
+    static READ: AtomicU64 = AtomicU64::new(0);
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let mut workload = one(counting(&READ, &WRITTEN), 10_000);
+    workload.connections.streams = 4;
+    let mut step = Step::new("post", "POST", "/");
+    step.body = Body::Template("x".repeat(500));
+    step.headers = vec![("X-Id".to_owned(), "{uuid}".to_owned())];
+    workload.mix = Mix::of(step);
+    let seen = run(workload, &closed(100)).total.requests();
+    assert_eq!(seen.answered, 100);
+    let (read, written) = (
+        READ.load(Ordering::Relaxed),
+        WRITTEN.load(Ordering::Relaxed),
+    );
+    // All bodies fit into the window that a connection begins with. But for what the connection begins with.
+    assert!(
+        (read - 200..=read).contains(&seen.bytes_sent),
+        "{read} {}",
+        seen.bytes_sent
+    );
+    assert!(seen.bytes_sent > 100 * 530, "{}", seen.bytes_sent);
+    let received = seen.bytes_received;
+    assert!(
+        (written - 20..=written).contains(&received),
+        "{written} {received}"
+    );
 }
 
 /// A target that says after each answer that it takes no more, and leaves the connection open.

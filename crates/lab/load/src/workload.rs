@@ -1,6 +1,7 @@
 //! What does not change over a generator's life.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -164,11 +165,17 @@ pub enum Pace {
     /// Each request at its own time; a thread never sleeps. Halves the floor of
     /// latency, costs a processor.
     Spin,
-    /// Requests that fall due within the same tick are sent together at its end.
+    /// Requests that fall due within the same tick are sent together at its end; see
+    /// [`Pace::TICKS`].
     Tick(Duration),
     /// For closed loops: under load, wait a moment for more answers before reading
     /// any. Up to 100 µs are added to a latency, and two fifths of the work are saved.
     Coalesce,
+}
+
+impl Pace {
+    /// How long a tick may be.
+    pub const TICKS: RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
 }
 
 /// How the target proves who it is, and we to it.

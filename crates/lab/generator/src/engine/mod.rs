@@ -37,7 +37,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lab_load::recording::{NONE_FREE, Phase};
+use lab_load::recording::Phase;
 use lab_load::request::Composer;
 use lab_load::{Pace, Protocol, Segment, Span, Workload};
 use wire::clock;
@@ -478,7 +478,8 @@ impl Engine {
     fn give_up_backlog(&mut self, now: u64) {
         let traffic = &mut self.traffic;
         traffic.record.tally.span.planned += traffic.source.planned(now);
-        while self.traffic.fail_arrival((Phase::Connect, NONE_FREE), now) {}
+        let busy = self.traffic.busy();
+        while self.traffic.fail_arrival((Phase::Connect, busy), now) {}
         self.traffic.source.give_up();
     }
 

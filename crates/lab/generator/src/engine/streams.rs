@@ -13,7 +13,7 @@ use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
 use wire::http2::grpc::{self, GrpcError};
-use wire::http2::{Answer, ClientSettings, Exchanges, Progress, StreamError, StreamKey};
+use wire::http2::{Answer, Carried, ClientSettings, Exchanges, Progress, StreamError, StreamKey};
 use wire::poller::Poller;
 use wire::stream::Stream;
 
@@ -84,6 +84,8 @@ impl Session {
             let driven = self.connection.drive(true);
             let progress = driven.map_err(|error| error.cause())?;
             if self.connection.can_send() || progress == Progress::Waiting {
+                // What a connection begins with belongs to no request.
+                self.connection.take_bytes();
                 return Ok(self.connection.can_send());
             }
         }
@@ -94,9 +96,9 @@ impl Session {
         self.queue
     }
 
-    /// Opens a stream for the request of a place, and says how many bytes that has; `None`
-    /// when the values of its visit do not make one.
-    fn open(&mut self, setup: &Setup, place: u32, exchange: &mut Exchange) -> Option<usize> {
+    /// Opens a stream for the request of a place; `None` when the values of its visit do not
+    /// make one.
+    fn open(&mut self, setup: &Setup, place: u32, exchange: &mut Exchange) -> Option<()> {
         let visit = exchange.visit.as_ref()?;
         let needs = setup.composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
@@ -109,7 +111,6 @@ impl Session {
             false if grpc => grpc::PREFIX,
             false => 0,
         };
-        let bytes = body.len() + head.uri().path().len();
         let key = self.connection.send(head, body, keep).ok()?;
         let slot = key.slot();
         if self.places.len() <= slot {
@@ -117,7 +118,7 @@ impl Session {
         }
         self.places[slot] = Some((key, place));
         exchange.stream = Some(key);
-        Some(bytes)
+        Some(())
     }
 }
 
@@ -128,6 +129,8 @@ pub(super) struct Driven {
     pub(super) ended: Vec<(u32, Result<Answer, StreamError>)>,
     /// Whether the connection is of no further use.
     pub(super) closed: bool,
+    /// What went over it.
+    pub(super) bytes: Carried,
 }
 
 /// What the sessions of a thread have in common.
@@ -164,12 +167,12 @@ impl Streams {
         }
         let opened = takes.then(|| session.open(&self.setup, place, exchange));
         match opened {
-            Some(Some(_)) => self.mark(&mut session, carrier),
+            Some(Some(())) => self.mark(&mut session, carrier),
             Some(None) => {}
             None => session.queue.push_back(place),
         }
         pool[carrier].session = Some(session);
-        let Some(bytes) = opened.flatten() else {
+        let Some(()) = opened.flatten() else {
             pool.set_used(place, Use::Waiting);
             return if takes { Err(UNFIT) } else { Ok(false) };
         };
@@ -179,7 +182,8 @@ impl Streams {
         let exchange = &mut pool[place].exchange;
         let now = clock::now();
         record.asked(exchange, now);
-        record.sent(exchange, bytes, reused);
+        // Its bytes are counted when they leave: its fields are packed for the connection.
+        record.sent(exchange, 0, reused);
         self.asked.get_or_insert(now);
         Ok(true)
     }
@@ -229,8 +233,12 @@ impl Streams {
         let mut ended = Vec::new();
         let (connection, _, poller) = pool.watched(carrier);
         let Some(session) = &mut connection.session else {
-            let (at, closed) = (clock::now(), false);
-            return Driven { at, ended, closed };
+            return Driven {
+                at: clock::now(),
+                ended,
+                closed: false,
+                bytes: Carried::default(),
+            };
         };
         session.unsent = false;
         let driven = session.connection.drive(readable);
@@ -246,8 +254,12 @@ impl Streams {
         if matches!(driven, Ok(Progress::More)) {
             self.mark(session, carrier);
         }
-        let closed = driven.is_err();
-        Driven { at, ended, closed }
+        Driven {
+            at,
+            ended,
+            closed: driven.is_err(),
+            bytes: session.connection.take_bytes(),
+        }
     }
 
     /// Takes an answer into its exchange, or says why it is not whole.

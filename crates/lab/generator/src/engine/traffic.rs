@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_load::recording::{NONE_FREE, Phase, UNFIT};
+use lab_load::recording::{KEPT, NONE_FREE, Phase, UNFIT};
 use lab_load::request::Next;
 use lab_load::{Protocol, Segment};
 use wire::clock;
@@ -106,8 +106,8 @@ impl Traffic {
             let phase = opening::phase(self.pool[carrier].link());
             self.opening_failed(carrier, (phase, "timeout"), now);
         }
-        let opening = !self.opening.by.is_empty();
-        while let Some(cause) = self.source.overdue(now, self.answer_within, opening) {
+        let (opening, busy) = (!self.opening.by.is_empty(), self.busy());
+        while let Some(cause) = self.source.overdue(now, self.answer_within, opening, busy) {
             self.fail_arrival((Phase::Connect, cause), now);
         }
         while let Some((place, at)) = self.source.paused(now) {
@@ -115,6 +115,14 @@ impl Traffic {
                 None => self.next_visit(place, now),
                 Some(_) => self.next_step(place, at, now),
             }
+        }
+    }
+
+    /// Why no connection is free.
+    pub(super) fn busy(&self) -> &'static str {
+        match self.pool.is_kept() {
+            true => KEPT,
+            false => NONE_FREE,
         }
     }
 
@@ -367,17 +375,19 @@ impl Traffic {
             if !whole.keep_alive && next == Next::Done {
                 self.shut_pipeline(place, (Phase::Read, BEHIND), now);
             }
-        } else if !whole.keep_alive || !connection.unsent.is_empty() {
-            let counts = &mut self.record.tally.span.connections;
-            counts.surplus += u64::from(whole.surplus);
-            counts.closed += u64::from(!whole.surplus);
-            self.pool.close(place);
-        } else if each.is_some_and(|each| connection.carried >= each) {
-            self.pool.close(place);
+        } else {
+            let worn = each.is_some_and(|each| connection.carried >= each);
+            if worn || !whole.keep_alive || !connection.unsent.is_empty() {
+                let counts = &mut self.record.tally.span.connections;
+                counts.surplus += u64::from(whole.surplus);
+                counts.closed += u64::from(!whole.surplus && !worn);
+                self.pool.close(place);
+            }
         }
         match next {
             Next::Done => self.release(place, now, 0),
             Next::After(Duration::ZERO) => self.next_step(place, now, now),
+            Next::After(_) if self.source.is_cut_off() => self.release(place, now, 0),
             Next::After(pause) => self.pause(place, now.saturating_add(nanos(pause))),
         }
     }
@@ -572,6 +582,10 @@ impl Traffic {
     fn drive(&mut self, carrier: u32, readable: bool) -> u64 {
         let driven = self.streams.drive(&mut self.pool, carrier, readable);
         let now = driven.at;
+        let kind = self.pool[carrier].exchange.kind;
+        let kind = self.record.tally.kind(kind);
+        kind.bytes_sent += driven.bytes.sent;
+        kind.bytes_received += driven.bytes.received;
         for (place, result) in driven.ended {
             self.end_stream(place, result, now);
         }
@@ -601,14 +615,10 @@ impl Traffic {
         let exchange = &mut connection.exchange;
         exchange.stream = None;
         match result {
-            Ok(answer) => {
-                let kind = self.record.tally.kind(exchange.kind);
-                kind.bytes_received += answer.body_bytes;
-                match self.streams.take(exchange, &answer) {
-                    Ok(whole) => self.answered(place, whole, now),
-                    Err(broken) => self.fail(place, broken, now),
-                }
-            }
+            Ok(answer) => match self.streams.take(exchange, &answer) {
+                Ok(whole) => self.answered(place, whole, now),
+                Err(broken) => self.fail(place, broken, now),
+            },
             // The target did nothing with it.
             Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),
             Err(error) => {

@@ -224,10 +224,10 @@ fn a_segment_lasts_as_long_as_its_rate_needs() {
         }
         assert_eq!(lasts(text, Length::default()), None, "{text}");
     }
-    // As many as there are.
+    // As many as there are, and what follows on them.
     let ends = "100/s for 2s, 0/s for 1s";
-    assert_eq!(lasts(ends, Length::default()), Some(2.0));
-    assert_eq!(lasts(ends, counting(500)), Some(2.0));
+    assert_eq!(lasts(ends, Length::default()), Some(3.0));
+    assert_eq!(lasts(ends, counting(500)), Some(3.0));
     assert_eq!(lasts(ends, counting(150)), Some(1.5));
 }
 

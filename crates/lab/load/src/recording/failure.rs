@@ -11,6 +11,10 @@ pub const NO_DESCRIPTORS: &str = "no descriptors left";
 /// after the end of the load.
 pub const NONE_FREE: &str = "every connection busy";
 
+/// The same, where users who pause within their journeys kept most of them: that is the load's own
+/// doing, and not the target's.
+pub const KEPT: &str = "every connection kept by a pausing journey";
+
 /// Cause of a request whose values do not make one: it was never sent, though its connection was
 /// there.
 pub const UNFIT: &str = "no request";

@@ -13,7 +13,7 @@ mod tried;
 use serde::{Deserialize, Serialize};
 
 pub use doubt::{Delays, Doubt};
-pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase, UNFIT};
+pub use failure::{Failure, KEPT, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase, UNFIT};
 pub use kind::Recording;
 pub(crate) use latencies::BEYOND;
 pub use latencies::Latencies;
@@ -79,11 +79,14 @@ impl Recorded {
             true => self.total.clone(),
             false => self.sum(false),
         };
-        if self.cut.is_none()
+        let length = &self.segment.length;
+        let by_number = length.requests.is_some() || length.duration.is_none();
+        if by_number
+            && self.cut.is_none()
             && self.segment.model.is_open()
             && let Some(lasts) = self.segment.lasts()
         {
-            own.length = own.length.max(lasts);
+            own.length = own.length.max(lasts.saturating_sub(own.start));
         }
         own
     }

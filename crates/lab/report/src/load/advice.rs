@@ -1,6 +1,6 @@
 //! What to do about an error.
 
-use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
+use lab_load::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
 
 /// A sentence for the errors that people meet most; nothing for others.
 pub(super) fn of(phase: Phase, cause: &str) -> Option<&'static str> {
@@ -8,6 +8,10 @@ pub(super) fn of(phase: Phase, cause: &str) -> Option<&'static str> {
         (_, NO_PORTS) => "widen net.ipv4.ip_local_port_range or keep connections alive",
         (_, NONE_FREE) => {
             "the target held them all: it is overloaded, or --max-connections too low"
+        }
+        (_, KEPT) => {
+            "the load's own limit: a journey keeps its connection while it pauses; raise \
+             --max-connections"
         }
         (_, NO_DESCRIPTORS) => "raise `ulimit -n`",
         (Phase::Resolve, _) => "check the name and the resolver",
