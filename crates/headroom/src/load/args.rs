@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use lab_load::Pace;
 
 use super::kubernetes::KubernetesArgs;
 
@@ -116,7 +117,7 @@ pub(crate) struct LoadArgs {
     /// Requests after which a connection is replaced
     #[arg(long, value_name = "N", value_parser = count, help_heading = CONNECTIONS)]
     pub(crate) requests_each: Option<u64>,
-    /// A new connection for each request
+    /// A new connection for each request, which says so (Connection: close) over HTTP/1.1
     #[arg(long, conflicts_with = "requests_each", help_heading = CONNECTIONS)]
     pub(crate) disable_keepalive: bool,
     /// HTTP/2; with http:// by prior knowledge
@@ -157,7 +158,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, conflicts_with = "tick", help_heading = GENERATOR)]
     pub(crate) spin: bool,
     /// Send what falls due within a tick together: cheaper, less exact
-    #[arg(long, value_name = "TIME", value_parser = some_time, conflicts_with = "closed", help_heading = GENERATOR)]
+    #[arg(long, value_name = "TIME", value_parser = tick, conflicts_with = "closed", help_heading = GENERATOR)]
     pub(crate) tick: Option<Duration>,
     /// Closed loop: read each answer at once, at two fifths more work
     #[arg(long, requires = "closed", help_heading = GENERATOR)]
@@ -346,6 +347,14 @@ fn some_time(text: &str) -> Result<Duration, String> {
     match time(text)? {
         Duration::ZERO => Err("expected a time above 0".into()),
         time => Ok(time),
+    }
+}
+
+fn tick(text: &str) -> Result<Duration, String> {
+    let tick = time(text)?;
+    match Pace::TICKS.contains(&tick) {
+        true => Ok(tick),
+        false => Err("a tick is from 10us to 1s".into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lab_generator::SampleLog;
 use lab_load::output::{csv, hdr_head, hdr_lines};
 use lab_load::{Span, Summary};
@@ -50,6 +50,16 @@ impl Open {
 
 impl Files {
     pub(super) fn create(args: &LoadArgs) -> Result<Self> {
+        let named = [&args.csv, &args.hdr, &args.report, &args.samples];
+        let mut named: Vec<_> = named.into_iter().flatten().collect();
+        named.sort_unstable();
+        if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
+            bail!(
+                "{} is to hold two things; name a file for each of --csv, --hdr, --report and \
+                 --samples",
+                twice[0].display()
+            );
+        }
         Ok(Self {
             csv: Open::create(args.csv.as_deref())?,
             hdr: Open::create(args.hdr.as_deref())?,

@@ -206,6 +206,6 @@ fn title(url: &str, task: &Task) -> String {
 fn length(task: &Task) -> Option<Duration> {
     match task {
         Task::Search(_) => None,
-        Task::Load(segment) => segment.length.duration,
+        Task::Load(segment) => segment.lasts(),
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use lab_load::Target;
 use lab_load::request::{
     AnswerEnd, Assertion, Body, Journey, Mix, Step, Table, Take, parse_header,
 };
+use lab_load::{Protocol, Target};
 use serde::Deserialize;
 use units::parse_duration;
 
@@ -67,7 +67,7 @@ const fn one() -> f64 {
 }
 
 /// Reads a file of requests.
-fn read_mix(path: &Path) -> Result<Mix> {
+fn read_mix(path: &Path, protocol: Protocol) -> Result<Mix> {
     let text = read_text(path, FILE_BYTES, "the requests file")?;
     // The library's message has line, column and caret.
     let file: File =
@@ -82,7 +82,7 @@ fn read_mix(path: &Path) -> Result<Mix> {
             );
         }
         let (name, weight) = (kind.name.clone(), kind.weight);
-        let steps = vec![step(kind, folder)?];
+        let steps = vec![step(kind, folder, protocol)?];
         mix.journeys.push(Journey {
             name,
             weight,
@@ -90,7 +90,10 @@ fn read_mix(path: &Path) -> Result<Mix> {
         });
     }
     for journey in file.journey {
-        let steps = journey.step.into_iter().map(|kind| step(kind, folder));
+        let steps = journey
+            .step
+            .into_iter()
+            .map(|kind| step(kind, folder, protocol));
         mix.journeys.push(Journey {
             steps: steps.collect::<Result<_>>()?,
             name: journey.name,
@@ -116,7 +119,7 @@ fn read_mix(path: &Path) -> Result<Mix> {
 
 /// As [`read_mix`]; every path must be one of the target's.
 pub(super) fn read_requests(path: &Path, target: &Target) -> Result<Mix> {
-    let mix = read_mix(path)?;
+    let mix = read_mix(path, target.protocol)?;
     let mut steps = mix.journeys.iter().flat_map(|journey| &journey.steps);
     if let Some(step) = steps.find(|step| step.path.contains("://")) {
         bail!(
@@ -130,7 +133,25 @@ pub(super) fn read_requests(path: &Path, target: &Target) -> Result<Mix> {
     Ok(mix)
 }
 
-fn step(kind: Kind, folder: &Path) -> Result<Step> {
+/// Of the protocol of the target: a command is nothing to a server of HTTP.
+fn check_asked(kind: &Kind, protocol: Protocol) -> Result<()> {
+    let meant = match protocol {
+        Protocol::Redis => "redis",
+        Protocol::Postgres => "sql",
+        _ => "http",
+    };
+    let asked = [("redis", kind.redis.is_some()), ("sql", kind.sql.is_some())];
+    match asked.iter().find(|(key, given)| *given && *key != meant) {
+        Some((key, _)) => bail!(
+            "request \"{}\": {key} is not for this target; expected {meant}",
+            kind.name
+        ),
+        None => Ok(()),
+    }
+}
+
+fn step(kind: Kind, folder: &Path, protocol: Protocol) -> Result<Step> {
+    check_asked(&kind, protocol)?;
     // A path may have spaces: within a variable.
     let (method, path) = match kind.http.trim().split_once(' ') {
         Some((method, path)) if !method.contains('/') => (method.to_uppercase(), path.trim()),

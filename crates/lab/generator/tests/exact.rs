@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::target::{Behaviour, Target};
 use crate::workload::{closed, open, plain, run};
 use lab_generator::{Local, Stopper};
-use lab_load::arrivals::Process;
-use lab_load::{Flow, Generate as _, Model, Pace};
+use lab_load::arrivals::{Arrivals, Process, Shape};
+use lab_load::summary::{Rates, WarmUp};
+use lab_load::{Flow, Generate as _, Length, Model, Pace, Recorded, Segment, Summary, Workload};
 
 #[test]
 fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {
@@ -151,4 +152,75 @@ fn what_no_connection_became_free_for_is_counted_as_given_up() {
     // Its one answer came when all was over.
     assert_eq!(recorded.sending().requests().answered, 0);
     assert_eq!(recorded.after_end().requests().answered, 1);
+}
+
+/// So many requests of some arrivals, without a time to end at.
+fn counted(arrivals: Arrivals, requests: Option<u64>) -> Segment {
+    Segment {
+        model: Model::Open(arrivals),
+        length: Length {
+            duration: None,
+            requests,
+        },
+        first: 0,
+    }
+}
+
+fn rates(workload: &Workload, recorded: &Recorded) -> Rates {
+    let summary = Summary::of(WarmUp::None, "load", "http://target/", workload, recorded);
+    summary.unwrap().rate
+}
+
+/// The time of a load by its number is that in which its rate adds up to it. Its last burst is
+/// due long before.
+#[test]
+fn a_number_of_requests_has_the_rate_that_it_was_asked_for_with() {
+    let behaviour = Behaviour {
+        delay: Duration::from_millis(20),
+        ..Behaviour::default()
+    };
+    let target = Target::start(0, behaviour).unwrap();
+    let mut workload = plain(target.address, 100);
+    let burst = Arrivals::Rate {
+        process: Process::Burst(50),
+        shape: Shape::Constant(100.0),
+    };
+    let moments = [0, 500_000_000].map(|at| [at; 50]).concat();
+    let trace = Arrivals::Trace(moments.into());
+    for threads in [1, 2] {
+        (workload.threads, workload.share.threads) = (threads, threads);
+        for (arrivals, requests) in [(burst.clone(), Some(100)), (trace.clone(), None)] {
+            let recorded = run(workload.clone(), &counted(arrivals, requests));
+            let rate = rates(&workload, &recorded);
+            assert_eq!(
+                (rate.asked, rate.sent, rate.good),
+                (Some(100.0), 100.0, 100.0)
+            );
+            assert_eq!(recorded.sending().length, Duration::from_secs(1));
+            assert_eq!(recorded.total.planned, 100);
+        }
+    }
+}
+
+/// A target that can do twenty a second, and is asked for a hundred. What it owes when the time is
+/// over is sent all the same, and no rate counts it.
+#[test]
+fn what_a_slow_target_makes_late_belongs_to_no_rate() {
+    let behaviour = Behaviour {
+        delay: Duration::from_millis(50),
+        ..Behaviour::default()
+    };
+    let target = Target::start(0, behaviour).unwrap();
+    let workload = plain(target.address, 1);
+    let arrivals = Arrivals::Rate {
+        process: Process::Constant,
+        shape: Shape::Constant(100.0),
+    };
+    let recorded = run(workload.clone(), &counted(arrivals, Some(50)));
+    let rate = rates(&workload, &recorded);
+    let seen = recorded.total.requests();
+    assert_eq!((recorded.total.planned, seen.answered), (50, 50));
+    assert_eq!(rate.asked, Some(100.0));
+    assert!(rate.sent <= 24.0 && rate.good <= 22.0, "{rate:?}");
+    assert!(recorded.after_end().requests().sent >= 38);
 }

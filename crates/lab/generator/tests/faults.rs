@@ -4,14 +4,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
 use lab_load::arrivals::Process;
-use lab_load::recording::Phase;
-use lab_load::request::{AnswerEnd, Body, Mix, Step};
-use lab_load::{Flow, Generate as _, Protocol};
+use lab_load::recording::{KEPT, Phase};
+use lab_load::request::{AnswerEnd, Body, Journey, Mix, Step, Take};
+use lab_load::{Flow, Generate as _, Protocol, Span, Workload};
 
 /// A target that treats each connection in its own way, in threads of its own.
 fn target(treat: impl Fn(usize, TcpStream) + Send + Sync + Copy + 'static) -> SocketAddr {
@@ -235,6 +237,108 @@ fn connections_are_replaced_after_so_many_requests() {
     );
 }
 
+/// Heads of requests, one on a connection or several.
+fn heads(each: Option<u64>, field: Option<&str>) -> (Vec<String>, u64) {
+    let (sender, heads) = mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(read @ 1..) = stream.read(&mut bytes) {
+                    let head = String::from_utf8_lossy(&bytes[..read]).into_owned();
+                    let _ = sender.send(head);
+                    let _ = stream.write_all(ANSWER);
+                }
+            });
+        }
+    });
+    let mut workload = plain(address, 1);
+    workload.connections.requests_each = each;
+    let mut step = Step::new("get", "GET", "/");
+    let field = field.map(|value| ("connection".to_owned(), value.to_owned()));
+    step.headers.extend(field);
+    workload.mix = Mix::of(step);
+    let total = run(workload, &closed(5)).total;
+    assert_eq!(total.requests().answered, 5);
+    (heads.try_iter().collect(), total.connections.closed)
+}
+
+#[test]
+fn the_only_request_of_a_connection_says_that_it_is() {
+    let fields = |head: &str| head.to_ascii_lowercase().matches("connection:").count();
+    let (seen, closed) = heads(Some(1), None);
+    assert!(
+        seen.iter()
+            .all(|head| head.contains("\r\nConnection: close\r\n"))
+    );
+    assert_eq!((seen.len(), closed), (5, 0));
+    let (seen, _) = heads(Some(1), Some("keep-alive"));
+    assert!(
+        seen.iter()
+            .all(|head| fields(head) == 1 && head.contains("keep-alive"))
+    );
+    for each in [None, Some(2)] {
+        let (seen, closed) = heads(each, None);
+        assert!(seen.iter().all(|head| fields(head) == 0));
+        assert_eq!((seen.len(), closed), (5, 0));
+    }
+}
+
+/// Two steps with a pause between.
+fn pausing(address: SocketAddr, think: u64) -> Workload {
+    let mut first = Step::new("first", "GET", "/");
+    first.think = Duration::from_millis(think);
+    let mut workload = plain(address, 4);
+    workload.timeout = Duration::from_millis(200);
+    workload.mix = Mix {
+        journeys: vec![Journey {
+            name: "two".to_owned(),
+            weight: 1.0,
+            steps: vec![first, Step::new("second", "GET", "/")],
+        }],
+        ..Mix::default()
+    };
+    workload
+}
+
+/// The target answers at once, and is not said to hold what journeys keep.
+#[test]
+fn journeys_that_keep_every_connection_are_the_limit_of_the_load() {
+    let address = target(|_, stream| serve(stream, ANSWER));
+    let mut workload = pausing(address, 600);
+    for (most, enough) in [(4, false), (200, true)] {
+        workload.connections.most = most;
+        let recorded = run(workload.clone(), &open(Process::Constant, 100.0, 0.5));
+        let causes = failures(&recorded.total.kinds[0]);
+        let mut kept = causes.iter().filter(|(_, cause, _)| *cause == KEPT);
+        let kept = kept.any(|(_, _, count)| *count > 10);
+        let validity = lab_load::validity::check(&workload, &recorded);
+        let mut reasons = validity.reasons.iter();
+        let under_sent = reasons.any(|reason| reason.check == "under-sent");
+        assert_eq!(
+            (kept, under_sent),
+            (!enough, !enough),
+            "{causes:?} {validity:?}"
+        );
+        // Those who pause when the load ends, or later, do not go on.
+        assert_eq!(recorded.total.kinds[1].sent, 0);
+    }
+}
+
+/// One that is shorter than the load.
+#[test]
+fn journeys_go_on_after_their_pause() {
+    let address = target(|_, stream| serve(stream, ANSWER));
+    let mut workload = pausing(address, 20);
+    workload.connections.most = 200;
+    let recorded = run(workload, &open(Process::Constant, 100.0, 0.5));
+    let second = &recorded.total.kinds[1];
+    assert!(second.sent > 40 && second.failed() == 0, "{}", second.sent);
+}
+
 #[test]
 fn a_target_that_goes_away_fails_every_arrival_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -248,6 +352,77 @@ fn a_target_that_goes_away_fails_every_arrival_at_once() {
     // What was sent to the old connections may fail first, in any way.
     assert_eq!(seen.failed(), 100, "{:?}", seen.errors);
     assert_eq!(seen.answered, 0);
+}
+
+/// A target that answers ten requests on four connections, then takes one on each, and dies.
+#[test]
+fn a_request_that_is_sent_once_more_to_a_dead_target_failed_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let taken = &AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let streams: Vec<TcpStream> = listener.incoming().take(4).flatten().collect();
+            let mut dying = Vec::new();
+            for mut stream in streams {
+                dying.push(scope.spawn(move || {
+                    while request(&mut stream).is_some() {
+                        if taken.fetch_add(1, Ordering::Relaxed) >= 10 {
+                            return Some(stream);
+                        }
+                        stream.write_all(ANSWER).unwrap();
+                    }
+                    None
+                }));
+            }
+            let dying: Vec<_> = dying.into_iter().map(|each| each.join().unwrap()).collect();
+            drop(listener);
+            drop(dying);
+        });
+        let recorded = run(plain(address, 4), &open(Process::Constant, 100.0, 0.5));
+        let seen = recorded.total.requests();
+        let tried = seen.tried();
+        let (planned, causes) = (recorded.total.planned, failures(&seen));
+        assert_eq!((planned, seen.answered), (50, 10), "{causes:?}");
+        assert_eq!((tried.all, tried.failed), (50, 40), "{causes:?}");
+        assert!(seen.retried > 0 && seen.sent > 10, "{causes:?}");
+    });
+}
+
+/// A value with a line break cannot stand in a field: such a request is never sent.
+#[test]
+fn a_request_that_cannot_be_made_was_tried_and_failed() {
+    let address = target(|_, stream| {
+        serve(
+            stream,
+            b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n\"a\\nb\"",
+        );
+    });
+    let mut first = Step::new("first", "GET", "/");
+    first.take = vec![Take::parse("token = json ").unwrap()];
+    let mut second = Step::new("second", "GET", "/");
+    second.headers = vec![("X-Token".to_owned(), "{token}".to_owned())];
+    let mut workload = plain(address, 4);
+    workload.mix = Mix {
+        journeys: vec![Journey {
+            name: "two".to_owned(),
+            weight: 1.0,
+            steps: vec![first, second],
+        }],
+        ..Mix::default()
+    };
+    let recorded = run(workload.clone(), &open(Process::Constant, 100.0, 0.3));
+    let [first, second] = &recorded.total.kinds[..] else {
+        panic!("two steps");
+    };
+    assert_eq!((first.tried().all, first.tried().failed), (30, 0));
+    assert_eq!((second.sent, second.tried().share()), (0, Some(1.0)));
+    let validity = lab_load::validity::check(&workload, &recorded);
+    let mut reasons = validity.reasons.iter();
+    assert!(
+        !reasons.any(|reason| reason.check == "under-sent"),
+        "{validity:?}"
+    );
 }
 
 #[test]
@@ -315,6 +490,37 @@ fn a_body_longer_than_announced_is_counted_and_the_generator_closes() {
         let noticed = connections.surplus + seen.failed();
         assert!(noticed >= 9, "{later}: {connections:?}");
         assert_eq!(connections.closed, 0, "{later}: {connections:?}");
+    }
+}
+
+/// The target closes none of these connections, and is not said to.
+#[test]
+fn more_than_one_answer_at_once_is_counted_and_the_generator_closes() {
+    let double = target(|_, stream| serve(stream, &[ANSWER, ANSWER].concat()));
+    let total = run(plain(double, 1), &closed(20)).total;
+    let counts = |total: &Span| (total.connections.surplus, total.connections.closed);
+    assert_eq!(total.requests().answered, 20);
+    assert_eq!(counts(&total), (20, 0));
+    let five = target(|_, mut stream| {
+        while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {
+            let _ = stream.write_all(b"hello");
+        }
+    });
+    for (end, surplus) in [
+        (AnswerEnd::Bytes(3), 20),
+        (AnswerEnd::Echo, 20),
+        (AnswerEnd::Delimiter(b"e".to_vec()), 20),
+        (AnswerEnd::Bytes(5), 0),
+    ] {
+        let mut workload = plain(five, 1);
+        workload.target.protocol = Protocol::Tcp;
+        let mut step = Step::new("say", "", "");
+        step.body = Body::Template("hi".to_owned());
+        step.answer = end.clone();
+        workload.mix = Mix::of(step);
+        let total = run(workload, &closed(20)).total;
+        assert_eq!(total.requests().answered, 20, "{end:?}");
+        assert_eq!(counts(&total), (surplus, 0), "{end:?}");
     }
 }
 

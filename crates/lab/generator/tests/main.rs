@@ -5,6 +5,7 @@
 mod calibrate;
 mod exact;
 mod faults;
+mod grpc;
 mod postgres;
 mod postgres_server;
 mod protocols;
@@ -13,6 +14,7 @@ mod redis;
 mod redis_server;
 mod samples;
 mod stalls;
+mod streams;
 mod support;
 mod target;
 mod unanswered;

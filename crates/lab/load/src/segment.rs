@@ -32,6 +32,18 @@ pub enum Model {
     },
 }
 
+impl Segment {
+    /// How long its own time is, in which its requests are due, where that is known beforehand.
+    /// Its rates are over it.
+    #[must_use]
+    pub fn lasts(&self) -> Option<Duration> {
+        match &self.model {
+            Model::Open(arrivals) => arrivals.lasts(&self.length),
+            Model::Closed { .. } => self.length.duration,
+        }
+    }
+}
+
 impl Model {
     /// Whether a schedule decides.
     pub fn is_open(&self) -> bool {

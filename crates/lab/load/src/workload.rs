@@ -1,6 +1,7 @@
 //! What does not change over a generator's life.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -146,7 +147,8 @@ pub struct Connections {
     /// Requests after which a connection is closed and replaced; `None`: never.
     pub requests_each: Option<u64>,
     /// Exchanges at a time on one connection; above 1 for protocols that
-    /// [carry several](Protocol::carries_several) only. Answers of Redis come in the order of
+    /// [carry several](Protocol::carries_several) only. Of HTTP/2 fewer, where the target takes
+    /// fewer: the connection is busy then. Answers of Redis come in the order of
     /// its commands (pipelining).
     pub streams: u32,
     /// Longest wait for resolving, connecting and the TLS handshake together.
@@ -163,11 +165,17 @@ pub enum Pace {
     /// Each request at its own time; a thread never sleeps. Halves the floor of
     /// latency, costs a processor.
     Spin,
-    /// Requests that fall due within the same tick are sent together at its end.
+    /// Requests that fall due within the same tick are sent together at its end; see
+    /// [`Pace::TICKS`].
     Tick(Duration),
     /// For closed loops: under load, wait a moment for more answers before reading
     /// any. Up to 100 µs are added to a latency, and two fifths of the work are saved.
     Coalesce,
+}
+
+impl Pace {
+    /// How long a tick may be.
+    pub const TICKS: RangeInclusive<Duration> = Duration::from_micros(10)..=Duration::from_secs(1);
 }
 
 /// How the target proves who it is, and we to it.

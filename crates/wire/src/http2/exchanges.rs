@@ -7,7 +7,7 @@ use http::Method;
 use super::answer::Answer;
 use super::client::ClientSettings;
 use super::codec::{Connection, Reading, StreamKey};
-use super::link::{Link, Progress, Side};
+use super::link::{Carried, Link, Progress, Side};
 use super::payload::{self, Payload};
 use super::{Http2Error, StreamError, maps};
 use crate::poller::Poller;
@@ -123,6 +123,11 @@ impl Exchanges {
     /// Exchanges that have not ended.
     pub fn open_streams(&self) -> usize {
         self.exchanges.iter().flatten().count()
+    }
+
+    /// Bytes that went over the connection since the last call.
+    pub fn take_bytes(&mut self) -> Carried {
+        self.link.take_bytes()
     }
 
     /// Begins to watch the socket, with this token.

@@ -1,5 +1,7 @@
 //! Unary calls of gRPC over HTTP/2: a message in, a message out, and a status.
 
+use std::cmp::Ordering;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, header};
 
@@ -55,6 +57,50 @@ pub fn message(body: &[u8]) -> Result<&[u8], GrpcError> {
     } else {
         Err(GrpcError::Message)
     }
+}
+
+/// The one message of a unary answer, of which not all need be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its start, as much as was kept.
+    pub start: &'a [u8],
+    /// How many bytes it has.
+    pub length: u64,
+    /// Whether they are compressed, as the answer's `grpc-encoding` says.
+    pub compressed: bool,
+}
+
+/// The one message of an answer whose status is 0, which must have one. At least [`PREFIX`] bytes
+/// of the answer's body must have been kept, and none need be.
+///
+/// # Errors
+/// When the body is not one whole message, or a compressed one of no named encoding.
+pub fn unary(answer: &Answer) -> Result<Message<'_>, GrpcError> {
+    if answer.body_bytes == 0 {
+        return Err(GrpcError::Missing);
+    }
+    let Some((prefix, start)) = answer.body.split_first_chunk::<PREFIX>() else {
+        return Err(GrpcError::Cut);
+    };
+    let [compressed, length @ ..] = *prefix;
+    let length = u64::from(u32::from_be_bytes(length));
+    match answer.body_bytes.cmp(&(PREFIX as u64 + length)) {
+        Ordering::Less => return Err(GrpcError::Cut),
+        Ordering::Greater => return Err(GrpcError::Several),
+        Ordering::Equal => {}
+    }
+    let encoding = answer.headers.get("grpc-encoding");
+    let compressed = match compressed {
+        0 => false,
+        1 if encoding.is_some_and(|encoding| encoding != "identity") => true,
+        1 => return Err(GrpcError::Unencoded),
+        _ => return Err(GrpcError::Message),
+    };
+    Ok(Message {
+        start,
+        length,
+        compressed,
+    })
 }
 
 /// How a call went.
@@ -141,6 +187,18 @@ pub enum GrpcError {
     /// A compressed message, which was not asked for.
     #[error("the answer's message is compressed, which was not asked for")]
     Compressed,
+    /// No message, though the status is 0.
+    #[error("the answer has status 0 and no message")]
+    Missing,
+    /// A body that ends within a message.
+    #[error("the answer's body ends before its message does")]
+    Cut,
+    /// A body that goes on behind its message.
+    #[error("the answer has more than one message, and the call is unary")]
+    Several,
+    /// A compressed message of an answer that does not say how.
+    #[error("the answer's message is compressed, and no grpc-encoding says how")]
+    Unencoded,
 }
 
 impl GrpcError {
@@ -151,6 +209,10 @@ impl GrpcError {
             Self::Request(_) => "bad grpc call",
             Self::Message => "bad grpc message",
             Self::Compressed => "compressed grpc message",
+            Self::Missing => "no grpc message",
+            Self::Cut => "cut grpc message",
+            Self::Several => "several grpc messages",
+            Self::Unencoded => "no grpc-encoding",
         }
     }
 }

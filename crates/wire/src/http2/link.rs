@@ -28,9 +28,20 @@ pub enum Progress {
     More,
 }
 
+/// Bytes of a connection, within TLS if it has that: frames of every kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Handed to the socket.
+    pub sent: u64,
+    /// Taken from it.
+    pub received: u64,
+}
+
 /// The socket of a connection.
 pub(super) struct Link {
     stream: Stream,
+    /// Since the last look.
+    bytes: Carried,
     registration: Registration,
     /// Bytes that may be read in one drive.
     read_budget: usize,
@@ -87,6 +98,7 @@ impl Link {
     pub(super) fn new(stream: Stream, read_budget: usize) -> Self {
         Self {
             short_read_drains: matches!(stream, Stream::Plain(_)),
+            bytes: Carried::default(),
             stream,
             registration: Registration::default(),
             read_budget: read_budget.max(1),
@@ -112,6 +124,7 @@ impl Link {
                 Ok(read) => {
                     self.readable = read == bytes.len() || !self.short_read_drains;
                     budget = budget.saturating_sub(read);
+                    self.bytes.received += read as u64;
                     connection.receive(bytes.get(..read).unwrap_or_default());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
@@ -143,7 +156,10 @@ impl Link {
         while !connection.out().is_empty() {
             match self.stream.write(connection.out()) {
                 Ok(0) => return connection.close(Http2Error::Closed),
-                Ok(sent) => connection.sent(sent),
+                Ok(sent) => {
+                    self.bytes.sent += sent as u64;
+                    connection.sent(sent);
+                }
                 Err(error) => {
                     if self.has_failed(&error) {
                         connection.close(Http2Error::of_io(error.kind()));
@@ -166,6 +182,11 @@ impl Link {
     fn has_failed(&mut self, error: &io::Error) -> bool {
         self.write_blocked = error.kind() == ErrorKind::WouldBlock;
         !self.write_blocked && error.kind() != ErrorKind::Interrupted
+    }
+
+    /// What went over the socket since the last call.
+    pub(super) fn take_bytes(&mut self) -> Carried {
+        std::mem::take(&mut self.bytes)
     }
 
     /// Begins to watch the socket.

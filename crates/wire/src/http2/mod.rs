@@ -34,7 +34,7 @@ pub use client::ClientSettings;
 pub use codec::StreamKey;
 pub use error::{Http2Error, StreamError};
 pub use exchanges::Exchanges;
-pub use link::Progress;
+pub use link::{Carried, Progress};
 pub use payload::Payload;
 pub use reason::Reason;
 pub use server::{Accepted, Server, ServerSettings};

@@ -406,6 +406,50 @@ mod grpc_calls {
         );
     }
 
+    /// An answer of which so many bytes of the body are kept.
+    fn of(body: &[u8], kept: usize) -> Answer {
+        Answer {
+            status: 200,
+            body_bytes: body.len() as u64,
+            body: body[..kept.min(body.len())].to_vec(),
+            ..Answer::default()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn one_whole_message_is_told_from_any_other_body(
+            bytes in prop::collection::vec(any::<u8>(), 1..300),
+            kept in PREFIX..400,
+            cut in 1..300_usize,
+        ) {
+            let framed = frame(&bytes).unwrap();
+            let whole = of(&framed, kept);
+            let message = unary(&whole).unwrap();
+            prop_assert_eq!(message.length, bytes.len() as u64);
+            prop_assert!(bytes.starts_with(message.start) && !message.compressed);
+            let cut = of(&framed[..framed.len() - cut.min(bytes.len())], kept);
+            prop_assert_eq!(unary(&cut), Err(GrpcError::Cut));
+            let twice = [&framed[..], &framed[..]].concat();
+            let twice = of(&twice, kept);
+            prop_assert_eq!(unary(&twice), Err(GrpcError::Several));
+        }
+    }
+
+    #[test]
+    fn a_compressed_message_says_how() {
+        let mut answer = of(&[1, 0, 0, 0, 1, 7], PREFIX);
+        assert_eq!(unary(&answer), Err(GrpcError::Unencoded));
+        let field = "grpc-encoding";
+        answer.headers.insert(field, "identity".parse().unwrap());
+        assert_eq!(unary(&answer), Err(GrpcError::Unencoded));
+        answer.headers.insert(field, "gzip".parse().unwrap());
+        assert!(unary(&answer).unwrap().compressed);
+        assert_eq!(unary(&of(b"", PREFIX)), Err(GrpcError::Missing));
+        let flag = of(&[2, 0, 0, 0, 0], PREFIX);
+        assert_eq!(unary(&flag), Err(GrpcError::Message));
+    }
+
     #[test]
     fn a_status_without_trailers() {
         let mut answer = Answer {

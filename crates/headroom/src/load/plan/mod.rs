@@ -70,6 +70,7 @@ impl Plan {
             );
         }
         let task = task(args, &mut notes)?;
+        warm_up(args, &task)?;
         let threads = threads(args, &task);
         let workload = Workload {
             connections: connections(args, &task, &target)?,
@@ -191,9 +192,9 @@ fn task(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Task> {
         return Ok(Task::Load(segment(Model::Closed { think }, given)));
     }
     let arrivals = arrivals(args, notes)?;
-    // A trace, a staircase and a ramp have a length of their own.
+    // A staircase and a ramp have a length of their own, and a trace is over with its last time.
     let own = match &arrivals {
-        Arrivals::Trace(times) => times.last().map(|last| Duration::from_nanos(*last + 1)),
+        Arrivals::Trace(_) => return Ok(Task::Load(segment(Model::Open(arrivals), args.duration))),
         Arrivals::Rate {
             shape: Shape::Steps(steps),
             ..
@@ -205,7 +206,32 @@ fn task(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Task> {
         Arrivals::Rate { .. } => None,
     };
     let duration = args.duration.or(own).or(given);
+    let length = Length { duration, requests };
+    if arrivals.planned(&length) == Some(0.0) {
+        bail!(
+            "no request would be due: {} is less than one in so short a load; raise the rate, or \
+             let it go on for longer (-z, -n)",
+            arrivals.describe()
+        );
+    }
     Ok(Task::Load(segment(Model::Open(arrivals), duration)))
+}
+
+/// A warm-up that is left out leaves something.
+fn warm_up(args: &LoadArgs, task: &Task) -> Result<()> {
+    let Task::Load(segment) = task else {
+        return Ok(());
+    };
+    let left_out = args.warm_up.0.left_out();
+    match segment.lasts() {
+        Some(lasts) if !left_out.is_zero() && left_out >= lasts => bail!(
+            "--warm-up {} leaves nothing of a load of {}; shorten it, or let the load go on for \
+             longer",
+            units::write_duration(left_out),
+            units::write_duration(lasts)
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {

@@ -147,7 +147,16 @@ fn what_is_wrong_is_said_with_its_place() {
             vec![URL, "--ramp", "100"],
             "two rates such as 100/s..5000/s",
         ),
-        (vec![URL, "--tick", "0"], "a time above 0"),
+        (vec![URL, "--tick", "0"], "from 10us to 1s"),
+        (vec![URL, "--tick", "1h"], "from 10us to 1s"),
+        (
+            vec![URL, "--rate", "0.0001", "-z", "1s"],
+            "no request would be due",
+        ),
+        (
+            vec![URL, "--warm-up", "5s", "-z", "3s"],
+            "--warm-up 5s leaves nothing of a load of 3s",
+        ),
         (
             vec![URL, "-c", "100", "--max-connections", "10"],
             "leave one of them out",
@@ -173,6 +182,50 @@ fn what_is_wrong_is_said_with_its_place() {
         };
         assert!(error.contains(expected), "{words:?}: {error}");
     }
+}
+
+/// Its length is that of its times, whatever is asked of it.
+#[test]
+fn a_trace_ends_with_its_times_and_a_warm_up_leaves_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    std::fs::write(&trace, "0\n0\n1\n1\n").unwrap();
+    let trace = trace.display().to_string();
+    let of = |words: &[&str]| {
+        let plan = good(&[&[URL, "--trace", &trace], words].concat());
+        segment(&plan).lasts()
+    };
+    assert_eq!(of(&[]), Some(Duration::from_secs(2)));
+    assert_eq!(of(&["-n", "2"]), Some(Duration::from_secs(1)));
+    assert_eq!(of(&["-z", "30s"]), Some(Duration::from_secs(30)));
+    good(&[URL, "--warm-up", "2s", "-z", "3s"]);
+    good(&[URL, "--tick", "1s", "--rate", "1", "-z", "1s"]);
+}
+
+#[test]
+fn a_file_asks_what_the_target_understands() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests.toml");
+    let read = |url: &str, line: &str| {
+        let text = format!("[[request]]\nname = \"one\"\n{line}\n");
+        std::fs::write(&file, text).unwrap();
+        let file = file.display().to_string();
+        plan(&[url, "--requests-file", &file]).map_err(|error| format!("{error:#}"))
+    };
+    let redis = "redis = \"GET x\"";
+    let sql = "sql = \"SELECT 1\"";
+    for (url, line) in [
+        (URL, redis),
+        (URL, sql),
+        ("redis://127.0.0.1", sql),
+        ("postgres://app@127.0.0.1/shop", redis),
+    ] {
+        let error = read(url, line).err().unwrap();
+        assert!(error.contains("is not for this target"), "{error}");
+    }
+    read("redis://127.0.0.1", redis).unwrap();
+    read("postgres://app@127.0.0.1/shop", sql).unwrap();
+    read(URL, "http = \"GET /\"").unwrap();
 }
 
 #[test]

@@ -37,7 +37,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lab_load::recording::{NONE_FREE, Phase};
+use lab_load::recording::Phase;
 use lab_load::request::Composer;
 use lab_load::{Pace, Protocol, Segment, Span, Workload};
 use wire::clock;
@@ -223,8 +223,20 @@ impl Engine {
         let mut end = length.map(|length| began.saturating_add(nanos(length)));
         // With a number of requests the segment is over when these are.
         let mut by_time = end.is_some() && segment.length.requests.is_none();
+        // Until when its own time goes, and whether that is over. Those of a number that are sent
+        // later, because the target holds every connection, come after it.
+        let mut own_end = end;
+        if !by_time && let Some(own) = segment.lasts() {
+            let put_off = match self.setup.workload.pace {
+                Pace::Tick(tick) => tick,
+                _ => Duration::ZERO,
+            };
+            own_end = Some(began.saturating_add(nanos(own.saturating_add(put_off))));
+        }
+        let mut own_over = false;
         self.begin(segment, began, sender);
-        self.traffic.record.tally.ends_at(end.unwrap_or(u64::MAX));
+        let ends_at = own_end.unwrap_or(u64::MAX);
+        self.traffic.record.tally.ends_at(ends_at);
         let by_users = self.traffic.source.is_users();
         let mut users = by_users.then_some(began);
         self.boundary = began + SECOND;
@@ -236,6 +248,11 @@ impl Engine {
             let now = clock::now();
             if let Some(turns) = self.setup.turns.after(self.turned) {
                 self.turned += turns.len();
+                // Of the requests that were to come by then, nobody knows when they do now.
+                if !turns.is_empty() && !by_time && !own_over {
+                    own_end = end;
+                    self.traffic.record.tally.ends_at(end.unwrap_or(u64::MAX));
+                }
                 for (at, rate) in turns.into_iter().filter(|(at, _)| *at > began) {
                     self.traffic.source.turn(at, rate, end);
                 }
@@ -243,15 +260,15 @@ impl Engine {
             if end.is_none()
                 && let Some(at) = self.told_end(began)
             {
-                (end, by_time) = (Some(at), true);
+                (end, own_end, by_time) = (Some(at), Some(at), true);
                 self.traffic.record.tally.ends_at(at);
             }
             if self.ended().is_none()
                 && now >= self.boundary
-                && end.is_none_or(|end| self.boundary < end)
+                && own_end.is_none_or(|end| self.boundary < end)
                 && !self.traffic.record.tally.is_over()
             {
-                self.boundary = self.turn(now, end, began, sender);
+                self.boundary = self.turn(now, own_end, began, sender);
             }
             if users.is_some_and(|at| at <= now) {
                 users = None;
@@ -263,11 +280,28 @@ impl Engine {
                 let stop = self.setup.stop.load(Ordering::Relaxed);
                 if stop || end.is_some_and(|end| now >= end) {
                     stopped = stop && end.is_none_or(|end| now < end);
-                    self.end_at(end.map_or(now, |end| end.min(now)), stop);
-                } else if !by_time && users.is_none() && self.exhausted() {
-                    // Journeys that have begun are gone on with.
-                    self.finish(now);
-                    self.traffic.source.run_out(now);
+                    let at = end.map_or(now, |end| end.min(now));
+                    if !own_over {
+                        self.finish(at);
+                    }
+                    self.end_at(at, stop);
+                } else if !by_time && users.is_none() {
+                    if let Some(at) = own_end
+                        && now >= at
+                        && !own_over
+                    {
+                        own_over = true;
+                        self.finish(at);
+                    }
+                    // Until all is answered nobody knows whether it was within its own time.
+                    let known = own_over || own_end.is_none() || self.traffic.is_idle();
+                    if known && self.exhausted() {
+                        if !own_over {
+                            self.finish(now);
+                        }
+                        // Journeys that have begun are gone on with.
+                        self.traffic.source.run_out(now);
+                    }
                 }
             }
             if let Some(ended) = self.ended() {
@@ -275,7 +309,7 @@ impl Engine {
                     self.give_up_backlog(now);
                 }
                 if self.traffic.source.is_exhausted() && self.traffic.is_idle() {
-                    self.finish(ended);
+                    self.traffic.record.settle();
                     let planned = self.traffic.source.planned(now);
                     let open = self.traffic.pool.open();
                     let record = &mut self.traffic.record;
@@ -289,7 +323,11 @@ impl Engine {
             }
             let mut until = self.traffic.next_wake(now);
             if self.ended().is_none() {
-                until = until.min(self.boundary).min(end.unwrap_or(u64::MAX));
+                let own_ends = match own_over {
+                    true => u64::MAX,
+                    false => self.boundary.min(own_end.unwrap_or(u64::MAX)),
+                };
+                until = until.min(own_ends).min(end.unwrap_or(u64::MAX));
                 until = until.min(users.unwrap_or(u64::MAX));
             }
             if let Some(coalescer) = &mut coalescer
@@ -419,9 +457,11 @@ impl Engine {
 
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
-        self.finish(at);
         for place in self.traffic.source.end(at, stop) {
             self.traffic.release(place, at, 0);
+        }
+        if self.traffic.source.is_users() {
+            self.traffic.leave_line(at);
         }
     }
 
@@ -446,8 +486,9 @@ impl Engine {
     /// holds them all.
     fn give_up_backlog(&mut self, now: u64) {
         let traffic = &mut self.traffic;
-        traffic.record.tally.own().planned += traffic.source.planned(now);
-        while self.traffic.fail_arrival((Phase::Connect, NONE_FREE), now) {}
+        traffic.record.tally.span.planned += traffic.source.planned(now);
+        let busy = self.traffic.busy();
+        while self.traffic.fail_arrival((Phase::Connect, busy), now) {}
         self.traffic.source.give_up();
     }
 

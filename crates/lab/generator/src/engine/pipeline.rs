@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::redis_command;
 use lab_load::{Login, Protocol, Target};
 use wire::clock;
@@ -16,7 +16,6 @@ use wire::poller::{Interest, Poller};
 use wire::resp::{ReplyScan, ReplyScanner, ReplySink};
 use wire::stream::{Received, Stream};
 
-use super::plain::UNFIT;
 use super::pool::{Pool, Use};
 use super::postgres::{LOGIN_REFUSED, Postgres};
 use super::record::Record;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{Phase, UNFIT};
 use wire::clock;
 use wire::http1::KnownHead;
 use wire::poller::Interest;
@@ -18,8 +18,6 @@ use super::{BUFFER, Setup};
 const IDLE: Broken = (Phase::Read, "closed");
 /// What it says where the target sent more than its answer has.
 pub(super) const SURPLUS: Broken = (Phase::Protocol, "surplus");
-/// What the values of a visit may come to: they do not make a request.
-pub(super) const UNFIT: &str = "no request";
 
 /// What the conversations of a thread have in common.
 pub(super) struct Plain {

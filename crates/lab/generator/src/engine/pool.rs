@@ -109,6 +109,8 @@ pub(super) struct Pool {
     unbound: u32,
     /// Requests that wait for their connection.
     waiting: u32,
+    /// Open places whose users pause.
+    thinking: u32,
 }
 
 impl Pool {
@@ -129,6 +131,7 @@ impl Pool {
             opening: 0,
             unbound: 0,
             waiting: 0,
+            thinking: 0,
         }
     }
 
@@ -165,6 +168,11 @@ impl Pool {
     /// Whether requests wait for their connections.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting > 0
+    }
+
+    /// Whether most of what is open is kept by users who pause.
+    pub(super) fn is_kept(&self) -> bool {
+        self.thinking * 2 > self.open
     }
 
     /// Exchanges at a time on one connection.
@@ -207,11 +215,32 @@ impl Pool {
         while let Some(place) = self.free.pop() {
             let connection = &mut self[place];
             connection.listed = false;
-            if connection.link == Link::Open && connection.used == Use::Free {
+            if connection.link == Link::Open && connection.used == Use::Free && self.takes(place) {
                 return Some(place);
             }
         }
         None
+    }
+
+    /// Whether the target takes a request more on the connection of a place. It may allow fewer
+    /// than there are places; the others are kept by the session then.
+    #[inline]
+    fn takes(&mut self, place: u32) -> bool {
+        let carrier = self.carrier(place);
+        let session = self[carrier].session.as_mut();
+        session.is_none_or(|session| session.takes_or_park(place))
+    }
+
+    /// Places whose requests wait on connections that are open, for these take no more.
+    pub(super) fn queued(&self) -> Vec<u32> {
+        let waits = |place: &u32| {
+            let connection = &self[*place];
+            connection.link == Link::Open && connection.used == Use::Waiting
+        };
+        match self.is_awaited() {
+            true => (0..self.connections.len() as u32).filter(waits).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Takes a closed connection that any arrival may have opened.
@@ -243,10 +272,11 @@ impl Pool {
     #[inline]
     pub(super) fn set_used(&mut self, place: u32, used: Use) {
         let connection = &mut self[place];
-        // Of what a place is used for only the waiting is counted.
-        match (connection.used == Use::Waiting) == (used == Use::Waiting) {
-            true => connection.used = used,
-            false => self.set(place, self[place].link, used),
+        // Of what a place is used for only these are counted.
+        let counted = |used| matches!(used, Use::Waiting | Use::Thinking);
+        match counted(connection.used) || counted(used) {
+            true => self.set(place, self[place].link, used),
+            false => connection.used = used,
         }
     }
 
@@ -274,6 +304,7 @@ impl Pool {
         self.opening = change(self.opening, under_way.into());
         self.unbound = change(self.unbound, (under_way && !waits).into());
         self.waiting = change(self.waiting, waits.into());
+        self.thinking = change(self.thinking, (open && used == Use::Thinking).into());
     }
 
     /// Closes the connection of a carrier.

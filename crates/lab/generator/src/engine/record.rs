@@ -182,7 +182,7 @@ impl Record {
     }
 
     fn unanswered(&mut self, sample: Sample, broken: Broken, now: u64) {
-        self.tally.fail(sample.kind, sample.intended, broken, now);
+        self.tally.fail(&sample, broken, now);
         self.setup.outages.failed(sample.intended);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(sample);

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use lab_load::arrivals::Numbers;
-use lab_load::recording::NONE_FREE;
 use lab_load::{Length, Model, Pace, Segment, Workload};
 use wire::deadlines::{Deadlines, NEVER};
 
@@ -79,6 +78,8 @@ pub(super) struct Source {
     later_steps: u64,
     /// When the segment ended; requests may still be under way.
     ended: Option<u64>,
+    /// Whether journeys end with it, and are not gone on with.
+    cut_off: bool,
 }
 
 impl Source {
@@ -96,6 +97,7 @@ impl Source {
             came_due: 0,
             later_steps: 0,
             ended: None,
+            cut_off: false,
         }
     }
 
@@ -103,6 +105,7 @@ impl Source {
     pub(super) fn begin(&mut self, segment: &Segment, began: u64, workload: &Workload) {
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
+        self.cut_off = false;
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
         self.who = match &segment.model {
             Model::Open(arrivals) => {
@@ -143,6 +146,11 @@ impl Source {
         self.ended
     }
 
+    /// Whether no step of a journey begins any more after a pause.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
     /// Nothing falls due from `at` on.
     pub(super) fn cut(&mut self, at: u64) {
         if let Who::Schedule(own) = &mut self.who {
@@ -165,7 +173,7 @@ impl Source {
     /// Ends the segment: what was due by then may still be sent, unless all is to stop.
     /// Gives the places whose users paused; none goes on.
     pub(super) fn end(&mut self, at: u64, stop: bool) -> Vec<u32> {
-        self.ended = Some(at);
+        (self.ended, self.cut_off) = (Some(at), true);
         if stop || self.users {
             self.who = Who::Nobody;
         }
@@ -220,11 +228,17 @@ impl Source {
     }
 
     /// Why an arrival waits for a connection that has done so for `within`, as long as its
-    /// user does; `opening`: a connection is being opened.
-    pub(super) fn overdue(&self, now: u64, within: u64, opening: bool) -> Option<&'static str> {
+    /// user does; `busy`: why none is free, where no more may be opened.
+    pub(super) fn overdue(
+        &self,
+        now: u64,
+        within: u64,
+        opening: bool,
+        busy: &'static str,
+    ) -> Option<&'static str> {
         let (first, given_up) = self.first_waiting(within)?;
         (given_up <= now).then_some(match first < self.capped && !opening {
-            true => NONE_FREE,
+            true => busy,
             false => "timeout",
         })
     }

@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lab_load::Protocol;
+use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::{self, Composer, Visit, is_redirect};
 use wire::clock;
-use wire::http2::{Answer, ClientSettings, Exchanges, Progress, StreamError, StreamKey, grpc};
+use wire::http2::grpc::{self, GrpcError};
+use wire::http2::{Answer, Carried, ClientSettings, Exchanges, Progress, StreamError, StreamKey};
 use wire::poller::Poller;
 use wire::stream::Stream;
 
 use super::Setup;
 use super::exchange::Exchange;
-use super::plain::UNFIT;
 use super::pool::{Pool, Use};
 use super::record::Record;
-use super::talk::{Step, Whole};
+use super::talk::{Broken, Step, Whole};
 
 /// Bytes of an answer that are kept when its body is looked at.
 const KEPT: usize = request::Answer::KEPT + grpc::PREFIX;
@@ -36,6 +37,8 @@ pub(super) struct Session {
     places: Vec<Option<(StreamKey, u32)>>,
     /// Places whose requests the target does not take yet.
     queue: VecDeque<u32>,
+    /// Free places that nobody is offered, because the target takes no more streams.
+    parked: Vec<u32>,
     /// Whether it waits to be driven.
     unsent: bool,
 }
@@ -59,8 +62,19 @@ impl Session {
             connection,
             places: Vec::new(),
             queue: VecDeque::new(),
+            parked: Vec::new(),
             unsent: false,
         })
+    }
+
+    /// Whether the target takes another stream. If it does not, a free place is kept until it
+    /// does.
+    pub(super) fn takes_or_park(&mut self, place: u32) -> bool {
+        let takes = self.connection.can_send();
+        if !takes {
+            self.parked.push(place);
+        }
+        takes
     }
 
     /// Reads what the target sent on a session that has begun. Says whether it takes
@@ -70,6 +84,8 @@ impl Session {
             let driven = self.connection.drive(true);
             let progress = driven.map_err(|error| error.cause())?;
             if self.connection.can_send() || progress == Progress::Waiting {
+                // What a connection begins with belongs to no request.
+                self.connection.take_bytes();
                 return Ok(self.connection.can_send());
             }
         }
@@ -80,17 +96,21 @@ impl Session {
         self.queue
     }
 
-    /// Opens a stream for the request of a place, and says how many bytes that has; `None`
-    /// when the values of its visit do not make one.
-    fn open(&mut self, setup: &Setup, place: u32, exchange: &mut Exchange) -> Option<usize> {
+    /// Opens a stream for the request of a place; `None` when the values of its visit do not
+    /// make one.
+    fn open(&mut self, setup: &Setup, place: u32, exchange: &mut Exchange) -> Option<()> {
         let visit = exchange.visit.as_ref()?;
         let needs = setup.composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
         let target = &setup.workload.target;
         let grpc = target.protocol == Protocol::Grpc;
         let (head, body) = message(&setup.composer, visit, grpc, target.tls)?;
-        let keep = if needs.body { KEPT } else { 0 };
-        let bytes = body.len() + head.uri().path().len();
+        let keep = match needs.body {
+            true => KEPT,
+            // What is in front of a message tells whether it is whole.
+            false if grpc => grpc::PREFIX,
+            false => 0,
+        };
         let key = self.connection.send(head, body, keep).ok()?;
         let slot = key.slot();
         if self.places.len() <= slot {
@@ -98,7 +118,7 @@ impl Session {
         }
         self.places[slot] = Some((key, place));
         exchange.stream = Some(key);
-        Some(bytes)
+        Some(())
     }
 }
 
@@ -109,6 +129,8 @@ pub(super) struct Driven {
     pub(super) ended: Vec<(u32, Result<Answer, StreamError>)>,
     /// Whether the connection is of no further use.
     pub(super) closed: bool,
+    /// What went over it.
+    pub(super) bytes: Carried,
 }
 
 /// What the sessions of a thread have in common.
@@ -145,12 +167,12 @@ impl Streams {
         }
         let opened = takes.then(|| session.open(&self.setup, place, exchange));
         match opened {
-            Some(Some(_)) => self.mark(&mut session, carrier),
+            Some(Some(())) => self.mark(&mut session, carrier),
             Some(None) => {}
             None => session.queue.push_back(place),
         }
         pool[carrier].session = Some(session);
-        let Some(bytes) = opened.flatten() else {
+        let Some(()) = opened.flatten() else {
             pool.set_used(place, Use::Waiting);
             return if takes { Err(UNFIT) } else { Ok(false) };
         };
@@ -160,7 +182,8 @@ impl Streams {
         let exchange = &mut pool[place].exchange;
         let now = clock::now();
         record.asked(exchange, now);
-        record.sent(exchange, bytes, reused);
+        // Its bytes are counted when they leave: its fields are packed for the connection.
+        record.sent(exchange, 0, reused);
         self.asked.get_or_insert(now);
         Ok(true)
     }
@@ -210,8 +233,12 @@ impl Streams {
         let mut ended = Vec::new();
         let (connection, _, poller) = pool.watched(carrier);
         let Some(session) = &mut connection.session else {
-            let (at, closed) = (clock::now(), false);
-            return Driven { at, ended, closed };
+            return Driven {
+                at: clock::now(),
+                ended,
+                closed: false,
+                bytes: Carried::default(),
+            };
         };
         session.unsent = false;
         let driven = session.connection.drive(readable);
@@ -227,32 +254,33 @@ impl Streams {
         if matches!(driven, Ok(Progress::More)) {
             self.mark(session, carrier);
         }
-        let closed = driven.is_err();
-        Driven { at, ended, closed }
+        Driven {
+            at,
+            ended,
+            closed: driven.is_err(),
+            bytes: session.connection.take_bytes(),
+        }
     }
 
-    /// Takes an answer into its exchange.
-    pub(super) fn take(&self, exchange: &mut Exchange, answer: &Answer) -> Whole {
+    /// Takes an answer into its exchange, or says why it is not whole.
+    pub(super) fn take(&self, exchange: &mut Exchange, answer: &Answer) -> Result<Whole, Broken> {
         let grpc = self.setup.workload.target.protocol == Protocol::Grpc;
         let fields = match exchange.kept.want_fields || (!grpc && is_redirect(answer.status)) {
             true => lines(answer),
             false => Vec::new(),
         };
         let (status, body, body_bytes) = match grpc {
-            true => {
-                let message = grpc::message(&answer.body).unwrap_or_default();
-                let bytes = answer.body_bytes.saturating_sub(grpc::PREFIX as u64);
-                (grpc::status(answer).code, message, bytes)
-            }
+            true => called(answer, exchange.kept.want_body)
+                .map_err(|error| (Phase::Protocol, error.cause()))?,
             false => (answer.status, answer.body.as_slice(), answer.body_bytes),
         };
         exchange.kept.set(fields, body);
-        Whole {
+        Ok(Whole {
             status: Some(status),
             keep_alive: true,
             surplus: false,
             body_bytes,
-        }
+        })
     }
 
     /// Takes a request of the queue that the target takes by now: its place.
@@ -264,11 +292,30 @@ impl Streams {
         takes.then(|| session.queue.pop_front()).flatten()
     }
 
-    /// Whether a connection has carried all that it may, to the end.
-    pub(super) fn is_spent(&self, pool: &Pool, carrier: u32) -> bool {
-        let session = pool[carrier].session.as_ref();
-        self.retired(pool, carrier)
-            && session.is_some_and(|session| session.connection.open_streams() == 0)
+    /// A place that was kept while the target took no more streams, once it does. Those whose
+    /// streams end are offered without this: it finds out when the target allows more.
+    pub(super) fn take_parked(&self, pool: &mut Pool, place: u32) -> Option<u32> {
+        let carrier = pool.carrier(place);
+        let session = pool[carrier].session.as_mut()?;
+        let takes = !session.parked.is_empty() && session.connection.can_send();
+        takes.then(|| session.parked.pop()).flatten()
+    }
+
+    /// Whether a connection has carried all that it may, to the end; or all that the target
+    /// takes, which may never close it.
+    pub(super) fn is_spent(&self, pool: &mut Pool, carrier: u32) -> bool {
+        let retired = self.retired(pool, carrier);
+        let Some(session) = &mut pool[carrier].session else {
+            return false;
+        };
+        (retired || session.connection.is_draining()) && session.connection.open_streams() == 0
+    }
+
+    /// Whether it is the target that takes no more on a connection, and not the load.
+    pub(super) fn is_full(&self, pool: &mut Pool, place: u32) -> bool {
+        let carrier = pool.carrier(place);
+        let session = pool[carrier].session.as_mut();
+        session.is_some_and(|session| !session.connection.can_send())
     }
 }
 
@@ -297,6 +344,25 @@ fn message(
         head.headers_mut().append(name, value);
     }
     Some((head, body))
+}
+
+/// Status, message and its size of a call's answer; `look`: the message is looked at.
+fn called(answer: &Answer, look: bool) -> Result<(u16, &[u8], u64), GrpcError> {
+    let status = grpc::status(answer).code;
+    // A call that went wrong has a status instead of a message.
+    if status != 0 {
+        let bytes = answer.body_bytes.saturating_sub(grpc::PREFIX as u64);
+        return Ok((
+            status,
+            grpc::message(&answer.body).unwrap_or_default(),
+            bytes,
+        ));
+    }
+    let message = grpc::unary(answer)?;
+    match message.compressed && look {
+        true => Err(GrpcError::Compressed),
+        false => Ok((status, message.start, message.length)),
+    }
 }
 
 /// An answer's fields as lines.

@@ -219,12 +219,23 @@ impl Talk {
         }
     }
 
-    /// Whether bytes behind a whole answer are too many for it. Another head is not: some
-    /// servers say 408 before they close a connection that is kept open.
+    /// Whether bytes behind a whole answer are too many for it. What announces that the target
+    /// closes the connection is not: some servers of HTTP say 408 before, and WebSocket has frames
+    /// of its own.
     pub(super) fn is_surplus(&self, rest: &[u8]) -> bool {
-        const HEAD: &[u8] = b"HTTP/";
-        let begun = rest.len().min(HEAD.len());
-        matches!(self, Self::Http1(_)) && begun > 0 && rest[..begun] != HEAD[..begun]
+        const TIMED_OUT: &[u8] = b"HTTP/1.x 408";
+        const CONTROL: u8 = 8;
+        let Some(first) = rest.first() else {
+            return false;
+        };
+        match self {
+            Self::Http1(_) => {
+                let mut begun = TIMED_OUT.iter().zip(rest);
+                !begun.all(|(expected, found)| expected == found || *expected == b'x')
+            }
+            Self::Tcp(..) | Self::Udp => true,
+            Self::WebSocket(_) => first & CONTROL == 0,
+        }
     }
 
     /// Whether the target may say something without being asked.

@@ -9,6 +9,7 @@ use wire::clock;
 
 use super::exchange::{Delay, Exchange};
 use super::reaction::Reaction;
+use super::sampling::Sample;
 
 /// Counts of the span that is under way. Times are those of the loop's clock.
 #[derive(Debug)]
@@ -53,11 +54,15 @@ impl Tally {
         self.span.kinds.get_mut(kind).unwrap_or(&mut self.other)
     }
 
-    /// A request failed that was due so long after the start of the segment.
-    pub(super) fn fail(&mut self, kind: usize, due: u64, (phase, cause): (Phase, &str), now: u64) {
+    /// A request failed, and whether it is counted as sent the sample says.
+    pub(super) fn fail(&mut self, sample: &Sample, (phase, cause): (Phase, &str), now: u64) {
         self.pass(now);
-        self.span.ended(Some(Duration::from_nanos(due)));
-        self.kind(kind).fail(phase, cause);
+        self.span.ended(Some(Duration::from_nanos(sample.intended)));
+        let kind = self.kind(sample.kind);
+        match sample.sent {
+            Some(_) => kind.fail_sent(phase, cause),
+            None => kind.fail(phase, cause),
+        }
     }
 
     pub(super) fn in_flight(&self) -> u32 {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lab_load::recording::Phase;
+use lab_load::recording::{KEPT, NONE_FREE, Phase, UNFIT};
 use lab_load::request::Next;
 use lab_load::{Protocol, Segment};
 use wire::clock;
@@ -16,7 +16,7 @@ use wire::socket;
 use super::exchange::Delay;
 use super::opening::{self, Opening};
 use super::pipeline::{BEHIND, Pipelines};
-use super::plain::{self, Plain, SURPLUS, UNFIT};
+use super::plain::{self, Plain, SURPLUS};
 use super::pool::{Link, Pool, Use};
 use super::reaction::NEGLIGIBLE;
 use super::record::Record;
@@ -93,14 +93,21 @@ impl Traffic {
     /// Handles what has run out.
     pub(super) fn expire(&mut self, now: u64) {
         while let Some((place, _)) = self.answer_by.expired(now) {
-            self.fail(place, (Phase::Timeout, "timeout"), now);
+            let connection = &self.pool[place];
+            let broken = match (connection.used(), connection.link()) {
+                // It waited for its turn on a connection that takes no more.
+                (Use::Waiting, Link::Open) => (Phase::Connect, NONE_FREE),
+                (Use::Waiting, _) => (Phase::Connect, "timeout"),
+                _ => (Phase::Timeout, "timeout"),
+            };
+            self.fail(place, broken, now);
         }
         while let Some((carrier, _)) = self.opening.by.expired(now) {
             let phase = opening::phase(self.pool[carrier].link());
             self.opening_failed(carrier, (phase, "timeout"), now);
         }
-        let opening = !self.opening.by.is_empty();
-        while let Some(cause) = self.source.overdue(now, self.answer_within, opening) {
+        let (opening, busy) = (!self.opening.by.is_empty(), self.busy());
+        while let Some(cause) = self.source.overdue(now, self.answer_within, opening, busy) {
             self.fail_arrival((Phase::Connect, cause), now);
         }
         while let Some((place, at)) = self.source.paused(now) {
@@ -108,6 +115,14 @@ impl Traffic {
                 None => self.next_visit(place, now),
                 Some(_) => self.next_step(place, at, now),
             }
+        }
+    }
+
+    /// Why no connection is free.
+    pub(super) fn busy(&self) -> &'static str {
+        match self.pool.is_kept() {
+            true => KEPT,
+            false => NONE_FREE,
         }
     }
 
@@ -152,6 +167,7 @@ impl Traffic {
             if let Some((arrival, delay)) = self.source.take(now) {
                 self.visit(place, arrival.number, arrival.due);
                 self.ask(place, delay);
+                self.offer_parked(place);
             }
         }
         while let Some(carrier) = self.streams.take_unsent() {
@@ -162,6 +178,16 @@ impl Traffic {
             self.drive_pipeline(carrier, false);
         }
         self.pipelines.all_sent(&mut self.record);
+    }
+
+    /// Offers another place on a connection whose target takes more again than it did.
+    #[inline]
+    fn offer_parked(&mut self, place: u32) {
+        if self.setup.carriage() == Carriage::Streams
+            && let Some(parked) = self.streams.take_parked(&mut self.pool, place)
+        {
+            self.pool.offer(parked);
+        }
     }
 
     /// Opens connections for arrivals that find none free.
@@ -208,9 +234,54 @@ impl Traffic {
                 let until = asked.saturating_add(self.answer_within);
                 self.answer_by.set(place, until);
             }
-            Ok(false) => {}
+            Ok(false) => self.wait_in_line(place),
             Err(UNFIT) => self.fail(place, (Phase::Write, UNFIT), clock::now()),
             Err(cause) => self.broken(place, (Phase::Write, cause), asked),
+        }
+    }
+
+    /// The connection of a place takes no request now: it is sent once it does, within the time
+    /// that its user waits.
+    fn wait_in_line(&mut self, place: u32) {
+        let now = clock::now();
+        let full = self.streams.is_full(&mut self.pool, place);
+        let exchange = &mut self.pool[place].exchange;
+        if exchange.delay == Delay::Own && !exchange.counted {
+            // It was looked at too late besides.
+            let late = now.saturating_sub(exchange.intended);
+            self.record.reaction.sent(late, now);
+        }
+        exchange.put_off(if full { Delay::Capped } else { Delay::Opening });
+        // One that was sent before has had its time to be answered in; this is the second try's.
+        let since = if exchange.again {
+            now
+        } else {
+            exchange.intended
+        };
+        let until = since.saturating_add(self.answer_within);
+        self.answer_by.set(place, until);
+    }
+
+    /// No user goes on: those whose requests wait in line make none.
+    pub(super) fn leave_line(&mut self, now: u64) {
+        for place in self.pool.queued() {
+            if !self.pool[place].exchange.counted {
+                self.withdraw(place);
+                self.rest(place, now);
+            }
+        }
+    }
+
+    /// Nobody waits for the request of a place any more, which was not sent.
+    fn withdraw(&mut self, place: u32) {
+        self.answer_by.clear(place);
+        self.pool[place].exchange.visit = None;
+        match self.setup.carriage() {
+            Carriage::Plain => {}
+            Carriage::Streams => self.streams.cancel(&mut self.pool, place),
+            Carriage::Pipeline => {
+                self.pipelines.forget(&mut self.pool, place);
+            }
         }
     }
 
@@ -304,17 +375,19 @@ impl Traffic {
             if !whole.keep_alive && next == Next::Done {
                 self.shut_pipeline(place, (Phase::Read, BEHIND), now);
             }
-        } else if !whole.keep_alive || !connection.unsent.is_empty() {
-            let counts = &mut self.record.tally.span.connections;
-            counts.surplus += u64::from(whole.surplus);
-            counts.closed += u64::from(!whole.surplus);
-            self.pool.close(place);
-        } else if each.is_some_and(|each| connection.carried >= each) {
-            self.pool.close(place);
+        } else {
+            let worn = each.is_some_and(|each| connection.carried >= each);
+            if worn || !whole.keep_alive || !connection.unsent.is_empty() {
+                let counts = &mut self.record.tally.span.connections;
+                counts.surplus += u64::from(whole.surplus);
+                counts.closed += u64::from(!whole.surplus && !worn);
+                self.pool.close(place);
+            }
         }
         match next {
             Next::Done => self.release(place, now, 0),
             Next::After(Duration::ZERO) => self.next_step(place, now, now),
+            Next::After(_) if self.source.is_cut_off() => self.release(place, now, 0),
             Next::After(pause) => self.pause(place, now.saturating_add(nanos(pause))),
         }
     }
@@ -365,9 +438,9 @@ impl Traffic {
 
     /// A request has failed: how, and when.
     fn fail(&mut self, place: u32, broken: Broken, now: u64) {
+        self.answer_by.clear(place);
         if self.pool[place].used() == Use::Asked {
             self.record.tally.ended(now);
-            self.answer_by.clear(place);
         }
         let exchange = &mut self.pool[place].exchange;
         self.record.failed(exchange, broken, now);
@@ -462,7 +535,7 @@ impl Traffic {
                         && self.source.ended().is_some()
                         && !connection.exchange.counted =>
                 {
-                    connection.exchange.visit = None;
+                    self.withdraw(member);
                     self.rest(member, now);
                 }
                 Use::Waiting => self.ask(member, Delay::Opening),
@@ -509,6 +582,10 @@ impl Traffic {
     fn drive(&mut self, carrier: u32, readable: bool) -> u64 {
         let driven = self.streams.drive(&mut self.pool, carrier, readable);
         let now = driven.at;
+        let kind = self.pool[carrier].exchange.kind;
+        let kind = self.record.tally.kind(kind);
+        kind.bytes_sent += driven.bytes.sent;
+        kind.bytes_received += driven.bytes.received;
         for (place, result) in driven.ended {
             self.end_stream(place, result, now);
         }
@@ -521,8 +598,10 @@ impl Traffic {
         while let Some(place) = self.streams.take_queued(&mut self.pool, carrier) {
             self.ask(place, self.pool[place].exchange.delay);
         }
-        if self.streams.is_spent(&self.pool, carrier) {
+        if self.streams.is_spent(&mut self.pool, carrier) {
             self.shut_session(carrier, now);
+        } else {
+            self.offer_parked(carrier);
         }
         now
     }
@@ -536,12 +615,10 @@ impl Traffic {
         let exchange = &mut connection.exchange;
         exchange.stream = None;
         match result {
-            Ok(answer) => {
-                let kind = self.record.tally.kind(exchange.kind);
-                kind.bytes_received += answer.body_bytes;
-                let whole = self.streams.take(exchange, &answer);
-                self.answered(place, whole, now);
-            }
+            Ok(answer) => match self.streams.take(exchange, &answer) {
+                Ok(whole) => self.answered(place, whole, now),
+                Err(broken) => self.fail(place, broken, now),
+            },
             // The target did nothing with it.
             Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),
             Err(error) => {

@@ -1,6 +1,6 @@
 //! What a workload must be for threads of this process to carry it out.
 
-use lab_load::{GenerateError, Workload};
+use lab_load::{GenerateError, Pace, Workload};
 use wire::socket;
 
 /// Descriptors that are needed besides connections.
@@ -33,6 +33,11 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
     }
     if connections.requests_each == Some(0) {
         return wrong("requests for each connection", &0, "1 or more");
+    }
+    if let Pace::Tick(tick) = workload.pace
+        && !Pace::TICKS.contains(&tick)
+    {
+        return wrong("a tick", &units::write_duration(tick), "10us to 1s");
     }
     if let Some(lacks) = processes::lacking_processor(&workload.cpus) {
         return Err(GenerateError::new("keep threads to processors", lacks)

@@ -6,6 +6,7 @@ mod machine;
 mod resolve;
 mod samples;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use wire::tls::{TlsClient, TlsOptions};
 
 use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble, Turns};
 use crate::merge::Merge;
-use lab_load::request::Composer;
+use lab_load::request::{Composer, Mix};
 use machine::Machine;
 use samples::Samplers;
 
@@ -139,7 +140,8 @@ impl Local {
 
     fn prepare(workload: Workload) -> Result<Arc<Setup>, GenerateError> {
         check::workload(&workload)?;
-        let composer = Composer::new(&workload.mix, &workload.target, workload.seed);
+        let mix = sent_mix(&workload);
+        let composer = Composer::new(&mix, &workload.target, workload.seed);
         let composer =
             composer.map_err(|error| GenerateError::new("prepare the requests", error))?;
         let tls = tls_client(&workload)?;
@@ -417,6 +419,26 @@ impl Drop for EndOnDrop<'_> {
 fn vanished() -> GenerateError {
     GenerateError::new("run the generator's threads", "one of them has ended")
         .help("start the generator anew")
+}
+
+/// The mix as it is sent: where a connection carries one request, that says so, and the target
+/// does not wait for another.
+fn sent_mix(workload: &Workload) -> Cow<'_, Mix> {
+    const CONNECTION: &str = "Connection";
+    let http1 = workload.target.protocol == Protocol::Http1;
+    if !http1 || workload.connections.requests_each != Some(1) {
+        return Cow::Borrowed(&workload.mix);
+    }
+    let mut mix = workload.mix.clone();
+    let journeys = mix.journeys.iter_mut();
+    for step in journeys.flat_map(|journey| &mut journey.steps) {
+        let mut names = step.headers.iter().map(|(name, _)| name);
+        if !names.any(|name| name.eq_ignore_ascii_case(CONNECTION)) {
+            let close = (CONNECTION.to_owned(), "close".to_owned());
+            step.headers.push(close);
+        }
+    }
+    Cow::Owned(mix)
 }
 
 fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {

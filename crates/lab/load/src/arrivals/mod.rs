@@ -104,6 +104,13 @@ impl Arrivals {
         schedule::planned(self, length).map(|count| count as f64)
     }
 
+    /// How long a segment is, over which its rates are: its duration, or the time in which the rate
+    /// adds up to its number of requests. Recorded times last until their mean distance after the
+    /// last one. `None` when it has no end.
+    pub fn lasts(&self, length: &Length) -> Option<Duration> {
+        schedule::lasts(self, length)
+    }
+
     /// Requests a second so long after the start; `None` for recorded times.
     pub fn rate_at(&self, at: Duration) -> Option<f64> {
         match self {

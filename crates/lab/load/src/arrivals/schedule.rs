@@ -2,6 +2,7 @@
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stats::SplitMix;
 
@@ -107,6 +108,41 @@ pub(super) fn planned(arrivals: &Arrivals, length: &Length) -> Option<u64> {
             extent.is_finite().then(|| extent.round() as u64)
         }
     }
+}
+
+/// How long a segment is; `None`: no end.
+pub(super) fn lasts(arrivals: &Arrivals, length: &Length) -> Option<Duration> {
+    let own = match (arrivals, length.requests) {
+        (_, None) if length.duration.is_some() => None,
+        (Arrivals::Trace(times), _) => {
+            let count = usize::try_from(planned(arrivals, length)?).ok()?;
+            Some(lasts_trace(&times[..count.min(times.len())]))
+        }
+        (Arrivals::Rate { shape, .. }, number) => {
+            let curve = Curve::of(shape);
+            let number = number.map_or(f64::INFINITY, |number| number as f64);
+            let at = curve.inverse(number.min(curve.total()));
+            Duration::try_from_secs_f64(at).ok()
+        }
+    };
+    match (own, length.duration) {
+        (Some(own), Some(duration)) => Some(own.min(duration)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Until the mean distance of a trace's moments after the last of them: so a trace of evenly spaced
+/// requests, or bursts, lasts as long as these arrivals themselves would. One moment has a second.
+fn lasts_trace(times: &[u64]) -> Duration {
+    let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        return Duration::ZERO;
+    };
+    let further = times.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    let apart = match u64::try_from(further) {
+        Ok(further @ 1..) => (last - first) / further,
+        _ => 1_000_000_000,
+    };
+    Duration::from_nanos(last.saturating_add(apart))
 }
 
 impl Points {

@@ -209,6 +209,42 @@ fn whichever_end_comes_first_counts() {
     }
 }
 
+/// Rates are over this.
+#[test]
+fn a_segment_lasts_as_long_as_its_rate_needs() {
+    let lasts = |text: &str, length: Length| read(text).lasts(&length).map(|all| all.as_secs_f64());
+    for text in ["100/s", "constant 100/s", "burst 100 100/s"] {
+        assert_eq!(lasts(text, counting(200)), Some(2.0), "{text}");
+        assert_eq!(lasts(text, counting(3)), Some(0.03), "{text}");
+        assert_eq!(lasts(text, lasting(7)), Some(7.0), "{text}");
+        let mut both = lasting(1);
+        for (requests, expected) in [(30, 0.3), (300, 1.0)] {
+            both.requests = Some(requests);
+            assert_eq!(lasts(text, both), Some(expected), "{text}");
+        }
+        assert_eq!(lasts(text, Length::default()), None, "{text}");
+    }
+    // As many as there are, and what follows on them.
+    let ends = "100/s for 2s, 0/s for 1s";
+    assert_eq!(lasts(ends, Length::default()), Some(3.0));
+    assert_eq!(lasts(ends, counting(500)), Some(3.0));
+    assert_eq!(lasts(ends, counting(150)), Some(1.5));
+}
+
+#[test]
+fn a_trace_lasts_until_its_next_moment_would_be() {
+    let lasts = |text: &str, length: Length| {
+        let trace = trace::parse(text).unwrap();
+        trace.lasts(&length).map(|all| all.as_secs_f64())
+    };
+    // Evenly spaced, and two bursts.
+    assert_eq!(lasts("0\n0.5\n1\n1.5\n", Length::default()), Some(2.0));
+    assert_eq!(lasts("0\n0\n1\n1\n1\n", Length::default()), Some(2.0));
+    assert_eq!(lasts("0\n0\n1\n1\n1\n", counting(2)), Some(1.0));
+    assert_eq!(lasts("0\n0.5\n1\n1.5\n", lasting(9)), Some(9.0));
+    assert_eq!(lasts("3\n", Length::default()), Some(4.0));
+}
+
 #[test]
 fn traces_are_replayed_as_they_are() {
     let trace = trace::parse("# times\n0\n\n0.5\n0.5\n1.000000001\n").unwrap();

@@ -4,6 +4,7 @@
 use stats::{Scaling, SplitMix};
 
 use super::{Estimate, Point, Usl};
+use crate::slo::{Quantity, Slo};
 
 /// Widest interval of a limit that is told, as the ratio of its ends.
 const WIDEST: f64 = 1.25;
@@ -19,6 +20,15 @@ pub(super) fn physical(points: &[Point], confidence: f64) -> Option<Estimate> {
     let agree = found.high <= found.low * WIDEST && most <= found.high * CHANCE;
     let interval = (found.low, found.high);
     agree.then(|| Estimate::new(found.rate, interval, confidence))
+}
+
+/// The highest rate at which an objective can hold on a target that answers no more than `most`
+/// well. Without a bound on failures there is none: refusing may be fast.
+pub(super) fn asked_at_most(most: &Estimate, slo: &Slo) -> f64 {
+    let bounds = slo.terms.iter();
+    let bounds = bounds.filter(|term| term.quantity == Quantity::Errors);
+    let share = bounds.map(|term| term.bound).reduce(f64::min);
+    share.map_or(f64::INFINITY, |share| most.high / (1.0 - share).max(0.0))
 }
 
 /// Whether enough holds were saturated for [`physical`].

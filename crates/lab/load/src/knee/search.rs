@@ -254,8 +254,13 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
     let believed = Belief::new(bench).map(|belief| belief.estimate(confidence));
-    // Whatever is believed of the rates between, nothing is claimed above one that failed.
-    let claimed = bench.claimed();
+    let physical = fit::physical(&bench.points, confidence);
+    // Whatever is believed of the rates between, nothing is claimed above one that failed, or above
+    // what the target can answer.
+    let answered = physical.map_or(f64::INFINITY, |most| {
+        fit::asked_at_most(&most, &settings.slo)
+    });
+    let claimed = bench.claimed().min(answered);
     let between = believed.map(|knee| {
         let interval = (knee.low.min(claimed), knee.high.min(claimed));
         Estimate::new(knee.rate.min(claimed), interval, confidence)
@@ -276,7 +281,6 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
         (End::Over(_), .., None) => "unsure",
         (.., None) => "none",
     };
-    let physical = fit::physical(&bench.points, confidence);
     let mut note = match (knee, between) {
         (Some(knee), Some(_)) => format!(
             "The objective holds up to {} ({:.0} % interval {} to {}).",

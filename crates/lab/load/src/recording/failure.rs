@@ -11,6 +11,14 @@ pub const NO_DESCRIPTORS: &str = "no descriptors left";
 /// after the end of the load.
 pub const NONE_FREE: &str = "every connection busy";
 
+/// The same, where users who pause within their journeys kept most of them: that is the load's own
+/// doing, and not the target's.
+pub const KEPT: &str = "every connection kept by a pausing journey";
+
+/// Cause of a request whose values do not make one: it was never sent, though its connection was
+/// there.
+pub const UNFIT: &str = "no request";
+
 /// How an exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Failure {
@@ -19,6 +27,15 @@ pub struct Failure {
     /// What happened: a short constant text such as `refused`, `reset`, `timeout`,
     /// `closed early`, [`NO_PORTS`], [`NO_DESCRIPTORS`], `certificate unknown`.
     pub cause: String,
+}
+
+impl Failure {
+    /// Whether a request that failed so was never handed to the kernel, unless it was in a try
+    /// before.
+    #[must_use]
+    pub fn before_send(&self) -> bool {
+        self.phase.before_send() || (self.phase == Phase::Write && self.cause == UNFIT)
+    }
 }
 
 /// Where an exchange stood when it failed.

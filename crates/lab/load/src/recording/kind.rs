@@ -40,6 +40,10 @@ pub struct Recording {
     /// Requests without a whole answer, by phase and cause.
     #[serde(with = "failure::counts")]
     pub errors: BTreeMap<Failure, u64>,
+    /// Of these, requests that were in `sent`: they were to be sent once more, and no connection
+    /// came about then.
+    #[serde(default)]
+    pub unsent_again: u64,
     /// Answers refused, by assertion.
     pub refusals: BTreeMap<String, u64>,
     /// Where the first answer that was a redirect sent its reader.
@@ -62,6 +66,12 @@ impl Recording {
                 self.errors.insert(Failure { phase, cause }, 1);
             }
         }
+    }
+
+    /// Counts one that was in `sent` already.
+    pub fn fail_sent(&mut self, phase: Phase, cause: &str) {
+        self.unsent_again += u64::from(phase.before_send());
+        self.fail(phase, cause);
     }
 
     /// Counts a whole answer that `assertion`, or the code of a database's error, made a failure.
@@ -87,11 +97,13 @@ impl Recording {
         self.errors.values().sum()
     }
 
-    /// Requests that could not be sent because no connection came about.
+    /// Requests that were never sent: no connection came about, or their values did not make a
+    /// request.
     pub fn unsendable(&self) -> u64 {
         let errors = self.errors.iter();
-        let before = errors.filter(|(failure, _)| failure.phase.before_send());
-        before.map(|(_, count)| count).sum()
+        let before = errors.filter(|(failure, _)| failure.before_send());
+        let before: u64 = before.map(|(_, count)| count).sum();
+        before.saturating_sub(self.unsent_again)
     }
 
     /// Whole answers that nothing refused.
@@ -112,6 +124,7 @@ impl Recording {
         self.actual_doubt.merge(&other.actual_doubt);
         self.retried += other.retried;
         self.retried_seconds += other.retried_seconds;
+        self.unsent_again += other.unsent_again;
         add(&mut self.statuses, &other.statuses);
         add(&mut self.errors, &other.errors);
         add(&mut self.refusals, &other.refusals);

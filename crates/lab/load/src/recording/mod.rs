@@ -13,7 +13,7 @@ mod tried;
 use serde::{Deserialize, Serialize};
 
 pub use doubt::{Delays, Doubt};
-pub use failure::{Failure, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase};
+pub use failure::{Failure, KEPT, NO_DESCRIPTORS, NO_PORTS, NONE_FREE, Phase, UNFIT};
 pub use kind::Recording;
 pub(crate) use latencies::BEYOND;
 pub use latencies::Latencies;
@@ -70,13 +70,25 @@ impl Recorded {
         self.timeline.push(span.clone());
     }
 
-    /// The segment's own time: what happened until its end, without what came later.
+    /// The segment's own time: what happened until its end, without what came later. A segment
+    /// that is given by a number of requests may have had all of its answers before its time was
+    /// over, and did not wait for that: it is as long all the same.
     #[must_use]
     pub fn sending(&self) -> Span {
-        match self.timeline.spans().is_empty() {
+        let mut own = match self.timeline.spans().is_empty() {
             true => self.total.clone(),
             false => self.sum(false),
+        };
+        let length = &self.segment.length;
+        let by_number = length.requests.is_some() || length.duration.is_none();
+        if by_number
+            && self.cut.is_none()
+            && self.segment.model.is_open()
+            && let Some(lasts) = self.segment.lasts()
+        {
+            own.length = own.length.max(lasts.saturating_sub(own.start));
         }
+        own
     }
 
     /// What came after the end: the last answers, and requests that were due before and

@@ -65,7 +65,7 @@ pub struct ConnectionCounts {
     /// Closed by the target while a request was neither sent nor awaited, or as its
     /// answers said.
     pub closed: u64,
-    /// Closed by the generator, because more came on them than an answer has by its own head.
+    /// Closed by the generator, because more came on them than one answer has.
     #[serde(default)]
     pub surplus: u64,
     /// Requests on a connection that had carried one before.

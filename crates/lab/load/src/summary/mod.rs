@@ -111,7 +111,7 @@ pub struct Validity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
     /// Short constant name: `generator-late`, `under-sent`, `steal`, `no-ports`,
-    /// `no-descriptors`, `little`, `worker-lost`.
+    /// `no-descriptors`, `little`, `worker-lost`, `nothing-due`.
     pub check: String,
     /// What was found, against which limit.
     pub found: String,

@@ -46,8 +46,9 @@ pub(super) fn surplus(recorded: &Recorded) -> Option<String> {
         count => format!("{count} "),
     };
     Some(format!(
-        "{many}{noun} closed by the generator, because more came on them than an answer has by its own head \
-         (Content-Length): the target's frames are broken. What was announced counts as the answer"
+        "{many}{noun} closed by the generator, because more came on them than one answer has, by its own head \
+         (Content-Length) or by how its end is told: the target's frames are broken, or it answers what nobody \
+         asked. One answer counts"
     ))
 }
 

@@ -18,7 +18,7 @@ use units::{show_count, show_seconds, show_share};
 
 pub use bounds::{Between, Bounds};
 
-use crate::recording::{NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
+use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
 use crate::slo::{Judgement, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
@@ -68,6 +68,7 @@ fn judged_by(
         Seen::lost,
         Seen::ports,
         Seen::descriptors,
+        Seen::nothing_due,
         Seen::under_sent,
         Seen::steal,
         Seen::little,
@@ -221,11 +222,24 @@ impl Seen<'_> {
         }
     }
 
+    /// A load that asked nothing says nothing; one that was ended early may have had no time to.
+    fn nothing_due(&self) -> Option<Reason> {
+        let asked = self.total.planned + self.requests.tried().all;
+        reason(
+            asked == 0 && self.recorded.cut.is_none(),
+            "nothing-due",
+            || "no request was due: the rate is too low for so short a load".to_owned(),
+            "raise the rate, or let the load go on for longer",
+        )
+    }
+
     fn under_sent(&self) -> Option<Reason> {
         if !self.recorded.segment.model.is_open() {
             return None;
         }
-        let begun = self.requests.sent + self.requests.unsendable();
+        // Those that found every connection kept by the load itself were not tried at the target.
+        let kept = self.caused_by(KEPT);
+        let begun = (self.requests.sent + self.requests.unsendable()).saturating_sub(kept);
         let planned = self.total.planned;
         let share = begun as f64 / planned as f64;
         reason(
@@ -234,7 +248,11 @@ impl Seen<'_> {
             || {
                 let (begun, all) = (show_count(begun as f64), show_count(planned as f64));
                 let (share, limit) = (show_share(share), show_share(self.limits.sent_share));
-                format!("{begun} of {all} planned requests were sent, {share}, limit {limit}")
+                let why = match kept {
+                    0 => "",
+                    _ => "; others found every connection kept by a journey that pauses",
+                };
+                format!("{begun} of {all} planned requests were sent, {share}, limit {limit}{why}")
             },
             "lower the rate, or allow more connections (--max-connections) and threads",
         )

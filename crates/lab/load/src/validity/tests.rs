@@ -269,6 +269,31 @@ fn a_target_that_holds_every_connection_has_itself_to_blame() {
 }
 
 #[test]
+fn a_load_that_keeps_every_connection_itself_has_tried_too_little() {
+    let mut recorded = recorded(1, 4, 500.0, GOOD);
+    spoil(&mut recorded, |kind| {
+        (0..300).for_each(|_| kind.fail(Phase::Connect, crate::recording::KEPT));
+    });
+    recorded.total.planned += 300;
+    let validity = check(&workload(&["a"]), &recorded);
+    assert_eq!(broken(&validity), ["under-sent"]);
+    assert!(validity.reasons[0].found.contains("journey that pauses"));
+}
+
+#[test]
+fn a_load_of_nothing_says_nothing_unless_it_was_ended_early() {
+    let segment = recorded(1, 4, 500.0, GOOD).segment;
+    let mut nothing = Recorded::begun(segment);
+    assert!(check(&workload(&["a"]), &nothing).valid);
+    nothing.cut = None;
+    assert_eq!(broken(&check(&workload(&["a"]), &nothing)), ["nothing-due"]);
+    nothing.total.planned = 1;
+    nothing.total.kinds = vec![Recording::default()];
+    nothing.total.kinds[0].sent = 1;
+    assert!(check(&workload(&["a"]), &nothing).valid);
+}
+
+#[test]
 fn tries_that_were_made_again_were_in_flight() {
     let mut recorded = recorded(1, 4, 500.0, GOOD);
     recorded.total.in_flight_seconds *= 1.3;

@@ -56,6 +56,14 @@ pub fn load_text(summary: &Summary, style: Style) -> String {
     text
 }
 
+/// To a tenth of a second, but of what is shorter than one.
+fn rounded(length_s: f64) -> f64 {
+    match length_s < 1.0 {
+        true => length_s,
+        false => (length_s * 10.0).round() / 10.0,
+    }
+}
+
 /// How wide text may be and whether it is coloured.
 struct Page {
     width: usize,
@@ -77,7 +85,12 @@ impl Page {
     fn head(&self, summary: &Summary) -> Vec<String> {
         let target = printable(&summary.target);
         let mut lines = vec![self.paint.bold(&target)];
-        let length = seconds((summary.duration_s * 10.0).round() / 10.0);
+        // Without the wait for the last answers; what older versions wrote does not tell that.
+        let length_s = match summary.sending_s > 0.0 {
+            true => summary.sending_s,
+            false => summary.duration_s,
+        };
+        let length = seconds(rounded(length_s));
         let what = match &summary.capacity {
             // Rate and length are those of one hold of many, and told with them.
             Some(capacity) => format!("search for the knee in {} holds", capacity.points.len()),

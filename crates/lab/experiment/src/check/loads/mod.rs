@@ -334,8 +334,7 @@ fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>)
     let pace = reader.quantity(field, "exact, spin, coalesce or \"tick 1ms\"", |text| {
         if let Some(rest) = text.strip_prefix("tick ") {
             let tick = units::parse_duration(rest.trim()).map_err(|error| error.shifted(5))?;
-            let bounds = std::time::Duration::from_micros(10)..=std::time::Duration::from_secs(1);
-            return match bounds.contains(&tick) {
+            return match Pace::TICKS.contains(&tick) {
                 true => Ok(Pace::Tick(tick)),
                 false => Err(UnitError::new(5..text.len(), "a tick is from 10us to 1s")),
             };

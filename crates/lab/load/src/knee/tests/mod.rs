@@ -91,6 +91,38 @@ fn saturation_is_told_apart_from_the_objective() {
 
 /// In five seconds at 20 % too much, the queue becomes one second long: the objective
 /// is met, and yet the target cannot keep up.
+/// A pool of twenty that answers 1,000 a second, in short searches.
+#[test]
+fn no_rate_is_claimed_above_what_the_same_search_saw_answered() {
+    let mut both = 0;
+    for seed in 0..40 {
+        let mut queue = Queue::new(1000.0, 20, Work::Constant, seed);
+        queue.drift = 0.02;
+        let mut settings = Search::brief(Slo::parse("p95 < 50ms, errors < 0.1%").unwrap());
+        settings.seed = seed;
+        let found = find(&mut queue, &settings);
+        if let (Some(knee), Some(physical)) = (found.knee, found.physical) {
+            both += 1;
+            let most = physical.high / 0.999;
+            assert!(
+                knee.rate <= most && knee.high <= most,
+                "{seed}: {}",
+                found.note
+            );
+        }
+    }
+    assert!(both > 10, "{both}");
+}
+
+/// Without a bound on failures the objective may hold at rates that are refused in good time.
+#[test]
+fn what_refuses_fast_holds_a_latency_at_any_rate() {
+    let most = Estimate::new(1000.0, (990.0, 1010.0), 0.9);
+    let at_most = |slo: &str| super::fit::asked_at_most(&most, &Slo::parse(slo).unwrap());
+    assert_eq!(at_most("p95 < 50ms"), f64::INFINITY);
+    assert_eq!(at_most("p95 < 50ms, errors < 50%"), 2020.0);
+}
+
 #[test]
 fn a_queue_that_grows_is_no_success_even_within_the_objective() {
     let mut queue = Queue::new(1000.0, 1, Work::Exponential, 4);

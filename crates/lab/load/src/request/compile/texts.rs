@@ -32,7 +32,10 @@ impl Compiler<'_> {
             match part {
                 Part::Text(literal, at) => {
                     if index == 0 && !literal.starts_with(['/', '?']) && literal != "*" {
-                        let first: String = literal.chars().take(1).collect();
+                        // All of the first name, so that the suggestion is a path as it was meant.
+                        let end = literal.find(['/', '?', ' ']).unwrap_or(literal.len());
+                        let least = literal.chars().next().map_or(0, char::len_utf8);
+                        let first = &literal[..end.max(least)];
                         let at = at.start..at.start + first.len();
                         let fault = UnitError::new(at, "a path begins with /");
                         return Err(fault.suggest(format!("/{first}")));

@@ -178,6 +178,27 @@ fn a_load_with_stalls_shows_what_users_felt() {
     matches(&text, "stalls");
 }
 
+/// Its last answers came three seconds after its end.
+#[test]
+fn a_load_is_as_long_as_it_was_asked_to_be() {
+    let workload = workload(&["get"]);
+    let mut summary = summary(&workload, &recorded(vec![second(0, false, 1)]));
+    let first = |summary: &Summary| {
+        let text = load_text(summary, PLAIN);
+        text.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    for (sending_s, duration_s, expected) in [
+        (3.0, 6.0, ", 3 s"),
+        (0.03, 0.05, ", 30 ms"),
+        // An older version did not tell.
+        (0.0, 6.0, ", 6 s"),
+    ] {
+        (summary.sending_s, summary.duration_s) = (sending_s, duration_s);
+        let line = first(&summary);
+        assert!(line.ends_with(expected), "{line}");
+    }
+}
+
 #[test]
 fn an_invalid_load_says_why_and_what_to_do_first() {
     let mut recorded = recorded((0..20).map(|at| second(at, false, 2)).collect());
