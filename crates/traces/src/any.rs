@@ -160,9 +160,9 @@ pub fn decode_posted(
 /// Reads the spans of whole traces, and [normalises](normalise) them; see [`decode`].
 ///
 /// # Errors
-/// As of [`decode`].
+/// As of [`decode`], and when the ids of a span are none.
 pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
-    let mut spans = decode(bytes, origin)?.spans;
+    let mut spans = decode(bytes, origin)?.whole()?;
     normalise(&mut spans);
     Ok(spans)
 }

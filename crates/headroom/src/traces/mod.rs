@@ -2,6 +2,7 @@
 //! worse, from the spans that the system sends to its collector.
 
 mod collect;
+mod kept_file;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -194,6 +195,9 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
     })?;
     if let Some(left_out) = decoded.left_out() {
         tell(format_args!("{}: left out are {left_out}", file.display()));
+    }
+    if decoded.spans.is_empty() && decoded.refused() > 0 {
+        bail!("read {}: no span of it can be used", file.display());
     }
     Ok(decoded.spans)
 }

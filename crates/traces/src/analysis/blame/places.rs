@@ -43,7 +43,7 @@ pub(super) struct Endpoint {
 pub(super) struct Whence {
     /// Where its request entered.
     pub(super) entry: Endpoint,
-    /// Whose visit it is below of; `None`: the request entered here.
+    /// Whose visit of another service it is below of; `None`: the request entered here.
     caller: Option<Endpoint>,
 }
 
@@ -229,16 +229,24 @@ impl Visits {
         let inclusive = inclusive(tree, &order);
         // Of each span, the visit that it is below of.
         let mut above: Vec<Option<usize>> = vec![None; tree.len()];
+        // Likewise, the visit of another service.
+        let mut outside: Vec<Option<usize>> = vec![None; tree.len()];
         for at in order {
             let span = tree.node(at).span;
             let callee = callee(tree, at, links);
             let is_visit = callee.is_none() && span.kind != SpanKind::Work;
             for child in below(tree, at) {
                 above[child] = if is_visit { Some(at) } else { above[at] };
+                let is_foreign = tree.node(child).span.service != span.service;
+                outside[child] = if is_foreign {
+                    above[child]
+                } else {
+                    outside[at]
+                };
             }
             let whence = Whence {
                 entry: entry.clone(),
-                caller: above[at].map(|caller| own(tree.node(caller).span)),
+                caller: outside[at].map(|caller| own(tree.node(caller).span)),
             };
             if is_visit {
                 let shapes = self.shapes.entry(own(span)).or_default();
@@ -251,9 +259,9 @@ impl Visits {
             };
             if let Some(visited) = visited {
                 *self.visited.entry(visited.clone()).or_default() += 1;
-                if let Some(caller) = &whence.caller {
+                if let Some(caller) = above[at] {
                     let callers = self.callers.entry(visited).or_default();
-                    *callers.entry(caller.clone()).or_default() += 1;
+                    *callers.entry(own(tree.node(caller).span)).or_default() += 1;
                 }
             }
             let (place, time) = visit(tree, at, callee);
