@@ -47,7 +47,7 @@ pub(crate) const COMPARE: &str = "\
 Exit codes:
   0  B is not slower, as far as can be told
   1  B is slower, fails more, or requests of some kind wait for a service that does worse
-  2  B may fail more, or there are too few requests to tell
+  2  B may fail more or have more slow requests, or there are too few requests to tell
   4  error
 
 For instance: headroom traces compare before.json after.json
