@@ -317,6 +317,9 @@ fn testable(counts: &[Count], all: f64) -> f64 {
     chance((1..=counts.len()).find(enough).unwrap_or(1))
 }
 
+/// Passages of requests of one entry, before and now.
+type Both = (Vec<Passage>, Vec<Passage>);
+
 fn by_entry<'v>(visits: &'v Visits, stay: &Stay) -> Vec<(&'v Endpoint, Passage)> {
     let passages = stay.passages.iter();
     passages
@@ -333,7 +336,7 @@ fn slower(
     let kinds = apart(&by_entry(a, before), &by_entry(b, now));
     let requests: usize = kinds.iter().map(|(_, now)| now.len()).sum();
     // Both of requests as B has them: another mix is no change.
-    let mean = |side: fn(&(Vec<Passage>, Vec<Passage>)) -> &[Passage], of: fn(&Passage) -> f64| {
+    let mean = |side: fn(&Both) -> &[Passage], of: fn(&Passage) -> f64| {
         let each = kinds.iter().map(|kind| {
             let passages = side(kind);
             let sum: f64 = passages.iter().map(of).sum();
