@@ -57,7 +57,7 @@ fn a_run_is_the_same_in_every_format() {
     let said = Question::of(&topology).analyse(&spans).to_string();
     assert!(!said.contains("100 % of their time"), "{said}");
     for (format, write) in FORMATS {
-        let again = sorted(read(&write(&spans, &Origin::unix()), &Origin::unix()).unwrap());
+        let again = sorted(read(&write(&spans, &Origin::here()), &Origin::unix()).unwrap());
         assert_eq!(again, spans, "{format}");
         let again = Question::of(&topology).analyse(&again).to_string();
         assert_eq!(again, said, "{format}");
@@ -142,8 +142,8 @@ fn spans_of_others_are_the_same_graph_in_every_format() {
         .collect();
     let mut said = Vec::new();
     for (format, write) in FORMATS {
-        let written = without_ours(format, write(&spans, &Origin::unix()));
-        let again = read(&written, &Origin::unix()).unwrap();
+        let written = without_ours(format, write(&spans, &Origin::here()));
+        let again = read(&written, &Origin::here()).unwrap();
         let analysis = traces::analysis::analyse(&again);
         let edges: Vec<_> = analysis
             .edges

@@ -22,9 +22,8 @@ const UNPACKED_BYTES: u64 = 1 << 30;
 /// No span takes so long: a month.
 const TOO_LONG: Nanos = 30 * 86_400 * 1_000_000_000;
 
-/// Nobody traced requests then: times so long after 1970 are microseconds or milliseconds that were
-/// written as nanoseconds.
-const OTHER_UNITS: RangeInclusive<Nanos> = 300_000_000_000..=60 * 86_400 * 1_000_000_000;
+/// Seconds after 1970 in which requests are traced, from 2001 to 2100.
+const CENTURY: RangeInclusive<u64> = 978_307_200..=4_102_444_800;
 
 /// Nor will anybody soon, 280 years after: such times are nanoseconds that were written as more.
 const FARTHEST: Nanos = u64::MAX / 2;
@@ -38,7 +37,7 @@ pub struct Decoded {
     pub timeless: u64,
     /// Spans that end before they begin, or take a month or longer.
     pub absurd: u64,
-    /// Spans that began so near to 1970, or so far from now, that their times are in other units.
+    /// Spans whose times are of this century only in other units than those of their format.
     pub misdated: u64,
     /// Spans whose ids are none.
     pub unnamed: u64,
@@ -65,7 +64,7 @@ impl Decoded {
             ),
             count(
                 self.misdated,
-                "whose times are not in the units of their format: they would have begun in 1970, or far from now",
+                "whose times are not in the units of their format: as they stand they are of 1970, or far from now",
             ),
             count(self.unnamed, "whose ids are none").map(|what| match &self.first_unnamed {
                 Some(first) => format!("{what} ({first})"),
@@ -117,7 +116,7 @@ impl Decoded {
             let (is_ordered, length) = (span.end >= span.start, span.length());
             let why = match begun {
                 0 => &mut *timeless,
-                begun if OTHER_UNITS.contains(&begun) || begun > FARTHEST => &mut *misdated,
+                begun if is_in_other_units(begun) => &mut *misdated,
                 _ if !is_ordered || length >= TOO_LONG => &mut *absurd,
                 _ => return true,
             };
@@ -126,6 +125,13 @@ impl Decoded {
         });
         self
     }
+}
+
+/// Whether a time since 1970, taken as nanoseconds, is more likely microseconds, milliseconds, or
+/// nanoseconds that were taken as more. Clocks that began at 1970 with their machine are seldom so.
+fn is_in_other_units(begun: Nanos) -> bool {
+    let mut seconds = [begun / 1_000_000, begun / 1_000].into_iter();
+    begun > FARTHEST || seconds.any(|seconds| CENTURY.contains(&seconds))
 }
 
 /// What a posted body is written in.
@@ -313,6 +319,9 @@ mod tests {
                 "{said}"
             );
         }
+        // A machine whose clock began with it, an hour and a half ago.
+        let young = at(5_400_000_000_000, 5_400_000_000_005);
+        assert_eq!((young.spans.len(), young.left_out()), (1, None));
         let none = at(0, 0);
         assert_eq!((none.spans.len(), none.timeless), (0, 1));
         let zipkin = |timestamp: u64| {
