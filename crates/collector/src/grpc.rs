@@ -8,11 +8,11 @@ use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use net::{Body, Handler, Incoming, read_body};
+use net::{Body, Handler, Incoming};
 
 use crate::answer::Refusal;
-use crate::intake::{BODY_BYTES, BODY_WITHIN, gunzip};
-use crate::server::{Collector, aside, unread};
+use crate::intake::{BODY_BYTES, Taken, gunzip};
+use crate::server::{Collector, aside};
 
 /// The path of the call.
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -26,8 +26,7 @@ pub struct Grpc(pub Arc<Collector>);
 impl Handler for Grpc {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         match self.export(request).await {
-            // A message without fields has no bytes.
-            Ok(()) => answer(&[0; PREFIX], 0, ""),
+            Ok(taken) => answer(&framed(&taken.partial().protobuf()), 0, ""),
             Err(refusal) => {
                 self.0.count_refused();
                 answer(&[], status(refusal.status), &refusal.error)
@@ -37,7 +36,7 @@ impl Handler for Grpc {
 }
 
 impl Grpc {
-    async fn export(&self, request: Request<Incoming>) -> Result<(), Refusal> {
+    async fn export(&self, request: Request<Incoming>) -> Result<Taken, Refusal> {
         let (head, body) = request.into_parts();
         if head.method != Method::POST || head.uri.path() != EXPORT {
             return Err(Refusal::new(
@@ -45,9 +44,9 @@ impl Grpc {
                 format!("{} is not known; expected POST {EXPORT}", head.uri.path()),
             ));
         }
-        let _place = self.0.heavy().place().await?;
-        let body = read_body(body, BODY_BYTES + PREFIX, BODY_WITHIN).await;
-        let body = body.map_err(|error| unread(&error))?;
+        let heavy = self.0.heavy();
+        let (body, _room) = heavy.read(body, BODY_BYTES + PREFIX).await?;
+        let _place = heavy.place().await?;
         let intake = self.0.intake();
         let taken = aside("reading the spans", move || {
             let message = message(body, &head.headers)?;
@@ -56,6 +55,13 @@ impl Grpc {
         });
         taken.await?
     }
+}
+
+/// A message in its frame, not packed.
+fn framed(message: &[u8]) -> Vec<u8> {
+    // It holds a sentence and a number.
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [&[0][..], &length.to_be_bytes(), message].concat()
 }
 
 /// The one message of a body, unpacked.
@@ -152,6 +158,12 @@ mod tests {
         headers.insert("grpc-encoding", HeaderValue::from_static("zstd"));
         let refused = message(packed(1, &gzip), &headers).unwrap_err();
         assert_eq!(status(refused.status), 12);
+    }
+
+    #[test]
+    fn an_answer_without_fields_is_an_empty_message() {
+        assert_eq!(framed(b""), [0; PREFIX]);
+        assert_eq!(framed(b"ab"), b"\0\0\0\0\x02ab");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Spans of other processes.
 
 use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use net::Body;
 
 use crate::answer::{self, Refusal};
 use traces::names::Names;
-use traces::{Origin, ReadError, Span, Store, otlp, zipkin};
+use traces::otlp::{self, Partial};
+use traces::{Decoded, Origin, ReadError, Store, decode_posted};
 
 /// Most bytes of a posted body, as it comes and as it is unpacked.
 pub const BODY_BYTES: usize = 32 << 20;
@@ -25,6 +27,37 @@ pub struct Intake {
     store: Store,
     origin: Origin,
     names: Mutex<Names>,
+    refused: AtomicU64,
+}
+
+/// What became of the spans of a body.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// Spans that are not kept.
+    rejected: u64,
+    /// Why, in plain words.
+    why: String,
+}
+
+impl Taken {
+    fn of(decoded: &Decoded, dropped: u64) -> Self {
+        let of_trace = (dropped > 0).then(|| {
+            format!("{dropped} spans of traces that have as many as are kept of one already")
+        });
+        let why: Vec<String> = decoded.left_out().into_iter().chain(of_trace).collect();
+        Self {
+            rejected: decoded.refused() + dropped,
+            why: format!("not kept are {}", why.join("; ")),
+        }
+    }
+
+    /// As OTLP has it.
+    pub fn partial(&self) -> Partial<'_> {
+        Partial {
+            rejected: self.rejected,
+            why: &self.why,
+        }
+    }
 }
 
 /// Which of the two collectors a request is for.
@@ -43,10 +76,17 @@ impl Intake {
             store,
             origin,
             names: Mutex::default(),
+            refused: AtomicU64::new(0),
         }
     }
 
-    /// Takes a posted body in, and answers as the collector whose form it has.
+    /// Spans that could not be used: without ids, without a sensible time.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Takes a posted body in, and answers as the collector whose form it has. Spans that cannot be
+    /// used cost the others nothing.
     ///
     /// # Errors
     /// When the body is packed in a way that is not known, is too long, or holds no spans.
@@ -58,19 +98,22 @@ impl Intake {
     ) -> Result<Response<Body>, Refusal> {
         let body = unpacked(headers, body)?;
         let json = is_json(headers);
-        let spans = self
-            .read(form, json, &body)
+        let form_of_body = match (form, json) {
+            (Form::Zipkin, _) => traces::Form::Zipkin,
+            (Form::Otlp, true) => traces::Form::OtlpJson,
+            (Form::Otlp, false) => traces::Form::OtlpProtobuf,
+        };
+        let taken = self
+            .keep(form_of_body, &body)
             .map_err(|error| Refusal::bad(error.to_string()))?;
-        self.store.extend(spans);
         Ok(match (form, json) {
             (Form::Zipkin, _) => {
                 let mut accepted = Response::new(net::empty());
                 *accepted.status_mut() = StatusCode::ACCEPTED;
                 accepted
             }
-            // A message without fields has no bytes.
-            (Form::Otlp, false) => answer::whole(otlp::PROTOBUF, Bytes::new()),
-            (Form::Otlp, true) => answer::whole("application/json", "{}"),
+            (Form::Otlp, false) => answer::whole(otlp::PROTOBUF, taken.partial().protobuf()),
+            (Form::Otlp, true) => answer::whole("application/json", taken.partial().json()),
         })
     }
 
@@ -78,24 +121,21 @@ impl Intake {
     ///
     /// # Errors
     /// When it is none.
-    pub fn take_message(&self, message: &[u8]) -> Result<(), ReadError> {
-        let spans = self.read(Form::Otlp, false, message)?;
-        self.store.extend(spans);
-        Ok(())
+    pub fn take_message(&self, message: &[u8]) -> Result<Taken, ReadError> {
+        self.keep(traces::Form::OtlpProtobuf, message)
     }
 
-    fn read(&self, form: Form, json: bool, body: &[u8]) -> Result<Vec<Span>, ReadError> {
-        let origin = &self.origin;
+    fn keep(&self, form: traces::Form, body: &[u8]) -> Result<Taken, ReadError> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        match (form, json) {
-            (Form::Zipkin, _) => zipkin::read(body, origin, &mut names),
-            (Form::Otlp, true) => otlp::read_json(body, origin, &mut names),
-            (Form::Otlp, false) => otlp::read_protobuf(body, origin, &mut names),
-        }
+        let mut decoded = decode_posted(form, body, &self.origin, &mut names)?;
+        drop(names);
+        self.refused.fetch_add(decoded.refused(), Relaxed);
+        let dropped = self.store.extend(std::mem::take(&mut decoded.spans));
+        Ok(Taken::of(&decoded, dropped))
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE);
     let text = content_type.and_then(|value| value.to_str().ok());
     text.is_some_and(|text| text.trim_start().starts_with("application/json"))
@@ -138,4 +178,75 @@ pub(crate) fn gunzip(body: &[u8]) -> Result<Bytes, Refusal> {
         ));
     }
     Ok(unpacked.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use traces::StoreLimits;
+
+    use super::*;
+
+    const NOW: u64 = 1_790_000_000_000_000_000;
+
+    fn span(trace: &str, id: u64, start: u64, end: u64) -> String {
+        format!(
+            r#"{{"traceId":"{trace:0>32}","spanId":"{id:016x}","name":"/","kind":2,"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}"}}"#
+        )
+    }
+
+    fn body(spans: &[String]) -> Bytes {
+        let spans = spans.join(",");
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#).into()
+    }
+
+    fn posted(spans: &[String]) -> (Intake, Store, Taken) {
+        let limits = StoreLimits {
+            trace_spans: 3,
+            ..StoreLimits::default()
+        };
+        let store = Store::new(limits);
+        let intake = Intake::new(store.clone(), Origin::unix());
+        let taken = intake.keep(traces::Form::OtlpJson, &body(spans)).unwrap();
+        (intake, store, taken)
+    }
+
+    #[test]
+    fn good_spans_are_kept_beside_bad_ones_which_are_said() {
+        let spans = [
+            span("a", 1, NOW, NOW + 5),
+            span("0", 2, NOW, NOW + 5),
+            span("b", 3, NOW, NOW - 5),
+            span("c", 4, NOW / 1_000, NOW / 1_000 + 5),
+        ];
+        let (intake, store, taken) = posted(&spans);
+        assert_eq!(store.counts().spans, 1);
+        assert_eq!((taken.rejected, intake.refused()), (3, 3));
+        for said in ["whose ids are none", "before they begin", "units"] {
+            assert!(taken.why.contains(said), "{}", taken.why);
+        }
+        let json = String::from_utf8(taken.partial().json()).unwrap();
+        assert!(
+            json.starts_with(r#"{"partialSuccess":{"rejectedSpans":"3""#),
+            "{json}"
+        );
+
+        let (intake, store, taken) = posted(&spans[..1]);
+        assert_eq!((store.counts().spans, intake.refused()), (1, 0));
+        assert_eq!(
+            (taken.rejected, taken.partial().json()),
+            (0, b"{}".to_vec())
+        );
+    }
+
+    #[test]
+    fn what_a_trace_has_too_many_is_said() {
+        let spans: Vec<String> = (1..=5).map(|id| span("a", id, NOW, NOW + 5)).collect();
+        let (_, store, taken) = posted(&spans);
+        assert_eq!((store.counts().spans, taken.rejected), (3, 2));
+        assert!(
+            taken.why.contains("2 spans of traces that have as many"),
+            "{}",
+            taken.why
+        );
+    }
 }

@@ -84,6 +84,7 @@ pub fn whole(
     let mut traces = store.whole(&Wanted {
         from: began(query, now)?,
         ended: now.saturating_sub(SETTLED),
+        now,
         path: path.as_deref(),
         traces: query.number("limit", 1, MOST_WHOLE)?.unwrap_or(usual),
         spans: MOST_SPANS,

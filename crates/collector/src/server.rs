@@ -13,7 +13,7 @@ use traces::{Nanos, Origin, Store, StoreLimits, otlp, zipkin};
 
 use crate::answer::{Query, Refusal, json, whole};
 use crate::heavy::Heavy;
-use crate::intake::{Form, Intake};
+use crate::intake::{Form, Intake, is_json};
 use crate::kept;
 
 /// Traces of an answer with whole traces, if nothing is said.
@@ -47,6 +47,11 @@ impl Collector {
         &self.store
     }
 
+    /// Spans that came in and could not be used: without ids, without a sensible time.
+    pub fn refused_spans(&self) -> u64 {
+        self.intake.refused()
+    }
+
     pub(crate) fn heavy(&self) -> &Heavy {
         &self.heavy
     }
@@ -68,8 +73,18 @@ impl Collector {
         };
         match (request.method(), form) {
             (&Method::POST, Some(form)) => {
-                let taken = self.heavy.take(&self.intake, form, request).await;
-                taken.inspect_err(|_| self.count_refused())
+                let is_protobuf = form == Form::Otlp && !is_json(request.headers());
+                match self.heavy.take(&self.intake, form, request).await {
+                    Err(refusal) if is_protobuf => {
+                        self.count_refused();
+                        // As OTLP asks for: in the form of the request.
+                        let why = otlp::status_protobuf(&refusal.error);
+                        let mut answer = whole(otlp::PROTOBUF, why);
+                        *answer.status_mut() = refusal.status;
+                        Ok(answer)
+                    }
+                    taken => taken.inspect_err(|_| self.count_refused()),
+                }
             }
             (&Method::GET | &Method::HEAD, None) => {
                 let query = request.uri().query().unwrap_or_default().to_owned();
@@ -162,6 +177,11 @@ impl Collector {
                 counts.forgotten,
             ),
             (
+                "headroom_collector_refused_spans_total",
+                "Spans without ids or without a sensible time.",
+                self.refused_spans(),
+            ),
+            (
                 "headroom_collector_refused_bodies_total",
                 "Bodies that held no spans, or too many.",
                 self.refused.load(Relaxed),
@@ -176,13 +196,15 @@ impl Collector {
 
 impl Handler for Collector {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let is_posted = [otlp::PATH, zipkin::PATH].contains(&request.uri().path());
+        let allowed = if is_posted { "POST" } else { "GET, HEAD" };
         let answer = self.answer(request).await;
         answer.unwrap_or_else(|refusal| {
             let mut answer = refusal.answer();
             if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
                 answer
                     .headers_mut()
-                    .insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                    .insert(ALLOW, HeaderValue::from_static(allowed));
             }
             answer
         })

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::ops::RangeInclusive;
 
 use flate2::read::MultiGzDecoder;
 use units::grouped;
@@ -21,6 +22,12 @@ const UNPACKED_BYTES: u64 = 1 << 30;
 /// No span takes so long: a month.
 const TOO_LONG: Nanos = 30 * 86_400 * 1_000_000_000;
 
+/// Seconds after 1970 in which requests are traced, from 2001 to 2100.
+const CENTURY: RangeInclusive<u64> = 978_307_200..=4_102_444_800;
+
+/// Nor will anybody soon, 280 years after: such times are nanoseconds that were written as more.
+const FARTHEST: Nanos = u64::MAX / 2;
+
 /// Spans, and what was left out of them.
 #[derive(Debug, Default)]
 pub struct Decoded {
@@ -30,6 +37,12 @@ pub struct Decoded {
     pub timeless: u64,
     /// Spans that end before they begin, or take a month or longer.
     pub absurd: u64,
+    /// Spans whose times are of this century only in other units than those of their format.
+    pub misdated: u64,
+    /// Spans whose ids are none.
+    pub unnamed: u64,
+    /// Why the first of those is left out.
+    pub first_unnamed: Option<ReadError>,
     /// The last of several bodies ends in its midst: it is left out.
     pub is_cut: bool,
 }
@@ -49,33 +62,113 @@ impl Decoded {
                 self.absurd,
                 "that end before they begin, or take a month or longer",
             ),
+            count(
+                self.misdated,
+                "whose times are not in the units of their format: as they stand they are of 1970, or far from now",
+            ),
+            count(self.unnamed, "whose ids are none").map(|what| match &self.first_unnamed {
+                Some(first) => format!("{what} ({first})"),
+                None => what,
+            }),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    fn of(spans: Vec<Span>) -> Self {
-        Self {
-            spans,
-            ..Self::default()
+    /// Spans that were left out.
+    pub fn refused(&self) -> u64 {
+        self.timeless + self.absurd + self.misdated + self.unnamed
+    }
+
+    /// Takes in a span as it was read.
+    pub(crate) fn take(&mut self, read: Result<Span, ReadError>) {
+        match read {
+            Ok(span) => self.spans.push(span),
+            Err(error) => {
+                self.unnamed += 1;
+                self.first_unnamed.get_or_insert(error);
+            }
         }
     }
 
-    fn without_absurd(mut self) -> Self {
-        let before = self.spans.len();
-        self.spans
-            .retain(|span| span.end >= span.start && span.length() < TOO_LONG);
-        self.absurd = (before - self.spans.len()) as u64;
+    /// All spans.
+    ///
+    /// # Errors
+    /// When the ids of one are none.
+    pub(crate) fn whole(self) -> Result<Vec<Span>, ReadError> {
+        match self.first_unnamed {
+            Some(error) => Err(error),
+            None => Ok(self.spans),
+        }
+    }
+
+    /// Leaves out spans that have no place in time.
+    fn sensible(mut self, origin: &Origin) -> Self {
+        let Self {
+            spans,
+            timeless,
+            absurd,
+            misdated,
+            ..
+        } = &mut self;
+        spans.retain(|span| {
+            let begun = origin.epoch.to_unix(span.start);
+            let (is_ordered, length) = (span.end >= span.start, span.length());
+            let why = match begun {
+                0 => &mut *timeless,
+                begun if is_in_other_units(begun) => &mut *misdated,
+                _ if !is_ordered || length >= TOO_LONG => &mut *absurd,
+                _ => return true,
+            };
+            *why += 1;
+            false
+        });
         self
     }
+}
+
+/// Whether a time since 1970, taken as nanoseconds, is more likely microseconds, milliseconds, or
+/// nanoseconds that were taken as more. Clocks that began at 1970 with their machine are seldom so.
+fn is_in_other_units(begun: Nanos) -> bool {
+    let mut seconds = [begun / 1_000_000, begun / 1_000].into_iter();
+    begun > FARTHEST || seconds.any(|seconds| CENTURY.contains(&seconds))
+}
+
+/// What a posted body is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Zipkin's JSON, version 2.
+    Zipkin,
+    /// OTLP in JSON.
+    OtlpJson,
+    /// OTLP in protobuf.
+    OtlpProtobuf,
+}
+
+/// Reads a posted body of which the form is known, as [`decode`] reads a file.
+///
+/// # Errors
+/// When it is no such body.
+pub fn decode_posted(
+    form: Form,
+    body: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Decoded, ReadError> {
+    let decoded = match form {
+        Form::Zipkin => zipkin::decode(body, origin, names),
+        Form::OtlpJson => otlp::decode_json(body, origin, names),
+        Form::OtlpProtobuf => otlp::decode_protobuf(body, origin, names),
+    };
+    Ok(decoded?.sensible(origin))
 }
 
 /// Reads the spans of whole traces, and [normalises](normalise) them; see [`decode`].
 ///
 /// # Errors
-/// As of [`decode`].
+/// As of [`decode`], and when the ids of a span are none.
 pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
-    let mut spans = decode(bytes, origin)?.spans;
+    let mut spans = decode(bytes, origin)?.whole()?;
     normalise(&mut spans);
     Ok(spans)
 }
@@ -86,29 +179,21 @@ pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
 /// them, and the last may be cut off); what is no JSON is OTLP in protobuf. Any may be packed by
 /// gzip, up to 1 GiB unpacked.
 ///
+/// Spans that cannot be used are left out and counted.
+///
 /// # Errors
-/// When it is none of these, or a span's ids are not.
+/// When it is none of these.
 pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Decoded, ReadError> {
     let bytes = unpacked(bytes)?;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     let mut names = Names::default();
     let decoded = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'[') => {
-            let (spans, timeless) = zipkin::read_all(bytes, origin, &mut names)?;
-            Decoded {
-                timeless,
-                ..Decoded::of(spans)
-            }
-        }
+        Some(b'[') => zipkin::decode(bytes, origin, &mut names)?,
         Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
-            Decoded::of(jaeger::read(bytes, origin, &mut names)?)
+            jaeger::decode(bytes, origin, &mut names)?
         }
         Some(b'{') if first_key(bytes) == Some(otlp::KEY) => {
-            let (spans, is_cut) = otlp::read_json_lines(bytes, origin, &mut names)?;
-            Decoded {
-                is_cut,
-                ..Decoded::of(spans)
-            }
+            otlp::decode_json_lines(bytes, origin, &mut names)?
         }
         Some(b'{') => {
             return Err(ReadError::Form {
@@ -121,9 +206,9 @@ pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Decoded, ReadError> {
                 ),
             });
         }
-        _ => Decoded::of(otlp::read_protobuf_as_written(bytes, origin, &mut names)?),
+        _ => otlp::decode_protobuf(bytes, origin, &mut names)?,
     };
-    Ok(decoded.without_absurd())
+    Ok(decoded.sensible(origin))
 }
 
 fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
@@ -165,7 +250,7 @@ mod tests {
         assert!(read(b" []", &origin).unwrap().is_empty());
         let otlp = br#"{"resourceSpans":[]}"#;
         assert!(read(otlp, &origin).unwrap().is_empty());
-        let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0000000000000000000000000000000a","spanId":"000000000000000b","name":"/"}]}]}]}"#;
+        let span = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0000000000000000000000000000000a","spanId":"000000000000000b","name":"/","startTimeUnixNano":"20","endTimeUnixNano":"30"}]}]}]}"#;
         let lines = format!("{span}\n{}\n", span.replace("000b", "000c"));
         assert_eq!(read(lines.as_bytes(), &origin).unwrap().len(), 2);
         let broken = format!("{span}\n{{\"resource\" 3}}\n{span}");
@@ -214,6 +299,60 @@ mod tests {
             timeless.left_out().as_deref(),
             Some("1 spans that do not say when they began")
         );
+    }
+
+    #[test]
+    fn times_in_other_units_are_left_out_and_said() {
+        let at = |start: u64, end: u64| {
+            let text = SPAN.replace("\"20\"", &format!("\"{start}\""));
+            decoded(text.replace("\"30\"", &format!("\"{end}\"")).as_bytes())
+        };
+        let now: u64 = 1_790_000_000_000_000_000;
+        let good = at(now, now + 5);
+        assert_eq!((good.spans.len(), good.left_out()), (1, None));
+        for units in [1_000, 1_000_000] {
+            let other = at(now / units, now / units + 5);
+            assert_eq!((other.spans.len(), other.misdated), (0, 1), "{units}");
+            let said = other.left_out().unwrap();
+            assert!(
+                said.starts_with("1 spans whose times are not in the units"),
+                "{said}"
+            );
+        }
+        // A machine whose clock began with it, an hour and a half ago.
+        let young = at(5_400_000_000_000, 5_400_000_000_005);
+        assert_eq!((young.spans.len(), young.left_out()), (1, None));
+        let none = at(0, 0);
+        assert_eq!((none.spans.len(), none.timeless), (0, 1));
+        let zipkin = |timestamp: u64| {
+            let text = format!(
+                r#"[{{"traceId":"000000000000000a","id":"000000000000000c","timestamp":{timestamp},"duration":5}}]"#
+            );
+            decoded(text.as_bytes())
+        };
+        assert_eq!(zipkin(now / 1_000).spans.len(), 1);
+        assert_eq!(zipkin(now).misdated, 1, "nanoseconds");
+        assert_eq!(zipkin(now / 1_000_000).misdated, 1, "milliseconds");
+    }
+
+    #[test]
+    fn one_bad_span_costs_no_good_one() {
+        let bad = SPAN.replace("0000000000000000000000000000000a", &"0".repeat(32));
+        let both = decoded(format!("{SPAN}\n{bad}").as_bytes());
+        assert_eq!((both.spans.len(), both.unnamed, both.refused()), (1, 1, 1));
+        let said = both.left_out().unwrap();
+        assert!(
+            said.contains("1 spans whose ids are none (read spans: traceId of span 1"),
+            "{said}"
+        );
+        let zipkin =
+            br#"[{"traceId":"0","id":"b","timestamp":5},{"traceId":"a","id":"c","timestamp":5}]"#;
+        let zipkin = decoded(zipkin);
+        assert_eq!((zipkin.spans.len(), zipkin.unnamed), (1, 1));
+        let jaeger = br#"{"data":[{"spans":[
+            {"traceID":"0","spanID":"1","startTime":5},{"traceID":"a","spanID":"1","startTime":5}]}]}"#;
+        let jaeger = decoded(jaeger);
+        assert_eq!((jaeger.spans.len(), jaeger.unnamed), (1, 1));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) mod samples;
 mod store;
 pub mod zipkin;
 
-pub use any::{Decoded, decode, read};
+pub use any::{Decoded, Form, decode, decode_posted, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
 pub use normalise::{normalise, part_requests};

@@ -1,13 +1,11 @@
 //! `headroom traces collect`: a collector that understands what it keeps.
 
-use std::fs::File;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
@@ -15,6 +13,7 @@ use tokio::runtime::Builder;
 use traces::{Nanos, Origin, StoreLimits, Wanted, normalise, otlp};
 use units::grouped;
 
+use super::kept_file::KeptFile;
 use crate::cells::on_signal;
 use crate::cli::duration;
 use crate::output::{print, tell};
@@ -58,7 +57,7 @@ pub(crate) struct CollectArgs {
 
 pub(super) fn collect(args: &CollectArgs) -> Result<()> {
     // What cannot be written is said now, and not when the spans are there.
-    let part = args.out.as_deref().map(Part::beside).transpose()?;
+    let file = args.out.as_deref().map(KeptFile::open).transpose()?;
     let collector = Collector::new(StoreLimits {
         spans: args.spans as usize,
         bytes: args.memory,
@@ -70,45 +69,9 @@ pub(super) fn collect(args: &CollectArgs) -> Result<()> {
         .build()
         .context("start the runtime")?;
     runtime.block_on(net::local(serve(args, Arc::clone(&collector))))?;
-    match part {
-        Some(part) => keep(&collector, part),
+    match file {
+        Some(file) => keep(&collector, file),
         None => Ok(()),
-    }
-}
-
-/// A file that is being written, beside the one that it will replace.
-struct Part<'f> {
-    file: &'f Path,
-    part: PathBuf,
-    open: File,
-}
-
-impl<'f> Part<'f> {
-    fn beside(file: &'f Path) -> Result<Self> {
-        let keeping = || format!("keep the spans in {}", file.display());
-        if file.is_dir() {
-            bail!("{}: it is a folder; expected a file", keeping());
-        }
-        let mut name = file.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(name);
-        let open = File::create(&part).with_context(keeping)?;
-        Ok(Self { file, part, open })
-    }
-
-    /// Writes it whole, and only then replaces what was there.
-    fn write(mut self, text: &[u8]) -> Result<()> {
-        let written = self.open.write_all(text);
-        let written = written.and_then(|()| self.open.sync_all());
-        let replaced = written.and_then(|()| std::fs::rename(&self.part, self.file));
-        replaced.with_context(|| format!("keep the spans in {}", self.file.display()))
-    }
-}
-
-impl Drop for Part<'_> {
-    fn drop(&mut self) {
-        // Once it has replaced the other, it is not there.
-        let _ = std::fs::remove_file(&self.part);
     }
 }
 
@@ -149,18 +112,25 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
 }
 
 /// Writes all that is kept, whole or not.
-fn keep(collector: &Collector, part: Part<'_>) -> Result<()> {
+fn keep(collector: &Collector, file: KeptFile<'_>) -> Result<()> {
     let mut traces = collector.store().whole(&Wanted::ended(Nanos::MAX));
     normalise(traces.iter_mut().flatten());
     let spans = traces.concat();
     let text = otlp::write_json(&spans, &Origin::unix());
-    let file = part.file;
-    part.write(text.as_ref())?;
+    let name = file.name();
+    file.write(text.as_ref())?;
     let counts = collector.store().counts();
+    let refused = match collector.refused_spans() {
+        0 => String::new(),
+        refused => format!(
+            "; beside them {} could not be used: they had no ids or no sensible time",
+            grouped(refused)
+        ),
+    };
     let (kept, came) = (grouped(spans.len() as u64), grouped(counts.received));
     tell(format_args!(
-        "{}: {kept} spans of {} traces; {came} came in, {} were dropped, {} forgotten",
-        file.display(),
+        "{}: {kept} spans of {} traces; {came} came in, {} were dropped, {} forgotten{refused}",
+        name.display(),
         grouped(traces.len() as u64),
         grouped(counts.dropped),
         grouped(counts.forgotten),

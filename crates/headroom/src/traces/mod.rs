@@ -2,6 +2,7 @@
 //! worse, from the spans that the system sends to its collector.
 
 mod collect;
+mod kept_file;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub(crate) const COMPARE: &str = "\
 Exit codes:
   0  B is not slower, as far as can be told
   1  B is slower, fails more, or requests of some kind wait for a service that does worse
-  2  B may fail more, or there are too few requests to tell
+  2  B may fail more or have more slow requests, or there are too few requests to tell
   4  error
 
 For instance: headroom traces compare before.json after.json
@@ -194,6 +195,9 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
     })?;
     if let Some(left_out) = decoded.left_out() {
         tell(format_args!("{}: left out are {left_out}", file.display()));
+    }
+    if decoded.spans.is_empty() && decoded.refused() > 0 {
+        bail!("read {}: no span of it can be used", file.display());
     }
     Ok(decoded.spans)
 }

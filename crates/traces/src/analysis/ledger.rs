@@ -50,6 +50,8 @@ pub(super) struct Visits {
     pub(super) count: u64,
     /// Requests whose critical path it was on.
     pub(super) on_path: u64,
+    /// Calls on critical paths, both ways of which were seen.
+    pub(super) hops: u64,
     /// Attempts of calls that failed: without an answer, out of time, otherwise.
     pub(super) failed: Failed,
     /// Attempts after one that failed.
@@ -364,6 +366,9 @@ impl<'a> Sink<'a> for Ledger {
     }
 
     fn spend(&mut self, span: &'a Span, peer: &'a Name, cause: Cause, length: Nanos) {
+        if cause == Cause::WireOut {
+            self.visits(span).hops += 1;
+        }
         if length == 0 {
             return;
         }

@@ -104,18 +104,24 @@ pub(super) fn failing(one: &Failing<'_>) -> String {
     };
     let again = match one.again {
         again if again >= 0.995 => " and were made again".to_owned(),
-        again if again > 0.0 => format!("; {} of what failed was made again", percent(again)),
-        _ => " and were not made again".to_owned(),
+        again => format!("; {} of what failed was made again", percent(again)),
     };
     let tail = match one.tail {
         Some(share) if share >= 0.01 => format!(", and {} of what is above p50", percent(share)),
         _ => String::new(),
     };
     let (from, to) = one.edge;
+    let share = units::show_share((one.share * 1000.0).round() / 1000.0);
+    let begin = format!(
+        "Of the calls from `{from}` to `{to}` {share} ({}) {what}",
+        grouped(one.count)
+    );
+    // What took a failed call that nobody repeats is part of what its caller took.
+    if one.again <= 0.0 {
+        return format!("{begin} and were not made again.");
+    }
     format!(
-        "Of the calls from `{from}` to `{to}` {} ({}) {what}{again}: with the pauses between them that is {} a request, {} of the mean{tail}.",
-        units::show_share((one.share * 1000.0).round() / 1000.0),
-        grouped(one.count),
+        "{begin}{again}: with the pauses between them that is {} a request, {} of the mean{tail}.",
         time(one.cost),
         percent(one.of_mean),
     )

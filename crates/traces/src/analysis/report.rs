@@ -83,6 +83,8 @@ pub struct EdgeTime {
     pub calls: f64,
     /// Share of the requests whose critical path it is on.
     pub on_path: f64,
+    /// Calls of a request on its critical path, both ways of which were seen, in the mean.
+    pub hops: f64,
     /// How much.
     #[serde(flatten)]
     pub figures: Figures,

@@ -82,7 +82,7 @@ fn typical(analysis: &Analysis, known: Option<&Known>) -> String {
         let found = analysis.causes.iter().find(|one| one.cause == cause);
         found.map_or(0.0, |one| one.figures.typical_ns)
     };
-    let hops: f64 = analysis.edges.iter().map(|edge| edge.on_path).sum();
+    let hops: f64 = analysis.edges.iter().map(|edge| edge.hops).sum();
     let wire = of(Cause::WireOut) + of(Cause::WireBack);
     let in_hops = match hops >= 1.5 {
         true => format!(
@@ -250,7 +250,12 @@ fn tail(analysis: &Analysis, known: Option<&Known>) -> Option<String> {
         .enumerate()
         .map(|(at, one)| {
             let of_that = if at == 0 { " of that is" } else { "" };
-            format!("{}{of_that} {}", percent(share(one)), of_whole(one))
+            // Where others take less than usual, one can take more than all.
+            let share = match share(one) {
+                share if share > 1.0 => "more than all".to_owned(),
+                share => percent(share),
+            };
+            format!("{share}{of_that} {}", of_whole(one))
         })
         .collect();
     if !parts.is_empty() {

@@ -94,6 +94,7 @@ pub(super) fn edges(
         to: to.to_string(),
         calls: row.visits.count as f64 / each,
         on_path: row.visits.on_path as f64 / each,
+        hops: row.visits.hops as f64 / each,
         figures: scale.figures(&row.sums),
         causes: row.causes,
     });

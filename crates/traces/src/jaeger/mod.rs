@@ -9,6 +9,7 @@ mod read;
 mod tests;
 mod write;
 
+pub(crate) use read::decode;
 pub use read::read;
 pub use write::write;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::attributes::{self, Facts, Raw};
 use crate::names::Names;
-use crate::{Origin, ReadError, Span, SpanKind};
+use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
 
 /// Reads the traces. Spans that do not say their kind are inner ones until they are
@@ -17,6 +17,18 @@ use crate::{SpanId, TraceId};
 /// # Errors
 /// When it is no such JSON, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    decode(json, origin, names)?.whole()
+}
+
+/// Likewise; spans without ids are counted.
+///
+/// # Errors
+/// When it is no such JSON.
+pub(crate) fn decode(
+    json: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Decoded, ReadError> {
     let file: File<'_> = serde_json::from_slice(json).map_err(ReadError::form("Jaeger's JSON"))?;
     if let (None, Some(first)) = (&file.data, file.errors.iter().flatten().next()) {
         return Err(ReadError::Form {
@@ -32,14 +44,14 @@ pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>
         spans: file.spans,
         processes: file.processes,
     });
-    let mut spans = Vec::new();
-    for trace in &traces {
-        for read in &trace.spans {
-            let place = spans.len() + 1;
-            spans.push(read.span(place, trace, origin, names)?);
-        }
+    let mut decoded = Decoded::default();
+    let all = traces
+        .iter()
+        .flat_map(|trace| trace.spans.iter().map(move |read| (trace, read)));
+    for ((trace, read), place) in all.zip(1..) {
+        decoded.take(read.span(place, trace, origin, names));
     }
-    Ok(spans)
+    Ok(decoded)
 }
 
 /// A list of traces, or one that stands there without a list.

@@ -7,7 +7,10 @@ use super::message;
 
 /// A number that may be written as a text.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a whole number, or a text that holds one"
+)]
 enum Lenient<N> {
     Number(N),
     Text(String),
@@ -29,7 +32,8 @@ pub(super) mod hex {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
-        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        let text = Option::<std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
+        let text = text.unwrap_or_default();
         let refuse = || D::Error::custom(format!("{text:?} is not an id in hexadecimal digits"));
         let digits = text.as_bytes();
         // Ids are 16 bytes at most; the reader checks how many there are.
@@ -64,21 +68,22 @@ pub(super) mod number {
     pub(in super::super) fn deserialize<'de, D, N>(deserializer: D) -> Result<N, D::Error>
     where
         D: Deserializer<'de>,
-        N: Deserialize<'de> + FromStr,
+        N: Deserialize<'de> + FromStr + Default,
     {
-        match Lenient::deserialize(deserializer)? {
-            Lenient::Number(number) => Ok(number),
-            Lenient::Text(text) => text
+        match Option::deserialize(deserializer)? {
+            None => Ok(N::default()),
+            Some(Lenient::Number(number)) => Ok(number),
+            Some(Lenient::Text(text)) => text
                 .parse()
                 .map_err(|_| D::Error::custom(format!("{text:?} is not a number of 64 bits"))),
         }
     }
 }
 
-/// A list; some writers have null for an empty one.
-pub(super) fn some<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// A list or a text; some writers have null for an empty one, as protobuf's JSON allows.
+pub(super) fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
-) -> Result<Vec<T>, D::Error> {
+) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -105,10 +110,11 @@ fn enumeration<'de, D: Deserializer<'de>>(
     prefix: &str,
     names: &[&str],
 ) -> Result<i32, D::Error> {
-    Ok(match Lenient::deserialize(deserializer)? {
-        Lenient::Number(number) => number,
+    Ok(match Option::deserialize(deserializer)? {
+        None => 0,
+        Some(Lenient::Number(number)) => number,
         // A name that is not known counts as unspecified, as in protobuf.
-        Lenient::Text(text) => {
+        Some(Lenient::Text(text)) => {
             let name = text.strip_prefix(prefix).unwrap_or(&text);
             let place = names.iter().position(|known| *known == name);
             place.map_or(0, |place| place as i32)

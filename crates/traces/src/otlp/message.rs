@@ -48,8 +48,10 @@ pub(super) struct ScopeSpans {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Scope {
     #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) name: String,
     #[prost(string, tag = "2")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) version: String,
 }
 
@@ -66,6 +68,7 @@ pub(super) struct Span {
     #[serde(with = "json::hex", skip_serializing_if = "Vec::is_empty")]
     pub(super) parent_span_id: Vec<u8>,
     #[prost(string, tag = "5")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) name: String,
     /// 0 unspecified, 1 internal, 2 server, 3 client, 4 producer, 5 consumer.
     #[prost(int32, tag = "6")]
@@ -84,6 +87,7 @@ pub(super) struct Span {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
     #[prost(fixed32, tag = "16")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) flags: u32,
 }
 
@@ -92,6 +96,7 @@ pub(super) struct Span {
 pub(super) struct Status {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) message: String,
     /// 0 unset, 1 ok, 2 error.
     #[prost(int32, tag = "3")]
@@ -103,6 +108,7 @@ pub(super) struct Status {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct KeyValue {
     #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "json::some")]
     pub(super) key: String,
     #[prost(message, optional, tag = "2")]
     pub(super) value: Option<AnyValue>,

@@ -3,6 +3,7 @@
 //! What OpenTelemetry has no name for goes along under `headroom.…`, so that spans which
 //! are written here and read here are the same, to the nanosecond.
 
+mod answer;
 mod json;
 mod message;
 mod read;
@@ -10,8 +11,9 @@ mod read;
 mod tests;
 mod write;
 
+pub use answer::{Partial, status_protobuf};
+pub(crate) use read::{decode_json, decode_json_lines, decode_protobuf};
 pub use read::{read_json, read_protobuf};
-pub(crate) use read::{read_json_lines, read_protobuf_as_written};
 pub use write::{write_json, write_protobuf};
 
 /// Where spans are posted.

@@ -7,10 +7,10 @@ use super::names;
 use crate::attributes::{self, Facts, Raw};
 use crate::clock::Epoch;
 use crate::names::Names;
-use crate::{Origin, ReadError, Span, SpanKind};
+use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
 
-/// Reads the body of a request in protobuf.
+/// Reads the body of a request in protobuf. What ends before it begins takes no time.
 ///
 /// # Errors
 /// When it is no such message, or a span's ids are not.
@@ -19,49 +19,71 @@ pub fn read_protobuf(
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Vec<Span>, ReadError> {
-    read_protobuf_as_written(body, origin, names).map(settled)
+    decode_protobuf(body, origin, names)?.whole().map(settled)
 }
 
-/// Likewise; spans may end before they begin.
-pub(crate) fn read_protobuf_as_written(
+/// Likewise, as it is written: spans may end before they begin, and those without ids are counted.
+///
+/// # Errors
+/// When it is no such message.
+pub(crate) fn decode_protobuf(
     body: &[u8],
     origin: &Origin,
     names: &mut Names,
-) -> Result<Vec<Span>, ReadError> {
+) -> Result<Decoded, ReadError> {
     let traces = Traces::decode(body).map_err(ReadError::form("OTLP in protobuf"))?;
-    read(&traces, origin, names)
+    let mut decoded = Decoded::default();
+    read(&traces, origin, names, &mut decoded);
+    Ok(decoded)
 }
 
-/// Reads the body of a request in JSON.
+/// Reads the body of a request in JSON. What ends before it begins takes no time.
 ///
 /// # Errors
 /// When it is no such message, or a span's ids are not.
 pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    decode_json(body, origin, names)?.whole().map(settled)
+}
+
+/// Likewise, as it is written: spans may end before they begin, and those without ids are counted.
+///
+/// # Errors
+/// When it is no such message.
+pub(crate) fn decode_json(
+    body: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Decoded, ReadError> {
     let traces: Traces = serde_json::from_slice(body).map_err(ReadError::form("OTLP in JSON"))?;
-    read(&traces, origin, names).map(settled)
+    let mut decoded = Decoded::default();
+    read(&traces, origin, names, &mut decoded);
+    Ok(decoded)
 }
 
 /// Reads several such bodies, one after the other, as files have them, and whether the last of
-/// several was cut off. Spans may end before they begin.
+/// several was cut off. Spans may end before they begin, and those without ids are counted.
 ///
 /// # Errors
-/// When one is no such message, or a span's ids are not.
-pub(crate) fn read_json_lines(
+/// When one is no such message.
+pub(crate) fn decode_json_lines(
     bodies: &[u8],
     origin: &Origin,
     names: &mut Names,
-) -> Result<(Vec<Span>, bool), ReadError> {
+) -> Result<Decoded, ReadError> {
     let bodies = serde_json::Deserializer::from_slice(bodies).into_iter::<Traces>();
-    let mut spans = Vec::new();
+    let mut decoded = Decoded::default();
     for (traces, place) in bodies.zip(0..) {
         match traces {
-            Ok(traces) => spans.extend(read(&traces, origin, names)?),
+            Ok(traces) => read(&traces, origin, names, &mut decoded),
             // Its writer was stopped, or is still writing.
-            Err(error) if error.is_eof() && place > 0 => return Ok((spans, true)),
+            Err(error) if error.is_eof() && place > 0 => {
+                decoded.is_cut = true;
+                break;
+            }
             Err(error) => return Err(ReadError::form("OTLP in JSON")(error)),
         }
     }
-    Ok((spans, false))
+    Ok(decoded)
 }
 
 /// What ends before it begins takes no time.
@@ -72,16 +94,15 @@ fn settled(mut spans: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-fn read(traces: &Traces, origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    let mut spans = Vec::new();
+fn read(traces: &Traces, origin: &Origin, names: &mut Names, into: &mut Decoded) {
+    let mut place = 0;
     for resource in &traces.resource_spans {
         let (service, epoch) = of_resource(resource.resource.as_ref(), origin);
         for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
-            let place = spans.len() + 1;
-            spans.push(span_of(span, place, service, epoch, names)?);
+            place += 1;
+            into.take(span_of(span, place, service, epoch, names));
         }
     }
-    Ok(spans)
 }
 
 /// The service, and the clock by which its times are read: the writer's own, if it ran on

@@ -121,6 +121,24 @@ fn json_of_lenient_writers_is_read() {
 }
 
 #[test]
+fn null_is_what_is_not_said() {
+    let text = r#"{"resourceSpans":[{"resource":null,"scopeSpans":[{"scope":{"name":null,"version":null},
+        "spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"EEE19B7EC3C1B174",
+        "parentSpanId":null,"name":null,"kind":null,"startTimeUnixNano":"7","endTimeUnixNano":9,
+        "flags":null,"status":{"code":null,"message":null},
+        "attributes":[{"key":"http.route","value":null}]}]}]}]}"#;
+    let spans = read_json(text.as_bytes(), &Origin::unix(), &mut Names::default()).unwrap();
+    assert_eq!((spans[0].start, spans[0].end), (7, 9));
+    assert_eq!((spans[0].parent, spans[0].has_failed()), (SpanId(0), false));
+    let float = text.replace("\"7\"", "1.79e18");
+    let error = read_json(float.as_bytes(), &Origin::unix(), &mut Names::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("expected a whole number"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let names = &mut Names::default();
     let id = |trace: &str, span: &str, parent: &str| {

@@ -62,6 +62,9 @@ pub struct Wanted<'a> {
     pub from: Nanos,
     /// Those that ended then or earlier, so that late spans had time to come.
     pub ended: Nanos,
+    /// The time at which it is asked. Spans come when they have ended: what ended later by its own
+    /// clock has another clock, and is there.
+    pub now: Nanos,
     /// Those of one path; `None`: of all.
     pub path: Option<&'a str>,
     /// At most so many.
@@ -76,6 +79,7 @@ impl Wanted<'_> {
         Self {
             from: 0,
             ended,
+            now: Nanos::MAX,
             path: None,
             traces: usize::MAX,
             spans: usize::MAX,
@@ -84,7 +88,7 @@ impl Wanted<'_> {
 
     fn wants(&self, root: &Span) -> bool {
         root.start >= self.from
-            && root.end <= self.ended
+            && (root.end <= self.ended || root.end > self.now)
             && self.path.is_none_or(|path| *root.name == *path)
     }
 }
@@ -157,14 +161,15 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes spans in.
-    pub fn extend(&self, spans: impl IntoIterator<Item = Span>) {
+    /// Takes spans in; answers how many of them are dropped since their traces have too many.
+    pub fn extend(&self, spans: impl IntoIterator<Item = Span>) -> u64 {
         let mut inner = self.lock();
-        let known = inner.change;
+        let (known, dropped) = (inner.change, inner.counts.dropped);
         for span in spans {
             inner.add(span, known, &self.limits);
         }
         inner.make_room(&self.limits);
+        inner.counts.dropped - dropped
     }
 
     /// All spans of a trace, by their start, what holds others before those; empty: it is

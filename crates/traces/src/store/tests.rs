@@ -129,6 +129,33 @@ fn a_trace_that_goes_on_and_on_does_not_fill_the_store() {
 }
 
 #[test]
+fn what_ended_later_than_now_has_another_clock_and_is_there() {
+    let store = store(100, 0);
+    store.extend([
+        server(1, 1, 0, 10),
+        server(2, 1, 0, 95),
+        server(3, 1, 0, 1_000),
+    ]);
+    let whole = |now| {
+        let wanted = Wanted {
+            now,
+            ..Wanted::ended(90)
+        };
+        store.whole(&wanted).len()
+    };
+    // Between both there was no time for late spans.
+    assert_eq!(whole(100), 2);
+    assert_eq!(whole(1_000), 1);
+    let limits = StoreLimits {
+        trace_spans: 2,
+        ..StoreLimits::default()
+    };
+    let small = Store::new(limits);
+    assert_eq!(small.extend([server(1, 1, 0, 10), server(1, 2, 0, 10)]), 0);
+    assert_eq!(small.extend([server(1, 3, 0, 10), server(2, 1, 0, 10)]), 1);
+}
+
+#[test]
 fn requests_under_way_are_not_whole() {
     let store = store(100, 0);
     store.extend([server(1, 1, 0, 10), server(2, 1, 0, 20), work(3, 1, 0, 1)]);

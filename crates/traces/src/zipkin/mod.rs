@@ -8,8 +8,8 @@ mod read;
 mod tests;
 mod write;
 
+pub(crate) use read::decode;
 pub use read::read;
-pub(crate) use read::read_all;
 pub use write::write;
 
 /// Where spans are posted.

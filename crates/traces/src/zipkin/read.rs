@@ -9,7 +9,7 @@ use super::LEAST;
 use crate::SpanId;
 use crate::attributes::{Facts, Raw, Value};
 use crate::names::Names;
-use crate::{Origin, ReadError, Span, SpanKind, hex};
+use crate::{Decoded, Origin, ReadError, Span, SpanKind, hex};
 
 /// Reads a list of spans, or one of traces, which are lists of spans. Those without a time stamp
 /// are left out: they have no place.
@@ -20,27 +20,32 @@ use crate::{Origin, ReadError, Span, SpanKind, hex};
 /// # Errors
 /// When it is no such list, or the ids of a span are not.
 pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    read_all(json, origin, names).map(|(spans, _)| spans)
+    decode(json, origin, names)?.whole()
 }
 
-/// Likewise, and how many are left out.
-pub(crate) fn read_all(
+/// Likewise; those without a time stamp and without ids are counted.
+///
+/// # Errors
+/// When it is no such list.
+pub(crate) fn decode(
     json: &[u8],
     origin: &Origin,
     names: &mut Names,
-) -> Result<(Vec<Span>, u64), ReadError> {
+) -> Result<Decoded, ReadError> {
     let list: Vec<Read<'_>> = match holds_lists(json) {
         true => serde_json::from_slice::<Vec<Vec<Read<'_>>>>(json)
             .map(|traces| traces.into_iter().flatten().collect()),
         false => serde_json::from_slice(json),
     }
     .map_err(ReadError::form("Zipkin's JSON"))?;
-    let mut spans = Vec::with_capacity(list.len());
+    let mut decoded = Decoded::default();
     for (place, read) in list.iter().enumerate() {
-        spans.extend(read.span(place + 1, origin, names)?);
+        match read.span(place + 1, origin, names).transpose() {
+            Some(read) => decoded.take(read),
+            None => decoded.timeless += 1,
+        }
     }
-    let left_out = (list.len() - spans.len()) as u64;
-    Ok((spans, left_out))
+    Ok(decoded)
 }
 
 /// Whether these are traces, a list of spans each, as `GET /api/v2/traces` answers.
@@ -71,9 +76,9 @@ struct Read<'a> {
     #[serde(borrow, default)]
     remote_endpoint: Option<Endpoint<'a>>,
     #[serde(borrow, default)]
-    tags: HashMap<Cow<'a, str>, Cow<'a, str>>,
+    tags: Option<HashMap<Cow<'a, str>, Cow<'a, str>>>,
     #[serde(default)]
-    shared: bool,
+    shared: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +121,7 @@ impl Read<'_> {
             _ => SpanKind::Internal,
         };
         let mut facts = Facts::default();
-        for (tag, value) in &self.tags {
+        for (tag, value) in self.tags.iter().flatten() {
             facts.take(tag, Value::Text(value));
         }
         if let Some(other) = &self.remote_endpoint {
@@ -126,7 +131,7 @@ impl Read<'_> {
         }
         let micros = (timestamp, self.duration.unwrap_or(0));
         let (start, end) = facts.times(micros, LEAST, origin);
-        let is_shared = self.shared && kind == SpanKind::Server;
+        let is_shared = self.shared == Some(true) && kind == SpanKind::Server;
         let service = self.local_endpoint.as_ref();
         let raw = Raw {
             trace,

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stats::{larger_by_chance, normal_quantile, rank_sum};
+use stats::{larger_by_chance, normal_quantile};
 
 use super::few::{self, Few};
 use super::links::{Links, Losses};
-use super::places::{Endpoint, Passage, Place, Places, Stay, Visits};
+use super::often::{self, Often};
+use super::places::{Endpoint, Passage, Place, Places, Stay, Visits, Whence};
+use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
 
 /// A place that takes longer takes so much of a request's usual latency more, at least.
@@ -60,6 +62,8 @@ pub(super) struct Slower {
     pub(super) requests: usize,
     /// The usual latency of such requests before, in nanoseconds.
     pub(super) latency: f64,
+    /// Who makes more visits of it, if those take no longer each.
+    pub(super) often: Option<Often>,
 }
 
 /// Visits that fail more often.
@@ -80,11 +84,48 @@ pub(super) struct Reshaped {
     pub(super) added: Vec<Endpoint>,
     /// What they leave out of what most did before; nothing: they do other things.
     pub(super) left_out: Vec<Endpoint>,
+    /// Whether their last call is that of those that left nothing out.
+    pub(super) has_same_end: bool,
+    /// What was there in place of what they added.
+    pub(super) replaced: Vec<Endpoint>,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
 }
 
+/// What visits do otherwise that says by itself neither better nor worse.
+#[derive(Debug, Clone)]
+pub(super) enum Otherwise {
+    /// They leave something out, and go on to the same end.
+    Skips(Reshaped),
+    /// They ask the same of others.
+    Replaces(Reshaped),
+}
+
+impl Otherwise {
+    pub(super) fn reshaped(&self) -> &Reshaped {
+        match self {
+            Self::Skips(one) | Self::Replaces(one) => one,
+        }
+    }
+}
+
 impl Reshaped {
+    /// Whether visits end as they did: what they leave out came before. That may be a cache that
+    /// answers, or a step that is lost.
+    fn is_skip(&self) -> bool {
+        !self.left_out.is_empty() && self.has_same_end
+    }
+
+    /// Whether all that is new has the names of what is gone, in other services.
+    fn is_replacement(&self) -> bool {
+        let names = |of: &[Endpoint]| -> Vec<Name> {
+            let mut names: Vec<Name> = of.iter().map(|one| one.name.clone()).collect();
+            names.sort();
+            names
+        };
+        !self.added.is_empty() && names(&self.added) == names(&self.replaced)
+    }
+
     fn is_new(&self) -> bool {
         self.shares.1 >= WORTH_SHARE && self.shares.0 * RARER <= self.shares.1
     }
@@ -105,6 +146,8 @@ pub(super) struct Changes {
     pub(super) slower: Vec<Slower>,
     pub(super) failing: Vec<Failing>,
     pub(super) reshaped: Vec<Reshaped>,
+    /// What is told and accuses nobody.
+    pub(super) otherwise: Vec<Otherwise>,
     /// Kinds of requests of which a few take longer; looked for where nothing else is found.
     pub(super) few: Vec<Few>,
     /// Who calls whom, as far as both runs have enough requests to tell whether that grew.
@@ -135,14 +178,24 @@ impl Changes {
         let whole = a.has_whole() && b.has_whole();
         let visits = (a.visits(whole), b.visits(whole));
         let mut changes = Self::default();
-        changes.find_slower(&visits.0, &visits.1);
+        // What a service of which one side has no calls does, and for how long, is not known there.
+        let silenced = a.links.silenced(&b.links);
+        let is_known = |service: &Name| !silenced.contains(service);
+        changes.find_slower(&visits.0, &visits.1, is_known);
         let lost = b.links.losses(&a.links);
         let mut counts = Vec::new();
         failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
-        reshaped((&visits.0, &a.links), (&visits.1, &b.links), &mut counts);
+        let sides = ((&*visits.0, &a.links), (&*visits.1, &b.links));
+        reshaped(sides, is_known, &mut counts);
         let chance = testable(&counts, FALSE / FAMILIES);
-        for Count { a, b, found } in counts {
-            if larger_by_chance(a, b) >= chance {
+        for Count {
+            a,
+            b,
+            strata,
+            found,
+        } in counts
+        {
+            if larger_by_chance(a, b) >= chance || !strata.grew(chance) {
                 continue;
             }
             match found {
@@ -150,11 +203,18 @@ impl Changes {
                     changes.failing.push(one);
                 }
                 Found::Reshaped(one) if one.is_new() && !one.is_loss(b, &lost, chance) => {
-                    changes.reshaped.push(one);
+                    if one.is_skip() {
+                        changes.otherwise.push(Otherwise::Skips(one));
+                    } else if one.is_replacement() {
+                        changes.otherwise.push(Otherwise::Replaces(one));
+                    } else {
+                        changes.reshaped.push(one);
+                    }
                 }
                 Found::Failing(_) | Found::Reshaped(_) => {}
             }
         }
+        changes.find_often(&visits.0, &visits.1);
         if !changes.is_any() {
             changes.few = few::between(&visits.0, &visits.1, FALSE / FAMILIES);
         }
@@ -170,7 +230,7 @@ impl Changes {
         failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
         let chance = testable(&counts, UNLIKELY);
         let proven = counts.into_iter().filter_map(|one| {
-            let more = larger_by_chance(one.a, one.b) < chance;
+            let more = larger_by_chance(one.a, one.b) < chance && one.strata.grew(chance);
             match one.found {
                 Found::Failing(found) if more => Some(found),
                 _ => None,
@@ -186,15 +246,38 @@ impl Changes {
             || self.slower.iter().any(|one| one.is_waited_for)
     }
 
-    fn find_slower(&mut self, a: &Visits, b: &Visits) {
+    /// Tells places that take longer apart: those where each visit does, and those that are only
+    /// visited more often.
+    fn find_often(&mut self, a: &Visits, b: &Visits) {
+        let fails = |place: &Place| {
+            let mut failing = self.failing.iter();
+            failing.any(|one| one.place.service() == place.service())
+        };
+        for one in &mut self.slower {
+            // Who fails is asked again.
+            if one.often.is_some() && !fails(&one.place) {
+                let visits = one.often.take().map_or((0.0, 0.0), |often| often.visits);
+                one.often = often::who((a, b), &one.place, visits);
+            } else {
+                one.often = None;
+            }
+        }
+    }
+
+    fn find_slower(&mut self, a: &Visits, b: &Visits, is_known: impl Fn(&Name) -> bool) {
         let both = b.stays.iter().filter_map(|(place, now)| {
             let before = a.stays.get(place)?;
             let fewest = before.passages.len().min(now.passages.len());
-            (fewest > 0).then_some((place, before, now))
+            let whose = match place {
+                Place::Within(at) => &at.service,
+                Place::Between(from, _) => from,
+            };
+            (fewest > 0 && is_known(whose)).then_some((place, before, now))
         });
         let chance = FALSE / FAMILIES / both.clone().count().max(1) as f64;
         for (place, before, now) in both {
-            self.slower.extend(slower(place, before, now, chance));
+            self.slower
+                .extend(slower(place, (a, before), (b, now), chance));
             if let Place::Between(from, to) = place
                 && before.passages.len().min(now.passages.len()) >= ENOUGH
             {
@@ -208,6 +291,8 @@ impl Changes {
 struct Count {
     a: (u64, u64),
     b: (u64, u64),
+    /// The same, by whence visits came.
+    strata: Strata,
     found: Found,
 }
 
@@ -232,29 +317,70 @@ fn testable(counts: &[Count], all: f64) -> f64 {
     chance((1..=counts.len()).find(enough).unwrap_or(1))
 }
 
-fn slower(place: &Place, before: &Stay, now: &Stay, chance: f64) -> Option<Slower> {
-    let spent = |stay: &Stay| -> Vec<f64> { stay.passages.iter().map(|one| one.spent).collect() };
-    let (a, b) = (spent(before), spent(now));
-    let means = (stats::mean(&a)?, stats::mean(&b)?);
-    let longer = means.1 - means.0;
-    let latency = usual_latency(&before.passages);
-    let mean = |stay: &Stay, of: fn(&Passage) -> f64| {
-        stay.passages.iter().map(of).sum::<f64>() / stay.passages.len() as f64
+/// Passages of requests of one entry, before and now.
+type Both = (Vec<Passage>, Vec<Passage>);
+
+fn by_entry<'v>(visits: &'v Visits, stay: &Stay) -> Vec<(&'v Endpoint, Passage)> {
+    let passages = stay.passages.iter();
+    passages
+        .map(|one| (&visits.requests[one.request].entry, *one))
+        .collect()
+}
+
+fn slower(
+    place: &Place,
+    (a, before): (&Visits, &Stay),
+    (b, now): (&Visits, &Stay),
+    chance: f64,
+) -> Option<Slower> {
+    let kinds = apart(&by_entry(a, before), &by_entry(b, now));
+    let requests: usize = kinds.iter().map(|(_, now)| now.len()).sum();
+    // Both of requests as B has them: another mix is no change.
+    let mean = |side: fn(&Both) -> &[Passage], of: fn(&Passage) -> f64| {
+        let each = kinds.iter().map(|kind| {
+            let passages = side(kind);
+            let sum: f64 = passages.iter().map(of).sum();
+            sum / passages.len().max(1) as f64 * kind.1.len() as f64
+        });
+        each.sum::<f64>() / requests.max(1) as f64
     };
-    let more = |of: fn(&Passage) -> f64| mean(now, of) - mean(before, of);
+    let means = |of: fn(&Passage) -> f64| (mean(|kind| &kind.0, of), mean(|kind| &kind.1, of));
+    let more = |of: fn(&Passage) -> f64| {
+        let (before, now) = means(of);
+        now - before
+    };
+    let spent = means(|one| one.spent);
+    let longer = spent.1 - spent.0;
+    let earlier: Vec<Passage> = kinds
+        .iter()
+        .flat_map(|(before, _)| before)
+        .copied()
+        .collect();
+    let latency = usual_latency(&earlier);
     // Most places end here, which spares them a rank sum. What spans of the same service
     // had before, and have no more, only moved.
-    if longer < latency * WORTH || more(|one| one.inclusive) < longer * GREW {
+    if kinds.is_empty() || longer < latency * WORTH || more(|one| one.inclusive) < longer * GREW {
         return None;
     }
-    let differs = rank_sum(&a, &b)? > -normal_quantile(chance) || exceeds(&a, &b, chance);
+    let times =
+        |passages: &[Passage]| -> Vec<f64> { passages.iter().map(|one| one.spent).collect() };
+    let lengths: Vec<(Vec<f64>, Vec<f64>)> = kinds
+        .iter()
+        .map(|(before, now)| (times(before), times(now)))
+        .collect();
+    let ranks = rank_sums(lengths.iter().map(|(a, b)| (&a[..], &b[..])));
+    let each = chance / kinds.len() as f64;
+    let mut exceeding = lengths.iter();
+    let differs = ranks? > -normal_quantile(chance) || exceeding.any(|(a, b)| exceeds(a, b, each));
+    let visits = means(|one| one.visits as f64);
     differs.then(|| Slower {
         place: place.clone(),
-        effect: longer * b.len() as f64,
+        effect: longer * requests as f64,
         is_waited_for: more(|one| one.waited) >= longer * WAITED_FOR,
-        means,
-        requests: b.len(),
+        means: spent,
+        requests,
         latency,
+        often: often::is_more_often(visits, spent).then(|| Often::untold(place, visits)),
     })
 }
 
@@ -282,7 +408,7 @@ fn share((some, all): (u64, u64)) -> f64 {
 /// How often visits fail.
 fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut Vec<Count>) {
     // Of calls that nobody answers any more it is known from before who did.
-    let mut visits: BTreeMap<Place, (u64, u64)> = BTreeMap::new();
+    let mut visits: BTreeMap<Place, BTreeMap<Whence, (u64, u64)>> = BTreeMap::new();
     for (place, stay) in &now.stays {
         let place = match place {
             Place::Between(from, to) => {
@@ -292,31 +418,49 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
             }
             Place::Within(_) => place.clone(),
         };
-        let (failed, all) = visits.entry(place).or_default();
-        (*failed, *all) = (*failed + stay.failed, *all + stay.visits);
+        let kinds = visits.entry(place).or_default();
+        for (whence, (failed, all)) in &stay.counts {
+            let kind = kinds.entry(whence.clone()).or_default();
+            (kind.0, kind.1) = (kind.0 + failed, kind.1 + all);
+        }
     }
-    for (place, b) in visits {
-        let known = before.stays.get(&place).filter(|stay| stay.visits > 0);
+    let nothing = BTreeMap::new();
+    for (place, kinds) in visits {
+        let b = sum(&kinds);
+        let known = before.stays.get(&place).map(|stay| &stay.counts);
+        let known = known.filter(|counts| !counts.is_empty());
         // What was never there cannot have failed less: all of it that fails is new.
-        let a = known.map_or((0, b.1), |stay| (stay.failed, stay.visits));
+        let a = known.map_or((0, b.1), sum);
+        let strata = Strata::of(known.unwrap_or(&nothing), &kinds, |now| Some((0, now)));
         let found = Failing {
             place,
-            shares: (share(a), share(b)),
+            shares: strata.shares().unwrap_or((share(a), share(b))),
             visits: b.1,
         };
         let found = Found::Failing(found);
-        counts.push(Count { a, b, found });
+        counts.push(Count {
+            a,
+            b,
+            strata,
+            found,
+        });
     }
 }
 
-/// What visits do.
+fn sum(kinds: &BTreeMap<Whence, (u64, u64)>) -> (u64, u64) {
+    let add = |sum: (u64, u64), one: &(u64, u64)| (sum.0 + one.0, sum.1 + one.1);
+    kinds.values().fold((0, 0), add)
+}
+
+/// What visits do, of services that are known.
 fn reshaped(
-    (before, a_links): (&Visits, &Links),
-    (now, b_links): (&Visits, &Links),
+    ((before, a_links), (now, b_links)): ((&Visits, &Links), (&Visits, &Links)),
+    is_known: impl Fn(&Name) -> bool,
     counts: &mut Vec<Count>,
 ) {
     for (endpoint, shapes) in &now.shapes {
-        let Some(earlier) = before.shapes.get(endpoint) else {
+        let earlier = before.shapes.get(endpoint);
+        let Some(earlier) = earlier.filter(|_| is_known(&endpoint.service)) else {
             continue;
         };
         let known = earlier.inner();
@@ -326,16 +470,36 @@ fn reshaped(
         let (of_a, of_b) = (before.visits(), now.visits());
         for (below, count) in now.iter() {
             let (a, b) = ((before.count(below), of_a), (count, of_b));
+            let strata = Strata::of(&before.counts(below), &now.counts(below), |_| None);
+            let Some(shares) = strata.shares() else {
+                continue;
+            };
+            let whole = before.whole(below);
+            let left_out = whole.unwrap_or_default().iter();
+            let difference = before.difference(below);
             let found = Reshaped {
                 endpoint: endpoint.clone(),
                 last: now.last(below).cloned(),
-                added: before.added(below),
-                left_out: before.left_out(below),
-                shares: (share(a), share(b)),
+                has_same_end: whole.is_some_and(|whole| {
+                    let last = now.last_call(below);
+                    last.is_some() && before.last_call(whole) == last
+                }),
+                left_out: left_out
+                    .filter(|one| !below.contains(one))
+                    .cloned()
+                    .collect(),
+                added: difference.added,
+                replaced: difference.missing,
+                shares,
                 visits: of_b,
             };
             let found = Found::Reshaped(found);
-            counts.push(Count { a, b, found });
+            counts.push(Count {
+                a,
+                b,
+                strata,
+                found,
+            });
         }
     }
 }

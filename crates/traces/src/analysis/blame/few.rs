@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{holm, larger_by_chance};
 
+use super::often::{self, Often};
 use super::places::{Endpoint, Place, Request, Stay, Visits};
 use crate::Name;
 
@@ -44,9 +45,17 @@ pub(super) struct Few {
     pub(super) excess: f64,
     /// What of that the place's service has.
     pub(super) held: f64,
+    /// Who visits the place more often in such requests, if those visits take no longer each.
+    pub(super) often: Option<Often>,
 }
 
 impl Few {
+    /// Who is behind it.
+    pub(super) fn service(&self) -> &Name {
+        let often = self.often.as_ref();
+        often.map_or(self.place.service(), Often::service)
+    }
+
     /// Requests that are slow, beyond those that were.
     pub(super) fn more(&self) -> f64 {
         (self.shares.1 - self.shares.0) * self.requests as f64
@@ -129,17 +138,18 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
             continue;
         }
         let is_better = told.get(entry).is_none_or(|(known, _)| by_chance < *known);
-        if let Some((place, excess, held)) = held((a, &sides.0), (b, &sides.1), beyond)
+        if let Some(held) = held((a, &sides.0), (b, &sides.1), beyond)
             && is_better
         {
             let few = Few {
                 entry: entry.clone(),
-                place,
+                place: held.place,
                 shares,
                 beyond,
                 requests: sides.1.requests.len(),
-                excess,
-                held,
+                excess: held.excess,
+                held: held.of_service,
+                often: held.often,
             };
             told.insert(entry, (by_chance, few));
         }
@@ -147,20 +157,25 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
     told.into_values().map(|(_, few)| few).collect()
 }
 
-/// Where slow requests spend what they take more than those before: the place, all of it, and
-/// what the place's service has of it.
-fn held(
-    (a, before): (&Visits, &Side),
-    (b, now): (&Visits, &Side),
-    beyond: f64,
-) -> Option<(Place, f64, f64)> {
+/// Where slow requests spend what they take more than those before.
+struct Held {
+    place: Place,
+    /// All that they take more, in nanoseconds.
+    excess: f64,
+    /// What of that the place's service has.
+    of_service: f64,
+    often: Option<Often>,
+}
+
+/// `None`: no service has most of it.
+fn held((a, before): (&Visits, &Side), (b, now): (&Visits, &Side), beyond: f64) -> Option<Held> {
     let slow = now.requests.iter().zip(&now.latencies);
-    let slow: BTreeSet<usize> = slow
+    let these: BTreeSet<usize> = slow
         .filter(|(_, latency)| **latency > beyond)
         .map(|(at, _)| *at)
         .collect();
-    let usual: BTreeSet<usize> = before.requests.iter().copied().collect();
-    let (slow, usual) = (waited(b, &slow), waited(a, &usual));
+    let those: BTreeSet<usize> = before.requests.iter().copied().collect();
+    let (slow, usual) = (waited(b, &these), waited(a, &those));
     // All of it, and where the most is.
     type More<'p> = (f64, Option<(&'p Place, f64)>);
     let mut services: BTreeMap<&Name, More<'_>> = BTreeMap::new();
@@ -184,7 +199,12 @@ fn held(
         .into_values()
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let (place, _) = most?;
-    (held > excess * HELD && excess > 0.0).then(|| (place.clone(), excess, held))
+    (held > excess * HELD && excess > 0.0).then(|| Held {
+        place: place.clone(),
+        excess,
+        of_service: held,
+        often: often::of_requests(place, (a, &those), (b, &these)),
+    })
 }
 
 /// How long these requests wait at each place, in the mean of them, in nanoseconds.
@@ -201,6 +221,59 @@ pub(super) fn waited<'v>(
         (place, its.map(|one| one.waited).sum::<f64>() / count)
     };
     visits.stays.iter().map(of_place).collect()
+}
+
+/// Requests of an entry beyond all before, more than would have been seen, had they not come in so
+/// few groups that chance may be why.
+#[derive(Debug, Clone)]
+pub(super) struct Groups {
+    pub(super) entry: Endpoint,
+    /// Slow ones, of how many.
+    pub(super) requests: (usize, usize),
+    pub(super) groups: u64,
+    /// Nanoseconds in the mean, of those before and of the slow ones.
+    pub(super) means: (f64, f64),
+    /// Who has how much of what a slow one takes more; `None`: nobody has most of it.
+    pub(super) held: Option<(Name, f64)>,
+    /// What that is, in nanoseconds.
+    pub(super) excess: f64,
+}
+
+/// Likewise, of each entry.
+pub(super) fn in_groups(a: &Visits, b: &Visits, chance: f64) -> Vec<Groups> {
+    let visible = visible(a, b, chance);
+    let entries = entries(a, b);
+    let groups = entries.iter().filter_map(|(entry, (before, now))| {
+        let seen_from = visible
+            .iter()
+            .find(|one| one.service == entry.service && one.name == entry.name)?;
+        let beyond = before.latencies.iter().copied().fold(0.0, f64::max);
+        let slow: Vec<f64> = now
+            .latencies
+            .iter()
+            .copied()
+            .filter(|one| *one > beyond)
+            .collect();
+        if share_beyond(now, beyond) < seen_from.share {
+            return None;
+        }
+        let means = (stats::mean(&before.latencies)?, stats::mean(&slow)?);
+        let held = held((a, before), (b, now), beyond);
+        let who = held.map(|held| {
+            let often = held.often.as_ref();
+            let service = often.map_or(held.place.service(), Often::service);
+            (service.clone(), held.of_service)
+        });
+        Some(Groups {
+            entry: (*entry).clone(),
+            requests: (slow.len(), now.latencies.len()),
+            groups: bursts(now, beyond).0,
+            means,
+            held: who,
+            excess: means.1 - means.0,
+        })
+    });
+    groups.collect()
 }
 
 /// From which share on requests that are beyond all before would be seen, in four of five cases.

@@ -39,9 +39,21 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
         case.add(more * failing.visits as f64, sentences::failing(failing));
     }
     for reshaped in &changes.reshaped {
-        let case = cases.entry(behind(reshaped, changes)).or_default();
-        let more = reshaped.shares.1 - reshaped.shares.0;
-        case.add(more * reshaped.visits as f64, sentences::reshaped(reshaped));
+        let service = behind(reshaped, changes);
+        let last = reshaped.last.as_ref();
+        let is_next = reshaped.endpoint.service == service
+            || last.is_some_and(|last| last.service == service);
+        let more = (reshaped.shares.1 - reshaped.shares.0) * reshaped.visits as f64;
+        let case = cases.entry(service).or_default();
+        case.weight += more;
+        // What is passed on from afar says less of it.
+        let rank = if is_next { more } else { more / 2.0 };
+        case.reasons.push((rank, sentences::reshaped(reshaped)));
+    }
+    for (service, often) in more_often(changes, true) {
+        let case = cases.entry(service).or_default();
+        case.lost += often.iter().map(|one| one.effect).sum::<f64>();
+        case.add(weight(&often), sentences::often(&often));
     }
     let waited_for = slow(changes, true);
     // What nobody waits for is told where there is nothing else to tell.
@@ -52,13 +64,21 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     };
     for (service, slower) in slow {
         let case = cases.entry(service.clone()).or_default();
-        case.lost = slower.iter().map(|one| one.effect).sum();
-        let requests = |one: &Slower| (one.effect / one.latency.max(1.0)).min(one.requests as f64);
-        let weight = slower.iter().map(requests).fold(0.0, f64::max);
-        case.add(weight, sentences::slower(&service, &slower, changes));
+        case.lost += slower.iter().map(|one| one.effect).sum::<f64>();
+        case.add(
+            weight(&slower),
+            sentences::slower(&service, &slower, changes),
+        );
+    }
+    if !is_waited_for {
+        for (service, often) in more_often(changes, false) {
+            let case = cases.entry(service).or_default();
+            case.lost += often.iter().map(|one| one.effect).sum::<f64>();
+            case.add(weight(&often), sentences::often(&often));
+        }
     }
     for few in &changes.few {
-        let case = cases.entry(few.place.service().clone()).or_default();
+        let case = cases.entry(few.service().clone()).or_default();
         case.lost += few.lost();
         case.add(few.more(), sentences::few(few));
     }
@@ -76,9 +96,59 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     culprits.collect()
 }
 
+/// Requests that slower places cost, or that those made so much slower that it is as if.
+fn weight(slower: &[Slower]) -> f64 {
+    let requests = |one: &Slower| (one.effect / one.latency.max(1.0)).min(one.requests as f64);
+    slower.iter().map(requests).fold(0.0, f64::max)
+}
+
+/// Services that visit others more often, each with the places that take longer by that alone.
+fn more_often(changes: &Changes, is_waited_for: bool) -> BTreeMap<Name, Vec<Slower>> {
+    let mut services: BTreeMap<Name, Vec<Slower>> = BTreeMap::new();
+    let slower = changes.slower.iter();
+    for one in slower.filter(|one| one.is_waited_for == is_waited_for) {
+        if let Some(often) = &one.often {
+            services
+                .entry(often.service().clone())
+                .or_default()
+                .push(one.clone());
+        }
+    }
+    for places in services.values_mut() {
+        places.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+    }
+    services
+}
+
 /// Who makes visits end early: the callee of the last call, if it changed itself or if others
-/// stop after calls to it too; else whoever was visited.
+/// stop after calls to it too; else whoever was visited. A callee that only ended early itself
+/// passes on what another one began.
 fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
+    let mut passed = vec![reshaped];
+    loop {
+        let service = stopper(passed[passed.len() - 1], changes);
+        let own = &passed[passed.len() - 1].endpoint.service;
+        let is_moved = |place: &Place| matches!(place, Place::Within(at) if at.service == service);
+        let by_itself = service == *own
+            || changes.slower.iter().any(|one| is_moved(&one.place))
+            || changes
+                .failing
+                .iter()
+                .any(|one| *one.place.service() == service);
+        let further = changes.reshaped.iter().find(|one| {
+            one.endpoint.service == service
+                && stopper(one, changes) != service
+                && !passed.iter().any(|known| known.endpoint == one.endpoint)
+        });
+        match further {
+            Some(further) if !by_itself => passed.push(further),
+            _ => return service,
+        }
+    }
+}
+
+/// Who stops visits, by what is seen of them and of whom they called last.
+fn stopper(reshaped: &Reshaped, changes: &Changes) -> Name {
     let own = &reshaped.endpoint.service;
     let last = reshaped.last.as_ref();
     let Some(last) = last.filter(|_| !reshaped.left_out.is_empty()) else {
@@ -109,7 +179,7 @@ fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
 /// Services at which slower places meet, each with those; the one that explains most first.
 fn slow(changes: &Changes, is_waited_for: bool) -> Vec<(Name, Vec<Slower>)> {
     let slower = changes.slower.iter();
-    let of_kind = slower.filter(|one| one.is_waited_for == is_waited_for);
+    let of_kind = slower.filter(|one| one.is_waited_for == is_waited_for && one.often.is_none());
     let mut left: Vec<Slower> = of_kind.cloned().collect();
     let mut found: Vec<(Name, Vec<Slower>)> = Vec::new();
     let mut first = 0.0;

@@ -173,6 +173,37 @@ impl Links {
         self.roots = (self.roots.0 + with, self.roots.1 + without);
     }
 
+    /// Services whose calls one side lacks although the other has them: what they called is there,
+    /// and no parent of it.
+    pub(super) fn silenced(&self, other: &Self) -> BTreeSet<Name> {
+        let both = [(self, other), (other, self)];
+        let all = both
+            .iter()
+            .flat_map(|(one, other)| one.callers_without_calls(other));
+        all.map(|(service, _)| service).collect()
+    }
+
+    /// Services none of whose calls of an endpoint are here although they are there, with how many
+    /// are missing.
+    fn callers_without_calls<'l>(
+        &'l self,
+        there: &'l Self,
+    ) -> impl Iterator<Item = (Name, u64)> + 'l {
+        let mostly_missing = |(parented, missing): &(u64, u64)| missing > parented;
+        let here = self
+            .parents
+            .iter()
+            .filter(move |(_, one)| mostly_missing(one));
+        here.filter_map(move |(endpoint, (_, missing))| {
+            let known = there.parents.get(endpoint)?;
+            if mostly_missing(known) {
+                return None;
+            }
+            let caller = there.caller(endpoint)?;
+            Some((caller, *missing))
+        })
+    }
+
     /// What is missing, by service, in the light of what another side knows.
     pub(super) fn losses(&self, other: &Self) -> Losses {
         let mut lost = self.missing.clone();
@@ -186,6 +217,9 @@ impl Links {
             if silent(here) || there.is_some_and(silent) {
                 *lost.entry(callee.service.clone()).or_default() += here.silent;
             }
+        }
+        for (service, missing) in self.callers_without_calls(other) {
+            *lost.entry(service).or_default() += missing;
         }
         lost.retain(|_, count| *count > 0);
         Losses {

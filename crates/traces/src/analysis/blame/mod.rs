@@ -9,13 +9,17 @@
 mod changes;
 mod few;
 mod hubs;
+#[cfg(test)]
+mod innocents;
 mod links;
+mod often;
 mod places;
 mod sentences;
 mod shapes;
 mod shift;
 #[cfg(test)]
 pub(crate) mod shop;
+mod strata;
 
 use std::borrow::Cow;
 
@@ -23,7 +27,7 @@ use serde::Serialize;
 
 use crate::Nanos;
 
-use changes::{Changes, FALSE, FAMILIES};
+use changes::{Changes, FALSE, FAMILIES, Otherwise};
 pub(super) use few::Visible;
 pub(super) use links::Losses;
 pub(super) use places::Places;
@@ -59,11 +63,18 @@ impl Sides {
     }
 
     /// Names who is behind the difference, the likeliest first; nobody, where nothing differs
-    /// beyond chance.
-    pub(super) fn blame(&self) -> Vec<Culprit> {
-        let mut culprits = hubs::of(&Changes::between(&self.0, &self.1));
+    /// beyond chance. Beside it, what differs and accuses nobody.
+    pub(super) fn blame(&self) -> (Vec<Culprit>, Vec<String>) {
+        let changes = Changes::between(&self.0, &self.1);
+        let mut culprits = hubs::of(&changes);
         culprits.truncate(MOST);
-        culprits
+        let is_named = |one: &&Otherwise| {
+            let service = &*one.reshaped().endpoint.service;
+            culprits.iter().any(|culprit| culprit.service == *service)
+        };
+        let otherwise = changes.otherwise.iter().filter(|one| !is_named(one));
+        let told = otherwise.take(MOST).map(sentences::otherwise).collect();
+        (culprits, told)
     }
 
     /// Names who holds the most of what requests take longer, where nobody else is behind it.
@@ -71,7 +82,7 @@ impl Sides {
         let (a, b) = self.visits();
         let shift = shift::between(&a, &b, FALSE)?;
         Some(Culprit {
-            service: shift.place.service().to_string(),
+            service: shift.service().to_string(),
             reasons: vec![sentences::shift(&shift)],
             lost_ns: shift.held as u64,
             is_waited_for: true,
@@ -87,6 +98,14 @@ impl Sides {
             lost_ns: 0,
             is_waited_for: true,
         })
+    }
+
+    /// Of each entry, slow requests that may be chance's: more than would have been seen, had they
+    /// come one by one.
+    pub(super) fn groups(&self) -> Vec<String> {
+        let (a, b) = self.visits();
+        let groups = few::in_groups(&a, &b, FALSE / FAMILIES);
+        groups.iter().take(MOST).map(sentences::groups).collect()
     }
 
     /// From which share on slow requests of each entry would have been seen.

@@ -38,6 +38,15 @@ pub(super) struct Endpoint {
     pub(super) name: Name,
 }
 
+/// Whence a visit came: what it does, and how long it takes, may well depend on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Whence {
+    /// Where its request entered.
+    pub(super) entry: Endpoint,
+    /// Whose visit of another service it is below of; `None`: the request entered here.
+    caller: Option<Endpoint>,
+}
+
 /// One request at one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passage {
@@ -45,6 +54,8 @@ pub(super) struct Passage {
     pub(super) request: usize,
     /// When the request began.
     begin: Nanos,
+    /// Its visits there.
+    pub(super) visits: u64,
     /// All of its time there, in nanoseconds.
     pub(super) spent: f64,
     /// Likewise, with stretches of the same service below: more spans do not shorten it.
@@ -68,9 +79,9 @@ pub(super) struct Request {
 pub(super) struct Stay {
     /// One for each request, in the order of their beginnings.
     pub(super) passages: Vec<Passage>,
-    pub(super) visits: u64,
-    /// Visits that failed for a reason of their own: nothing below them did.
-    pub(super) failed: u64,
+    /// Of each kind of visits, those that failed for a reason of their own (nothing below them
+    /// did), and all.
+    pub(super) counts: BTreeMap<Whence, (u64, u64)>,
 }
 
 /// What requests did.
@@ -79,6 +90,10 @@ pub(super) struct Visits {
     pub(super) requests: Vec<Request>,
     pub(super) stays: BTreeMap<Place, Stay>,
     pub(super) shapes: BTreeMap<Endpoint, Shapes>,
+    /// Visits of each endpoint.
+    pub(super) visited: BTreeMap<Endpoint, u64>,
+    /// Of the visits of each endpoint, how many were below those of which other one.
+    pub(super) callers: BTreeMap<Endpoint, BTreeMap<Endpoint, u64>>,
 }
 
 /// A run, by place and by shape.
@@ -170,13 +185,24 @@ impl Visits {
                 ..*one
             });
             stay.passages.extend(passages);
-            stay.visits += more.visits;
-            stay.failed += more.failed;
+            for (whence, (failed, visits)) in &more.counts {
+                let counts = stay.counts.entry(whence.clone()).or_default();
+                (counts.0, counts.1) = (counts.0 + failed, counts.1 + visits);
+            }
         }
         for (endpoint, more) in &later.shapes {
             let shapes = self.shapes.entry(endpoint.clone()).or_default();
-            for (shape, count) in more.iter() {
-                shapes.add(shape.clone(), count);
+            for (shape, whence, count) in more.iter() {
+                shapes.add(shape.clone(), whence.clone(), count);
+            }
+        }
+        for (endpoint, count) in &later.visited {
+            *self.visited.entry(endpoint.clone()).or_default() += count;
+        }
+        for (endpoint, more) in &later.callers {
+            let callers = self.callers.entry(endpoint.clone()).or_default();
+            for (caller, count) in more {
+                *callers.entry(caller.clone()).or_default() += count;
             }
         }
     }
@@ -185,14 +211,15 @@ impl Visits {
         let root_span = tree.node(root).span;
         let (begin, latency) = (root_span.start, root_span.length() as f64);
         let request = self.requests.len();
+        let entry = own(root_span);
         self.requests.push(Request {
-            entry: own(root_span),
+            entry: entry.clone(),
             begin,
             latency,
         });
         let mut path = OnPath::default();
         walk.request(tree, root, &Unawaited::default(), &mut path);
-        let mut times: BTreeMap<Place, [f64; 3]> = BTreeMap::new();
+        let mut times: BTreeMap<Place, ([f64; 3], u64)> = BTreeMap::new();
         let mut order = Vec::new();
         let mut open = vec![root];
         while let Some(at) = open.pop() {
@@ -200,32 +227,65 @@ impl Visits {
             order.push(at);
         }
         let inclusive = inclusive(tree, &order);
+        // Of each span, the visit that it is below of.
+        let mut above: Vec<Option<usize>> = vec![None; tree.len()];
+        // Likewise, the visit of another service.
+        let mut outside: Vec<Option<usize>> = vec![None; tree.len()];
         for at in order {
             let span = tree.node(at).span;
             let callee = callee(tree, at, links);
-            if callee.is_none() && span.kind != SpanKind::Work {
+            let is_visit = callee.is_none() && span.kind != SpanKind::Work;
+            for child in below(tree, at) {
+                above[child] = if is_visit { Some(at) } else { above[at] };
+                let is_foreign = tree.node(child).span.service != span.service;
+                outside[child] = if is_foreign {
+                    above[child]
+                } else {
+                    outside[at]
+                };
+            }
+            let whence = Whence {
+                entry: entry.clone(),
+                caller: outside[at].map(|caller| own(tree.node(caller).span)),
+            };
+            if is_visit {
                 let shapes = self.shapes.entry(own(span)).or_default();
-                shapes.add(Shape::of(tree, at, links), 1);
+                shapes.add(Shape::of(tree, at, links), whence.clone(), 1);
+            }
+            let visited = match &callee {
+                None => is_visit.then(|| own(span)),
+                // Of a callee that left no span it is known by its call alone.
+                Some(callee) => foreign(tree, at).next().is_none().then(|| callee.clone()),
+            };
+            if let Some(visited) = visited {
+                *self.visited.entry(visited.clone()).or_default() += 1;
+                if let Some(caller) = above[at] {
+                    let callers = self.callers.entry(visited).or_default();
+                    *callers.entry(own(tree.node(caller).span)).or_default() += 1;
+                }
             }
             let (place, time) = visit(tree, at, callee);
             let stay = self.stays.entry(place.clone()).or_default();
-            stay.visits += 1;
-            stay.failed += u64::from(has_failed_itself(tree, at));
+            let counts = stay.counts.entry(whence).or_default();
+            counts.0 += u64::from(has_failed_itself(tree, at));
+            counts.1 += 1;
             // Of a call, lengths alone: the other end may have another clock.
             let inner = match place {
                 Place::Within(_) => inclusive[at],
                 Place::Between(..) => time,
             };
-            let times = times.entry(passed(tree, at, place)).or_default();
+            let (times, visits) = times.entry(passed(tree, at, place)).or_default();
             times[0] += time as f64;
             times[1] += inner as f64;
             times[2] += path.of(span);
+            *visits += 1;
         }
-        for (place, [spent, inclusive, waited]) in times {
+        for (place, ([spent, inclusive, waited], visits)) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
             passages.push(Passage {
                 request,
                 begin,
+                visits,
                 spent,
                 inclusive,
                 waited,

@@ -1,9 +1,10 @@
 //! Why a service is named.
 
-use units::{grouped, show_share};
+use units::{grouped, show_count, show_share};
 
-use super::changes::{Changes, Failing, Reshaped, Slower, ways_grown};
-use super::few::Few;
+use super::changes::{Changes, Failing, Otherwise, Reshaped, Slower, ways_grown};
+use super::few::{Few, Groups};
+use super::often::Often;
 use super::places::{Endpoint, Place};
 use super::shift::Shift;
 use crate::Name;
@@ -35,11 +36,12 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
     let shares = format!("{} ({} before)", share(one.shares.1), share(one.shares.0));
     let visits = format!("of the visits of `{name}` in `{service}` {shares}");
     let left_out = list(&one.left_out);
+    let few = if one.shares.0 > 0.0 { "few" } else { "none" };
     match (&one.last, one.left_out.is_empty()) {
         (_, true) if one.added.is_empty() => {
-            format!("{visits} leave out what others did, or do together what none did before")
+            format!("{visits} leave out what others did, or do together what {few} did before")
         }
-        (_, true) => format!("{visits} do what none did before: {}", list(&one.added)),
+        (_, true) => format!("{visits} do what {few} did before: {}", list(&one.added)),
         (None, false) => format!("{visits} do nothing below them: they leave out {left_out}"),
         (Some(last), false) if last.service == *service => {
             format!(
@@ -54,12 +56,60 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
     }
 }
 
+/// What visits do otherwise, which accuses nobody.
+pub(super) fn otherwise(one: &Otherwise) -> String {
+    let reshaped = one.reshaped();
+    let Endpoint { service, name } = &reshaped.endpoint;
+    let (before, now) = (share(reshaped.shares.0), share(reshaped.shares.1));
+    let begin = format!("Of the visits of `{name}` in `{service}`, {now} in B and {before} in A");
+    match one {
+        Otherwise::Skips(one) => format!(
+            "{begin} leave out {} and go on to the same end: spans do not say whether that is meant.",
+            list_of(&one.left_out, service)
+        ),
+        Otherwise::Replaces(one) => format!(
+            "{begin} call {} in place of {}: that is compared with nothing.",
+            list_of(&one.added, service),
+            list_of(&one.replaced, service)
+        ),
+    }
+}
+
+/// Why a service is named that calls others more often.
+pub(super) fn often(places: &[Slower]) -> String {
+    let Some((first, often)) = places
+        .iter()
+        .find_map(|one| Some((one, one.often.as_ref()?)))
+    else {
+        return String::new();
+    };
+    let (before, now) = (time(first.means.0), time(first.means.1));
+    format!(
+        "{}, so {} takes {now} a request that passes ({before} before), though no visit takes longer",
+        visits(often),
+        named(&first.place)
+    )
+}
+
+/// Who makes how many visits of what.
+fn visits(often: &Often) -> String {
+    let count = |visits: f64| show_count((visits * 10.0).round() / 10.0);
+    let (before, now) = (count(often.visits.0), count(often.visits.1));
+    let Endpoint { service, name } = &often.by;
+    format!(
+        "`{name}` in `{service}` leads to more visits of `{}` in `{}`: {now} a request ({before} before)",
+        often.of.name, often.of.service
+    )
+}
+
 /// Why a service is named though only a few requests are slow.
 pub(super) fn few(few: &Few) -> String {
     let Endpoint { service, name } = &few.entry;
     let place = named(&few.place);
+    let often = few.often.as_ref();
+    let often = often.map_or_else(String::new, |often| format!(": {}", visits(often)));
     format!(
-        "{} ({} before) of the requests to `{name}` of `{service}` take longer than {}, and {place} has {} of the {} that such a request takes more",
+        "{} ({} before) of the requests to `{name}` of `{service}` take longer than {}, and {place} has {} of the {} that such a request takes more{often}",
         share(few.shares.1),
         share(few.shares.0),
         time(few.beyond),
@@ -68,11 +118,35 @@ pub(super) fn few(few: &Few) -> String {
     )
 }
 
+/// Slow requests that chance may have brought together.
+pub(super) fn groups(one: &Groups) -> String {
+    let Endpoint { service, name } = &one.entry;
+    let (slow, all) = one.requests;
+    let groups = match one.groups {
+        1 => "one group".to_owned(),
+        groups => format!("{} groups", grouped(groups)),
+    };
+    let held = one.held.as_ref().map_or_else(String::new, |(who, held)| {
+        let (held, excess) = (time(*held), time(one.excess));
+        format!(" `{who}` has {held} of the {excess} that such a request takes more.")
+    });
+    format!(
+        "B may be slower: {} of the {} requests to `{name}` of `{service}` ({}) take longer than any did before, {} in the mean ({} before). They came in {groups}, and what comes in a row counts once, so chance may be why: a longer run tells.{held}",
+        grouped(slow as u64),
+        grouped(all as u64),
+        share(slow as f64 / all.max(1) as f64),
+        time(one.means.1),
+        time(one.means.0),
+    )
+}
+
 /// Why a service is named though no place is much slower by itself.
 pub(super) fn shift(shift: &Shift) -> String {
     let mean = |sum: f64| time(sum / shift.requests.max(1) as f64);
+    let often = shift.often.as_ref();
+    let often = often.map_or_else(String::new, |often| format!(": {}", visits(often)));
     format!(
-        "{} has {} of the {} that requests take longer in the mean, {} of them",
+        "{} has {} of the {} that requests take longer in the mean, {} of them{often}",
         named(&shift.place),
         mean(shift.held),
         mean(shift.all),
@@ -91,9 +165,21 @@ fn named(place: &Place) -> String {
 }
 
 fn list(endpoints: &[Endpoint]) -> String {
+    listed(endpoints, |_| false)
+}
+
+/// Likewise, with the services of those that are not of one.
+fn list_of(endpoints: &[Endpoint], own: &Name) -> String {
+    listed(endpoints, |one| one.service != *own)
+}
+
+fn listed(endpoints: &[Endpoint], with_service: impl Fn(&Endpoint) -> bool) -> String {
     let mut names: Vec<String> = Vec::new();
     for endpoint in endpoints {
-        let name = format!("`{}`", endpoint.name);
+        let name = match with_service(endpoint) {
+            true => format!("`{}` of `{}`", endpoint.name, endpoint.service),
+            false => format!("`{}`", endpoint.name),
+        };
         if !names.contains(&name) {
             names.push(name);
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::forest::Tree;
 use super::links::Links;
-use super::places::{Endpoint, below, callee, own};
+use super::places::{Endpoint, Whence, below, callee, own};
 use crate::{Name, SpanKind};
 
 /// Most shapes of an endpoint that are told apart; visits of further ones are counted only.
@@ -61,19 +61,23 @@ impl Shape {
     }
 }
 
-/// Shapes of the visits of one endpoint.
+/// Shapes of the visits of one endpoint, by whence those came.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shapes(BTreeMap<Shape, u64>);
+pub(super) struct Shapes(BTreeMap<Shape, BTreeMap<Whence, u64>>);
 
 impl Shapes {
-    pub(super) fn add(&mut self, shape: Shape, count: u64) {
+    pub(super) fn add(&mut self, shape: Shape, whence: Whence, count: u64) {
         if self.0.len() < MOST || self.0.contains_key(&shape) {
-            *self.0.entry(shape).or_default() += count;
+            *self.0.entry(shape).or_default().entry(whence).or_default() += count;
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Shape, u64)> {
-        self.0.iter().map(|(shape, count)| (shape, *count))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Shape, &Whence, u64)> {
+        let shapes = self.0.iter();
+        shapes.flat_map(|(shape, counts)| {
+            let counts = counts.iter();
+            counts.map(move |(whence, count)| (shape, whence, *count))
+        })
     }
 
     /// Stretches of the service, of any visit.
@@ -94,7 +98,7 @@ impl Shapes {
             links.answers(&call).unwrap_or(one).clone()
         };
         let mut doings = Doings::default();
-        for (shape, count) in &self.0 {
+        for (shape, counts) in &self.0 {
             let inner = shape.inner.iter().filter(|one| is_known(one)).cloned();
             let mut below: Vec<Endpoint> = shape.below.iter().map(named).chain(inner).collect();
             below.sort();
@@ -102,62 +106,114 @@ impl Shapes {
             let is_hidden = |last: &&Endpoint| !shape.inner.contains(last) || is_known(last);
             let last = shape.last.as_ref().filter(is_hidden);
             let last = last.or(shape.last_call.as_ref()).map(named);
-            let (all, lasts) = doings.0.entry(below).or_default();
-            *all += count;
-            *lasts.entry(last).or_default() += count;
+            let done = doings.0.entry(below).or_default();
+            let count: u64 = counts.values().sum();
+            *done.lasts.entry(last).or_default() += count;
+            let last_call = shape.last_call.as_ref().map(named);
+            *done.last_calls.entry(last_call).or_default() += count;
+            for (whence, count) in counts {
+                *done.counts.entry(whence.clone()).or_default() += count;
+                *doings.1.entry(whence.clone()).or_default() += count;
+            }
         }
         doings
     }
 }
 
-/// How often visits did what, and what ended last.
-type Done = (u64, BTreeMap<Option<Endpoint>, u64>);
-
-/// What visits of an endpoint did.
+/// How often visits did one thing, by whence they came, and what ended last.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Doings(BTreeMap<Vec<Endpoint>, Done>);
+struct Done {
+    counts: BTreeMap<Whence, u64>,
+    lasts: Lasts,
+    last_calls: Lasts,
+}
+
+/// How many visits ended with what.
+type Lasts = BTreeMap<Option<Endpoint>, u64>;
+
+impl Done {
+    fn visits(&self) -> u64 {
+        self.counts.values().sum()
+    }
+}
+
+fn most(lasts: &Lasts) -> Option<&Endpoint> {
+    lasts.iter().max_by_key(|(_, count)| **count)?.0.as_ref()
+}
+
+/// What visits of an endpoint did, and how many there were, by whence they came.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Doings(BTreeMap<Vec<Endpoint>, Done>, BTreeMap<Whence, u64>);
+
+/// What visits do beside what is most like it on the other side.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Difference {
+    /// What they do beyond it.
+    pub(super) added: Vec<Endpoint>,
+    /// What they do not do of it.
+    pub(super) missing: Vec<Endpoint>,
+}
 
 impl Doings {
     pub(super) fn visits(&self) -> u64 {
-        self.0.values().map(|(count, _)| count).sum()
+        self.1.values().sum()
     }
 
     /// Each thing that visits did, with how many did it.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[Endpoint], u64)> {
-        self.0
-            .iter()
-            .map(|(below, (count, _))| (below.as_slice(), *count))
+        let all = self.0.iter();
+        all.map(|(below, done)| (below.as_slice(), done.visits()))
     }
 
     pub(super) fn count(&self, below: &[Endpoint]) -> u64 {
-        self.0.get(below).map_or(0, |(count, _)| *count)
+        self.0.get(below).map_or(0, Done::visits)
+    }
+
+    /// How many of how many visits did that, by whence they came.
+    pub(super) fn counts(&self, below: &[Endpoint]) -> BTreeMap<Whence, (u64, u64)> {
+        let done = self.0.get(below);
+        let some = |whence: &Whence| done.and_then(|done| done.counts.get(whence)).copied();
+        let all = self.1.iter();
+        all.map(|(whence, all)| (whence.clone(), (some(whence).unwrap_or(0), *all)))
+            .collect()
     }
 
     /// What ends most of those visits.
     pub(super) fn last(&self, below: &[Endpoint]) -> Option<&Endpoint> {
-        let (_, lasts) = self.0.get(below)?;
-        lasts.iter().max_by_key(|(_, count)| **count)?.0.as_ref()
+        most(&self.0.get(below)?.lasts)
     }
 
-    /// What visits leave out of the most frequent doing here that has all of theirs and more.
-    pub(super) fn left_out(&self, below: &[Endpoint]) -> Vec<Endpoint> {
+    /// The call that ends most of those visits, whatever stretches are around it.
+    pub(super) fn last_call(&self, below: &[Endpoint]) -> Option<&Endpoint> {
+        most(&self.0.get(below)?.last_calls)
+    }
+
+    /// The most frequent doing here that has all of what visits do, and more.
+    pub(super) fn whole(&self, below: &[Endpoint]) -> Option<&[Endpoint]> {
         let has_all = |other: &[Endpoint]| below.iter().all(|one| other.contains(one));
         let longer = self
             .iter()
             .filter(|(other, _)| other.len() > below.len() && has_all(other));
-        let usual = longer.max_by_key(|(_, count)| *count);
-        let left = usual.into_iter().flat_map(|(usual, _)| usual);
-        left.filter(|one| !below.contains(one)).cloned().collect()
+        longer
+            .max_by_key(|(_, count)| *count)
+            .map(|(whole, _)| whole)
     }
 
-    /// What visits do beyond the doing here that is the most like theirs.
-    pub(super) fn added(&self, below: &[Endpoint]) -> Vec<Endpoint> {
-        let more = |other: &[Endpoint]| -> Vec<Endpoint> {
-            let new = below.iter().filter(|one| !other.contains(one));
+    /// How visits differ from the doing here that lacks least of theirs, and has least else.
+    pub(super) fn difference(&self, below: &[Endpoint]) -> Difference {
+        let beyond = |these: &[Endpoint], those: &[Endpoint]| -> Vec<Endpoint> {
+            let new = these.iter().filter(|one| !those.contains(one));
             new.cloned().collect()
         };
         let others = self.iter().filter(|(other, _)| *other != below);
-        let added = others.map(|(other, _)| more(other));
-        added.min_by_key(Vec::len).unwrap_or_else(|| below.to_vec())
+        let differences = others.map(|(other, _)| Difference {
+            added: beyond(below, other),
+            missing: beyond(other, below),
+        });
+        let least = differences.min_by_key(|one| (one.added.len(), one.missing.len()));
+        least.unwrap_or_else(|| Difference {
+            added: below.to_vec(),
+            missing: Vec::new(),
+        })
     }
 }

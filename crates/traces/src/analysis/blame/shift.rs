@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::{normal_quantile, rank_sum};
 
 use super::few::{Side, entries, waited};
+use super::often::{self, Often};
 use super::places::{Place, Stay, Visits};
 use crate::Name;
 
@@ -25,6 +26,16 @@ pub(super) struct Shift {
     pub(super) held: f64,
     /// Such requests.
     pub(super) requests: usize,
+    /// Who visits the place more often, if those visits take no longer each.
+    pub(super) often: Option<Often>,
+}
+
+impl Shift {
+    /// Who is behind it.
+    pub(super) fn service(&self) -> &Name {
+        let often = self.often.as_ref();
+        often.map_or(self.place.service(), Often::service)
+    }
 }
 
 /// What each place of a service takes longer.
@@ -58,7 +69,12 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Option<Shift> {
         all,
         held,
         requests,
+        often: often::of_requests(place, (a, &of_side(a)), (b, &of_side(b))),
     })
+}
+
+fn of_side(visits: &Visits) -> BTreeSet<usize> {
+    (0..visits.requests.len()).collect()
 }
 
 /// Adds what places take longer beyond chance, among the requests of one entry.

@@ -52,7 +52,7 @@ pub enum Verdict {
     Better,
     /// B is slower, or fails more.
     Worse,
-    /// B may fail more, but chance or the scatter of runs may be why.
+    /// B may fail more, or have more slow requests, but chance or the scatter of runs may be why.
     PossiblyWorse,
     /// A difference, if there is one, is lost in the scatter.
     NoDifferenceResolvable,
@@ -122,7 +122,7 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// Worse if failures or any quantile are, or if requests of any kind wait for what a service
     /// does worse;
-    /// else possibly so if failures are; else better if any of these is.
+    /// else possibly so if failures are, or groups of slow requests; else better if any of these is.
     pub verdict: Verdict,
     /// Services behind what got worse, of whatever requests; the likeliest first.
     pub culprits: Vec<Culprit>,
@@ -200,7 +200,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         b.iter().map(|run| &run.places),
     );
     notes.extend(text::missing(&sides));
-    let mut culprits = sides.blame();
+    let (mut culprits, otherwise) = sides.blame();
     if culprits.is_empty() && changes.iter().any(|one| one.verdict == Verdict::Worse) {
         culprits.extend(sides.blame_shift());
     }
@@ -219,6 +219,14 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         .collect();
     let decisive = [Verdict::Worse, Verdict::PossiblyWorse, Verdict::Better];
     let verdict = decisive.into_iter().find(|one| verdicts.contains(one));
+    let groups = match verdict {
+        Some(Verdict::Worse) => Vec::new(),
+        _ => sides.groups(),
+    };
+    let verdict = match groups.is_empty() {
+        true => verdict,
+        false => Some(Verdict::PossiblyWorse),
+    };
     let requests = |runs: &[Run]| {
         let sum = |of: fn(&Run) -> u64| runs.iter().map(of).sum();
         (sum(Run::succeeded), sum(Run::failed))
@@ -240,6 +248,8 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         },
     };
     comparison.sentences = text::sentences(&comparison);
+    comparison.sentences.splice(0..0, groups);
+    comparison.sentences.extend(otherwise);
     if comparison.verdict == Verdict::NoDifferenceResolvable {
         comparison.sentences.extend(text::visible(&sides));
     }

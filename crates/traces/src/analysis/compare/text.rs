@@ -115,7 +115,7 @@ pub(super) fn visible(sides: &Sides) -> Option<String> {
     };
     (!told.is_empty()).then(|| {
         format!(
-            "Requests that take longer than any did before would have been seen from this share on: {}{more}.",
+            "Requests that take longer than any did before would have been seen from this share on: {}{more}; of those in a row one counts.",
             told.join(", ")
         )
     })
@@ -126,6 +126,10 @@ pub(super) fn missing(sides: &Sides) -> Option<String> {
     let (losses, torn) = (sides.losses(), sides.torn());
     let of_side = |side: &str, losses: &Losses, torn: u64| {
         let (lost, all) = losses.all();
+        let torn = match torn {
+            0 => String::new(),
+            torn => format!(", in {} requests", grouped(torn)),
+        };
         (lost > 0).then(|| {
             let share = lost as f64 / all.max(1) as f64;
             let most = losses.most().map_or_else(String::new, |(service, share)| {
@@ -135,9 +139,8 @@ pub(super) fn missing(sides: &Sides) -> Option<String> {
                 )
             });
             format!(
-                "about {} of the spans of {side}{most}, in {} requests",
+                "about {} of the spans of {side}{most}{torn}",
                 show_share((share * 1000.0).round() / 1000.0),
-                grouped(torn)
             )
         })
     };

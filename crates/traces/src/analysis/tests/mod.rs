@@ -1,6 +1,7 @@
 mod locks;
 mod paths;
 mod random;
+mod said;
 mod spans;
 
 use spans::*;

@@ -1,0 +1,326 @@
+//! Truths that look like somebody else's: those who are asked more often, who pass on what another
+//! one began, and who only meet other requests.
+
+use stats::SplitMix;
+
+use super::shop::US;
+use crate::analysis::{Comparison, Run, Verdict, compare, shared_path};
+use crate::{Nanos, Span, SpanId, SpanKind, TraceId};
+
+/// A visit: who does what, for how long, and whom it calls, one after the other.
+#[derive(Debug, Clone)]
+struct Plan {
+    service: &'static str,
+    name: &'static str,
+    own: Nanos,
+    calls: Vec<Plan>,
+    fails: bool,
+}
+
+fn visit(service: &'static str, name: &'static str, own: Nanos, calls: Vec<Plan>) -> Plan {
+    Plan {
+        service,
+        name,
+        own,
+        calls,
+        fails: false,
+    }
+}
+
+struct Writer {
+    random: SplitMix,
+    trace: u128,
+    next: u64,
+    spans: Vec<Span>,
+}
+
+impl Writer {
+    fn span(&mut self, kind: SpanKind, parent: u64, names: [&str; 3]) -> usize {
+        self.next += 1;
+        self.spans.push(Span {
+            parent: SpanId(parent),
+            id: SpanId(self.next),
+            status: 200,
+            ..Span::untold(TraceId(self.trace), kind, names.map(Into::into))
+        });
+        self.spans.len() - 1
+    }
+
+    /// When it ended, and whether well. Who calls somebody that fails stops there and fails, too.
+    fn visit(&mut self, plan: &Plan, parent: u64, begin: Nanos) -> (Nanos, bool) {
+        let at = self.span(SpanKind::Server, parent, [plan.service, plan.name, ""]);
+        let id = self.spans[at].id.0;
+        let mut well = !plan.fails;
+        let mut now = begin + (plan.own as f64 * (0.8 + 0.2 * self.random.exponential())) as Nanos;
+        for called in &plan.calls {
+            let names = [plan.service, called.name, called.service];
+            let call = self.span(SpanKind::Client, id, names);
+            let (ended, answered) = self.visit(called, self.spans[call].id.0, now + 100 * US);
+            let span = &mut self.spans[call];
+            (span.start, span.end) = (now, ended + 100 * US);
+            span.status = if answered { 200 } else { 500 };
+            now = span.end;
+            well &= answered;
+            if !answered {
+                break;
+            }
+        }
+        let span = &mut self.spans[at];
+        (span.start, span.end) = (begin, now);
+        span.status = if well { 200 } else { 500 };
+        (now, well)
+    }
+}
+
+/// The spans of so many requests, one every 20 ms, each as `plan` says of its number and a random
+/// number from 0 to 1.
+fn run(seed: u64, requests: u64, plan: impl Fn(u64, f64) -> Plan) -> Vec<Span> {
+    let mut writer = Writer {
+        random: SplitMix::new(seed),
+        trace: u128::from(seed) << 64,
+        next: 0,
+        spans: Vec::new(),
+    };
+    for number in 0..requests {
+        writer.trace += 1;
+        let plan = plan(number, writer.random.uniform());
+        writer.visit(&plan, 0, number * 20_000 * US);
+    }
+    writer.spans
+}
+
+fn compared(a: Vec<Span>, b: Vec<Span>) -> Comparison {
+    let all = [a, b];
+    let path = shared_path(&all, None);
+    let [a, b] = all.map(|spans| Run::of_spans(&spans, None, path.as_deref()));
+    compare(&[a], &[b])
+}
+
+fn named(found: &Comparison) -> Vec<&str> {
+    found.culprits.iter().map(|one| &*one.service).collect()
+}
+
+fn queries(count: usize, each: Nanos) -> Vec<Plan> {
+    vec![visit("db", "SELECT", each, Vec::new()); count]
+}
+
+fn shop(count: usize, each: Nanos) -> Plan {
+    let web = visit("web", "/web", 1_000 * US, queries(count, each));
+    visit("gate", "/", 500 * US, vec![web])
+}
+
+#[test]
+fn who_asks_more_often_is_named_and_not_who_answers_as_fast_as_before() {
+    for seed in 1..=3 {
+        let usual = || run(2 * seed, 400, |_, _| shop(2, 500 * US));
+        let loops = run(2 * seed + 1, 400, |_, _| shop(12, 500 * US));
+        let found = compared(usual(), loops);
+        assert_eq!(named(&found), ["web"], "{found}");
+        let reason = &found.culprits[0].reasons[0];
+        assert!(
+            reason.starts_with(
+                "`/web` in `web` leads to more visits of `SELECT` in `db`: 12 a request (2 before)"
+            ),
+            "{reason}"
+        );
+        // Of those who answer slowly it is said, however often they are asked.
+        let slow = run(2 * seed + 1, 400, |_, _| shop(2, 1_500 * US));
+        let found = compared(usual(), slow);
+        assert_eq!(named(&found), ["db"], "{found}");
+        // Nothing to find.
+        let same = run(2 * seed + 1, 400, |_, _| shop(2, 500 * US));
+        let found = compared(usual(), same);
+        assert!(found.culprits.is_empty(), "{found}");
+    }
+}
+
+#[test]
+fn who_asks_more_often_in_a_few_requests_is_named() {
+    let few =
+        |share: f64| move |_, chance: f64| shop(if chance < share { 60 } else { 2 }, 500 * US);
+    for seed in 1..=3 {
+        let found = compared(
+            run(2 * seed, 600, few(0.0)),
+            run(2 * seed + 1, 600, few(0.06)),
+        );
+        assert_eq!(named(&found), ["web"], "{found}");
+    }
+}
+
+/// Each calls the next one, and something else after it.
+fn chain(names: &[&'static str], fails: bool) -> Plan {
+    let calls = match names {
+        [_] | [] => Vec::new(),
+        [_, rest @ ..] => vec![
+            chain(rest, fails),
+            visit("audit", names[0], 200 * US, Vec::new()),
+        ],
+    };
+    Plan {
+        fails: fails && calls.is_empty(),
+        ..visit(names[0], names[0], 1_000 * US, calls)
+    }
+}
+
+#[test]
+fn who_passes_a_failure_on_is_not_named_however_far() {
+    let names = ["s0", "s1", "s2", "s3", "s4", "s5"];
+    for seed in 1..=3 {
+        let fails = |share: f64| move |_, chance: f64| chain(&names, chance < share);
+        let found = compared(
+            run(2 * seed, 500, fails(0.0)),
+            run(2 * seed + 1, 500, fails(0.06)),
+        );
+        assert_eq!(named(&found), ["s5"], "{found}");
+        assert!(
+            found.culprits[0].reasons[1].contains("after their call to `s5` of `s5`"),
+            "{found}"
+        );
+        let whole = compared(
+            run(2 * seed, 500, fails(0.0)),
+            run(2 * seed + 1, 500, fails(0.0)),
+        );
+        assert!(whole.culprits.is_empty(), "{whole}");
+    }
+}
+
+/// Orders and looks: of `price`, orders ask for more.
+fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
+    move |_, chance| {
+        let tax = || vec![visit("tax", "/tax", 2_000 * US, Vec::new())];
+        let price = |own, calls| visit("price", "/quote", own + slower, calls);
+        match chance < orders {
+            true => {
+                let order = vec![price(3_000 * US, tax())];
+                let order = visit("order", "/order", 2_000 * US, order);
+                visit("gate", "POST /order", 1_000 * US, vec![order])
+            }
+            false => {
+                let item = vec![price(1_000 * US, Vec::new())];
+                let item = visit("item", "/item", 1_000 * US, item);
+                visit("gate", "GET /item", 1_000 * US, vec![item])
+            }
+        }
+    }
+}
+
+#[test]
+fn another_mix_of_the_same_requests_accuses_nobody() {
+    for (seed, a, b) in [(1, 0.1, 0.45), (2, 0.9, 0.5), (3, 0.95, 0.85)] {
+        let found = compared(
+            run(2 * seed, 600, mixed(a, 0)),
+            run(2 * seed + 1, 600, mixed(b, 0)),
+        );
+        assert!(found.culprits.is_empty(), "{a} to {b}: {found}");
+        assert_ne!(found.verdict, Verdict::Worse, "{a} to {b}: {found}");
+        // Who is slower is found among them as ever.
+        let slower = compared(
+            run(2 * seed, 600, mixed(a, 0)),
+            run(2 * seed + 1, 600, mixed(b, 1_500 * US)),
+        );
+        assert_eq!(named(&slower), ["price"], "{a} to {b}: {slower}");
+    }
+}
+
+#[test]
+fn a_call_that_is_left_out_while_all_goes_on_is_told_and_accuses_nobody() {
+    let web = |asks: bool| {
+        move |_, _| {
+            let mut calls = vec![visit("cache", "GET", 300 * US, Vec::new())];
+            calls.extend(queries(usize::from(asks), 20_000 * US));
+            calls.push(visit("mail", "/mail", 1_000 * US, Vec::new()));
+            visit("web", "/web", 1_000 * US, calls)
+        }
+    };
+    let found = compared(run(1, 400, web(true)), run(2, 400, web(false)));
+    assert!(found.culprits.is_empty(), "{found}");
+    assert_eq!(found.verdict, Verdict::Better, "{found}");
+    let said = found.sentences.concat();
+    assert!(
+        said.contains("Of the visits of `/web` in `web`, 100 % in B and 0 % in A leave out `SELECT` of `db` and go on to the same end"),
+        "{said}"
+    );
+    let same = compared(run(1, 400, web(true)), run(2, 400, web(true)));
+    assert!(!same.sentences.concat().contains("leave out"), "{same}");
+}
+
+#[test]
+fn what_some_did_before_is_not_what_none_did() {
+    let asks = |share: f64| {
+        move |_, chance: f64| {
+            let calls = queries(usize::from(chance < share), 20_000 * US);
+            visit("web", "/web", 1_000 * US, calls)
+        }
+    };
+    let found = compared(run(1, 600, asks(0.05)), run(2, 600, asks(0.5)));
+    let said = found.sentences.concat();
+    assert!(said.contains("do what few did before: `SELECT`"), "{said}");
+    let found = compared(run(1, 600, asks(0.0)), run(2, 600, asks(0.5)));
+    let said = found.sentences.concat();
+    assert!(said.contains("do what none did before: `SELECT`"), "{said}");
+}
+
+#[test]
+fn a_callee_with_another_name_accuses_nobody() {
+    let asks = |service| {
+        move |_, _| {
+            let calls = vec![visit(service, "/q", 2_000 * US, Vec::new())];
+            visit("web", "/web", 1_000 * US, calls)
+        }
+    };
+    let found = compared(run(1, 400, asks("db")), run(2, 400, asks("db-v2")));
+    assert!(found.culprits.is_empty(), "{found}");
+    let said = found.sentences.concat();
+    assert!(
+        said.contains("call `/q` of `db-v2` in place of `/q` of `db`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn calls_that_are_no_longer_recorded_are_missing_and_accuse_nobody() {
+    let spans = |seed, is_whole: bool| {
+        let mut spans = run(seed, 400, |_, _| shop(1, 2_000 * US));
+        spans.retain(|span| is_whole || span.kind != SpanKind::Client || &*span.service != "web");
+        spans
+    };
+    for (a, b) in [(true, false), (false, true)] {
+        let found = compared(spans(1, a), spans(2, b));
+        assert!(found.culprits.is_empty(), "{found}");
+        let notes = found.notes.concat();
+        assert!(
+            notes.contains("Spans are missing: about ") && notes.contains("the most of `web`"),
+            "{notes}"
+        );
+    }
+    let whole = compared(spans(1, true), spans(2, true));
+    assert!(!whole.notes.concat().contains("missing"), "{whole}");
+}
+
+#[test]
+fn many_slow_requests_in_few_groups_are_told_and_are_no_pass() {
+    let cold = |slow: std::ops::Range<u64>| {
+        move |number, _: f64| {
+            let own = if slow.contains(&number) {
+                400_000
+            } else {
+                1_000
+            };
+            visit("web", "/web", 1_000 * US, queries(1, own * US))
+        }
+    };
+    let found = compared(run(1, 400, cold(0..0)), run(2, 400, cold(0..40)));
+    assert_eq!(found.verdict, Verdict::PossiblyWorse, "{found}");
+    assert!(found.culprits.is_empty(), "{found}");
+    let said = &found.sentences[0];
+    assert!(
+        said.starts_with("B may be slower: 40 of the 400 requests to `/web` of `web` (10 %)")
+            && said.contains("They came in one group")
+            && said.contains("`db` has "),
+        "{said}"
+    );
+    // As few as could come by chance, one by one, say nothing.
+    let few = compared(run(1, 400, cold(0..0)), run(2, 400, cold(0..3)));
+    assert_eq!(few.verdict, Verdict::NoDifferenceResolvable, "{few}");
+    assert!(!few.sentences.concat().contains("may be slower"), "{few}");
+}
