@@ -362,8 +362,7 @@ run = "sleep 60"
 needs = "NEEDS"
 [[step]]
 name = "watch"
-signal = { system = "web", signal = "CONT" }
-run = "RUN"
+run = "sh -c 'RUN' {web.addr}"
 hold = "50ms"
 [[expect]]
 that = "duration('watch') < 1h"

@@ -71,10 +71,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_part_that_is_hidden_is_left_however_deep() {
+        fn hidden(command: &Command) -> usize {
+            let parts = command.get_subcommands();
+            let own = usize::from(command.is_hide_set());
+            own + parts.map(hidden).sum::<usize>()
+        }
+        assert!(hidden(&Cli::command()) > 3);
+        assert_eq!(hidden(&shown(&Cli::command())), 0);
+    }
+
+    #[test]
     fn scripts_offer_what_people_may_call_and_nothing_else() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(shell);
-            for word in ["planted", "reaper", "guardian", "actual-lrp-groups"] {
+            for word in ["planted", "reaper", "guardian"] {
                 assert!(!script.contains(word), "{shell} offers {word}");
             }
             for word in ["completions", "analyse", "junit", "page-port"] {

@@ -70,7 +70,7 @@ fn each_run_is_a_line() {
 #[test]
 fn the_outcome_stands_beside_the_run_where_a_phone_shows_it() {
     let page = html(&[run(1, 0.1, Outcome::Fail)]);
-    let row = page.split("report.html\">").nth(1).unwrap();
+    let row = page.split("<tr><td>").nth(1).unwrap();
     let outcome = row.split("<td").nth(1).unwrap();
     assert!(outcome.contains("FAIL"), "{row}");
 }
