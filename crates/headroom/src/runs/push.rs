@@ -84,7 +84,9 @@ impl Receiver {
                 Ok(answer) if answer.status.is_success() => return Ok(answer),
                 Ok(answer) if passes(answer.status) => said(&answer),
                 Ok(answer) => bail!("{} refused it: {}", self.uri, said(&answer)),
-                Err(error @ ClientError::Connect { lasts: true, .. }) => return Err(error.into()),
+                Err(error @ ClientError::Connect { lasts: true, .. }) => {
+                    bail!("{} did not take it: {error}", self.uri)
+                }
                 Err(error) => error.to_string(),
             };
             if attempt == ATTEMPTS {
