@@ -336,7 +336,7 @@ fn a_server_without_room_for_both_sets_of_connections_is_not_accused() {
         let verdict = &finished.verdict;
         assert_eq!(verdict.outcome, Outcome::Pass, "{room}: {verdict:?}");
         let notes = verdict.notes.join("\n");
-        let paused = notes.contains("the target closed 8 of the second set");
+        let paused = notes.contains("the target closed 16 of the second set");
         assert_eq!(paused, pauses, "{room}: {notes}");
     }
 }

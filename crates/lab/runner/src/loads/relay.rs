@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab_experiment::plan::{Load, LoadModel, Step};
-use lab_load::{Length, Segment};
+use lab_load::{GenerateError, Length, Segment};
 use tokio::time::Instant;
 
 use super::hand::{Hand, Task};
@@ -20,6 +20,10 @@ use super::{Loads, Running};
 const LEAD: Duration = Duration::from_millis(25);
 /// Least of it, where the end of the step has come closer.
 const LEAST: Duration = Duration::from_millis(2);
+/// How soon a target closes a connection that it has no room for.
+const CLOSED_WITHIN: Duration = Duration::from_millis(100);
+/// How long it is tried to open connections again at the end of a step.
+const AGAIN: Duration = Duration::from_millis(500);
 
 impl Loads<'_> {
     /// Whether a load goes on from step number `number` to the next.
@@ -62,9 +66,8 @@ impl Loads<'_> {
             // Both still wait for answers.
             None => Hand::open(self.workload(load).ok()?, self.start).await,
         };
-        // A target may take a connection and close it at once, as one too many.
         let opened = match opened {
-            Ok(hand) => hand.turned_away().await.map(|closed| (hand, closed)),
+            Ok(hand) => self.with_room(load, hand).await,
             Err(error) => Err(error),
         };
         let mut state = self.state.borrow_mut();
@@ -83,6 +86,29 @@ impl Loads<'_> {
             load.name
         ));
         None
+    }
+
+    /// The second generator, or another in its place, and how many of its connections the target has
+    /// no room for: it may take a connection and close it at once, as one too many.
+    async fn with_room(&self, load: &Load, hand: Hand) -> Result<(Hand, u32), GenerateError> {
+        if hand.turned_away().await? == 0 {
+            return Ok((hand, 0));
+        }
+        // Or it has died since, or ended what was idle for too long. New connections tell.
+        let workload = self.workload(load);
+        let again = async {
+            let workload =
+                workload.map_err(|error| GenerateError::new("open connections", error))?;
+            let fresh = Hand::open(workload, self.start).await?;
+            tokio::time::sleep(CLOSED_WITHIN).await;
+            let closed = fresh.turned_away().await?;
+            Ok::<_, GenerateError>((fresh, closed))
+        };
+        match tokio::time::timeout(AGAIN, again).await {
+            Ok(Ok(seen)) => Ok(seen),
+            // It is away: that the load has to show.
+            Ok(Err(_)) | Err(_) => Ok((hand, 0)),
+        }
     }
 
     /// A generator of a load that was started and does nothing.
