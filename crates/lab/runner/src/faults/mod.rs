@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
 
-use lab_experiment::plan::{Every, Fault, FaultKind, Step};
+use lab_experiment::plan::{Every, Fault, FaultKind, ProcessFault, Step};
 use lab_faults::recur::{self, Gaps, RecurError};
 use lab_store::{EventKind, FaultRecord};
 use measure::Clock;
@@ -260,6 +260,11 @@ impl<'a> Faults<'a> {
                 at = Instant::now();
                 let (text, place, shown) = self.tell_begin(word, step, hit.names());
                 let remedy = self.hit(*does, (system, fault.length), &hit).await?;
+                // How to undo it is on the disk before it is done, which may take a while: it lasts
+                // from when it is.
+                if !matches!(does, ProcessFault::Kill(_) | ProcessFault::Restart(_)) {
+                    at = Instant::now();
+                }
                 (Broken::Copies { hit, remedy }, text, place, shown)
             }
             FaultKind::Silence { .. } => {
