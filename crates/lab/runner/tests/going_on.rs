@@ -340,3 +340,31 @@ fn a_server_without_room_for_both_sets_of_connections_is_not_accused() {
         assert_eq!(paused, pauses, "{room}: {notes}");
     }
 }
+
+/// A step that is over before a request fell due says nothing of the load, and is no fault of it.
+#[test]
+fn a_step_without_a_request_is_not_invalid() {
+    let steps = r#"
+[[step]]
+name = "long"
+load = { traffic = "constant 100/s" }
+hold = "300ms"
+[[step]]
+name = "short"
+load = { traffic = "constant 0.1/s" }
+run = "true"
+"#;
+    let (_folder, finished, loads) = made("0 0 0", steps);
+    let verdict = &finished.verdict;
+    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+    let short = loads
+        .iter()
+        .find(|load| load.step.as_deref() == Some("short"));
+    let summary = &short.unwrap().summary;
+    assert_eq!(summary.requests.planned, 0);
+    assert!(
+        summary.validity.reasons.is_empty(),
+        "{:?}",
+        summary.validity
+    );
+}

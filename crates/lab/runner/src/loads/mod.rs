@@ -537,13 +537,18 @@ impl Loads<'_> {
                 self.used(load, running.first + recorded.total.planned);
                 // That a step ended is how a load without a length of its own ends.
                 recorded.cut = cut.map(str::to_owned);
+                let segment = running.segment.as_ref();
+                if segment.is_some_and(|segment| segment.length.duration.is_none()) {
+                    ended_early(&mut recorded);
+                }
                 // What goes on over steps is told of each of them, too.
                 let warm_up = self.warm_up(step);
                 let longest = |window| Some(hand.relay.as_ref()?.outages.longest(window));
                 for passage in running.live.take_steps() {
                     let step = passage.step.clone();
                     let outage = longest(passage.window());
-                    let recorded = passage.recorded(&recorded);
+                    let mut recorded = passage.recorded(&recorded);
+                    ended_early(&mut recorded);
                     let summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
                     self.store(Some(&step), summary, outage)?;
                 }
@@ -643,6 +648,14 @@ pub(crate) fn alone(step: &Step) -> Option<Duration> {
         let mut faults = step.faults.iter();
         !works && step.search.is_none() && !faults.any(|fault| fault.outlasts(*hold))
     })
+}
+
+/// A step that lasts as long as what it does may end before a request falls due, which is nobody's
+/// fault: its load is no less valid for that.
+fn ended_early(recorded: &mut Recorded) {
+    if recorded.total.planned == 0 && recorded.cut.is_none() {
+        recorded.cut = Some("it ended before a request fell due".to_owned());
+    }
 }
 
 fn said(load: &Load, error: &GenerateError) -> String {
