@@ -91,9 +91,9 @@ fn replace(text: &str, value: &str, with: &str) -> String {
 fn stands(text: &str, value: &str, escapes_first: bool) -> Option<usize> {
     let (mut left, mut wanted) = (text, value);
     while let Some(first) = wanted.chars().next() {
-        let plain = left.starts_with(first).then(|| (first, first.len_utf8()));
-        let escape = || escaped(left).filter(|(meant, _)| *meant == first);
-        let (_, used) = match escapes_first {
+        let plain = left.starts_with(first).then(|| first.len_utf8());
+        let escape = || escaped(left).and_then(|(meant, used)| (meant == first).then_some(used));
+        let used = match escapes_first {
             true => escape().or(plain),
             false => plain.or_else(escape),
         }?;

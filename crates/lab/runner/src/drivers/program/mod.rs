@@ -347,8 +347,11 @@ async fn read(stdout: Receiver, shared: &Shared) -> Option<String> {
 }
 
 fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
-    let line: Line =
+    let mut line: Line =
         serde_json::from_slice(line).map_err(|error| format!("a line is no message: {error}"))?;
+    line.error = line
+        .error
+        .map(|error| crate::processes::shown(&error, SAID));
     let mut state = shared.state();
     for (what, counts) in line.counts.iter().flatten() {
         for (name, count) in counts {
@@ -371,10 +374,7 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
     }
     let Some(id) = line.id else {
         return match (line.counts, line.error) {
-            (_, Some(error)) => {
-                let error = crate::processes::shown(&error, SAID);
-                Err(format!("it says: {error}"))
-            }
+            (_, Some(error)) => Err(format!("it says: {error}")),
             (Some(_), None) => Ok(()),
             (None, None) => Err("a line has neither counts nor an answer".to_owned()),
         };
@@ -385,7 +385,7 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
         ));
     };
     let answer = match (line.error, line.done) {
-        (Some(error), _) => Err(crate::processes::shown(&error, SAID)),
+        (Some(error), _) => Err(error),
         (None, Some(true)) => Ok(Made {
             accepted: line.made,
             refused: line.failed,
@@ -400,7 +400,6 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
 fn greeted(line: &Line, entities: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     if line.ok != Some(true) {
         let error = line.error.as_deref().unwrap_or("it gave no reason");
-        let error = crate::processes::shown(error, SAID);
         return Err(format!("it refused the greeting: {error}"));
     }
     match &line.entities {
