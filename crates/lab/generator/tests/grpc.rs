@@ -1,8 +1,9 @@
 //! Unary calls whose status is 0: an answer counts only with one whole message.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 
+use crate::accepting::accepting;
 use crate::workload::{closed, failures, plain, run};
 use bytes::Bytes;
 use lab_load::recording::{Phase, Recording};
@@ -30,22 +31,7 @@ fn answer(method: &str) -> Answer {
 }
 
 fn target() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream));
-            }
-        });
-    });
-    address
+    accepting(serve)
 }
 
 async fn serve(stream: tokio::net::TcpStream) {

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::accepting::accepting;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_load::arrivals::Process;
 use lab_load::recording::Phase;
@@ -247,22 +248,7 @@ fn a_target_that_nobody_vouches_for() {
 
 /// A server of HTTP/2 that answers each request with its body, and gRPC's trailers.
 fn http2(streams: u32) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve_http2(stream, streams));
-            }
-        });
-    });
-    address
+    accepting(move |stream| serve_http2(stream, streams))
 }
 
 async fn serve_http2(stream: tokio::net::TcpStream, streams: u32) {

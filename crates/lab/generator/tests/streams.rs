@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::accepting::accepting;
 use crate::workload::{closed, failures, open, plain, run};
 use bytes::Bytes;
 use lab_load::arrivals::Process;
@@ -17,22 +18,7 @@ use lab_load::{Length, Protocol, Workload};
 /// A target that takes so many streams on a connection, and answers after a time; `None`, and
 /// whoever asks for `/never`: never.
 fn target(streams: u32, after: Option<Duration>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, streams, after));
-            }
-        });
-    });
-    address
+    accepting(move |stream| serve(stream, streams, after))
 }
 
 async fn serve(stream: tokio::net::TcpStream, streams: u32, after: Option<Duration>) {
