@@ -45,9 +45,9 @@ impl Grpc {
             ));
         }
         let heavy = self.0.heavy();
-        let (body, _room) = heavy.read(body, BODY_BYTES + PREFIX).await?;
+        let held = heavy.read(body, BODY_BYTES + PREFIX).await?;
         let _place = heavy.place().await?;
-        let intake = self.0.intake();
+        let (intake, body) = (self.0.intake(), held.body.clone());
         let taken = aside("reading the spans", move || {
             let message = message(body, &head.headers)?;
             let taken = intake.take_message(&message);

@@ -1,13 +1,10 @@
 //! Requests that may take much memory or time: few at once, and away from the others.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body::{Frame, SizeHint};
-use net::{Body, Incoming, read_body};
+use net::{Body, Held, Incoming, NotRead, Room};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use traces::{Nanos, Origin, Store};
 
@@ -28,14 +25,14 @@ const ARRIVING: usize = AT_ONCE * BODY_BYTES;
 #[derive(Debug)]
 pub struct Heavy {
     places: Semaphore,
-    arriving: Semaphore,
+    arriving: Room,
 }
 
 impl Default for Heavy {
     fn default() -> Self {
         Self {
             places: Semaphore::new(AT_ONCE),
-            arriving: Semaphore::new(ARRIVING),
+            arriving: Room::new(ARRIVING),
         }
     }
 }
@@ -53,26 +50,18 @@ impl Heavy {
     ///
     /// # Errors
     /// When it is longer, comes too slowly, or there is no room for more of it.
-    pub async fn read<B>(&self, body: B, most: usize) -> Result<(Bytes, Room<'_>), Refusal>
+    pub async fn read<B>(&self, body: B, most: usize) -> Result<Held<'_>, Refusal>
     where
         B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
     {
-        let (mut room, mut is_full) = (None, false);
-        let measured = Measured {
-            body,
-            arriving: &self.arriving,
-            room: &mut room,
-            is_full: &mut is_full,
-        };
-        let read = read_body(measured, most, BODY_WITHIN).await;
-        match read {
-            Ok(body) => Ok((body, room)),
-            Err(_) if is_full => Err(Refusal::new(
+        let read = self.arriving.read(body, most, BODY_WITHIN).await;
+        read.map_err(|not_read| match not_read {
+            NotRead::NoRoom => Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too much is being sent at once: send it again later",
-            )),
-            Err(error) => Err(unread(&error)),
-        }
+            ),
+            NotRead::Body(error) => unread(&error),
+        })
     }
 
     /// Takes in the spans of a request's body.
@@ -86,9 +75,9 @@ impl Heavy {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
         let (head, body) = request.into_parts();
-        let (body, _room) = self.read(body, BODY_BYTES).await?;
+        let held = self.read(body, BODY_BYTES).await?;
         let _place = self.place().await?;
-        let intake = Arc::clone(intake);
+        let (intake, body) = (Arc::clone(intake), held.body.clone());
         aside("reading the spans", move || {
             intake.take(form, &head.headers, body)
         })
@@ -119,60 +108,13 @@ impl Heavy {
     }
 }
 
-/// What a body that came takes of what there is room for.
-pub type Room<'h> = Option<SemaphorePermit<'h>>;
-
-/// A body of which each piece needs room when it comes.
-struct Measured<'r, 'h, B> {
-    body: B,
-    arriving: &'h Semaphore,
-    room: &'r mut Room<'h>,
-    is_full: &'r mut bool,
-}
-
-impl<B> http_body::Body for Measured<'_, '_, B>
-where
-    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
-{
-    type Data = Bytes;
-    type Error = String;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, String>>> {
-        let this = self.get_mut();
-        let Some(frame) = ready!(Pin::new(&mut this.body).poll_frame(context)) else {
-            return Poll::Ready(None);
-        };
-        let frame = frame.map_err(|error| error.to_string());
-        let length = frame.as_ref().ok().and_then(|frame| frame.data_ref());
-        let length = length.map_or(0, Bytes::len);
-        let wanted = u32::try_from(length).unwrap_or(u32::MAX);
-        // To wait for room would be to wait for others that may wait, too.
-        let Ok(more) = this.arriving.try_acquire_many(wanted) else {
-            *this.is_full = true;
-            return Poll::Ready(Some(Err("there is no room for more".to_owned())));
-        };
-        match this.room {
-            Some(room) => room.merge(more),
-            None => *this.room = Some(more),
-        }
-        Poll::Ready(Some(frame))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use http_body_util::{Empty, Full};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+    use http_body_util::Full;
 
     use super::*;
 
@@ -202,32 +144,29 @@ mod tests {
             tokio::spawn(async move { heavy.read(Slow(false), BODY_BYTES).await.is_ok() })
         });
         let slow: Vec<_> = slow.collect();
-        while heavy.arriving.available_permits() > ARRIVING - 3 * AT_ONCE {
+        while heavy.arriving.free() > ARRIVING - 3 * AT_ONCE {
             tokio::task::yield_now().await;
         }
-        let (body, room) = heavy
-            .read(Full::new(Bytes::from_static(b"whole")), BODY_BYTES)
-            .await
-            .unwrap();
-        assert_eq!(body, "whole");
+        let whole = Full::new(Bytes::from_static(b"whole"));
+        let held = heavy.read(whole, BODY_BYTES).await.unwrap();
+        assert_eq!(held.body, "whole");
         let place = heavy.place().await;
         assert!(place.is_ok());
-        drop((room, place));
+        drop((held, place));
         slow.iter().for_each(|one| one.abort());
     }
 
     #[tokio::test]
     async fn what_there_is_no_room_for_may_be_sent_again() {
-        let heavy = Heavy::default();
-        let all = heavy.arriving.try_acquire_many(ARRIVING as u32).unwrap();
+        let heavy = Heavy {
+            arriving: Room::new(9),
+            ..Heavy::default()
+        };
         let body = || Full::new(Bytes::from_static(b"whole"));
+        let held = heavy.read(body(), BODY_BYTES).await.unwrap();
         let refused = heavy.read(body(), BODY_BYTES).await.unwrap_err();
         assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(heavy.read(Empty::<Bytes>::new(), BODY_BYTES).await.is_ok());
-        drop(all);
-        let (_, room) = heavy.read(body(), BODY_BYTES).await.unwrap();
-        assert_eq!(heavy.arriving.available_permits(), ARRIVING - 5);
-        drop(room);
-        assert_eq!(heavy.arriving.available_permits(), ARRIVING);
+        drop(held);
+        assert!(heavy.read(body(), BODY_BYTES).await.is_ok());
     }
 }

@@ -9,6 +9,6 @@ pub mod kept;
 mod server;
 
 pub use grpc::Grpc;
-pub use heavy::{Heavy, Room};
+pub use heavy::Heavy;
 pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake, Taken};
 pub use server::{Collector, aside, stopping, unread};

@@ -11,6 +11,7 @@ mod client;
 mod dial;
 pub mod events;
 mod http2_client;
+mod room;
 mod server;
 mod stall;
 pub mod tls;
@@ -19,6 +20,7 @@ pub use body::{Body, BodyError, empty, full, read_body, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
 pub use http2_client::{Http2Answer, http2_exchange};
 pub use hyper::body::Incoming;
+pub use room::{Held, NotRead, Room};
 pub use server::{
     Handler, Limits, PeerCertificate, Shutdown, Trouble, bind, serve, serve_http2, shutdown,
 };

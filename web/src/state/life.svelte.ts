@@ -3,11 +3,12 @@
 import { untrack } from 'svelte';
 import { still } from '../data/growing';
 import { bands, order, sorted, type Sort } from '../data/order';
-import { endOf, endsOfAll, NONE, shiftOf, startOf, type Align, type Lives } from '../data/lives';
+import { endOf, shiftOf, startOf, type Align, type Lives } from '../data/lives';
 import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
 import { survey } from '../data/survey';
 import type { Span, TimeAxis } from './axis.svelte';
 import { Counting } from './counting.svelte';
+import { extent, withRoom } from './extent';
 import { MANY } from './later';
 
 export type { Align };
@@ -54,7 +55,6 @@ export class LifeView {
     if (this.align !== 'run') return this.ownZoom ?? this.extent;
     return this.axis.zoomed ?? (this.fit ? this.extent : this.axis.full);
   });
-  /** First to last time of any entity, under the alignment. */
   private extent = $derived.by(() => extent(this.lives, this.align));
   /** Entities in sight: in a shown row, alive in the shown stretch of time. */
   visible = $derived.by(() => {
@@ -194,34 +194,4 @@ export class LifeView {
     const row = this.order.indexOf(entity);
     if (row < this.rows[0] || row >= this.rows[1]) this.zoomedRows = null;
   }
-}
-
-/**
- * A number that grows with many entities, with room for some more: at most a sixteenth of it. So most of what is
- * drawn of them stays where it is while they grow.
- */
-function withRoom({ kept, count }: Lives, number: number): number {
-  if (!kept || count <= MANY || number <= 0) return number;
-  const step = 2 ** (Math.floor(Math.log2(number)) - 4);
-  return Math.ceil(number / step) * step;
-}
-
-function extent(lives: Lives, align: Align): Span {
-  const { first, last, origin, unit } = lives;
-  const zeros = align === 'run' ? null : align === 'start' ? first : lives.at[align];
-  let from = Infinity;
-  let to = -Infinity;
-  const ends = zeros ? null : endsOfAll(lives);
-  if (ends) [from, to] = ends.map((number) => origin + number * unit);
-  for (let i = 0; zeros && i < lives.count; i++) {
-    if (first[i] === NONE || zeros[i] === NONE) continue;
-    const shift = origin + zeros[i] * unit;
-    const [begin, end] = [origin + first[i] * unit - shift, origin + last[i] * unit - shift];
-    if (begin < from) from = begin;
-    if (end > to) to = end;
-  }
-  if (align === 'run') to = withRoom(lives, to);
-  if (!(to > from)) return Number.isFinite(from) ? [from - 0.5, from + 0.5] : [0, 1];
-  const margin = (to - from) * 0.01;
-  return [from - margin, to + margin];
 }

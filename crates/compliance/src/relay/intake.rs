@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use http::StatusCode;
-use net::Incoming;
+use net::{Incoming, Room};
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -21,8 +21,9 @@ use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::signature::NodeCertificate;
 use crate::server::{self, now, pack};
 use crate::uploads::{
-    CheckedInventory, CheckedReport, Half, Halves, NotHeld, NotTaken, Room, Taken, aside,
-    check_inventory, check_report, first_half, half_of, paired, read_log, read_report, run_of,
+    CheckedInventory, CheckedReport, Half, Halves, NotHeld, NotTaken, Taken, aside,
+    check_inventory, check_report, first_half, half_of, hold, paired, read_log, read_report,
+    run_of,
 };
 
 /// Takes uploads.
@@ -67,7 +68,7 @@ impl Intake {
             .err()
             .map(|one| NotTaken::new(one.status, &one.why));
         let (most, within) = (self.limits.upload_bytes, self.limits.body_within);
-        let (taken, body) = match self.room.upload(body, expected, most, within).await {
+        let (taken, body) = match hold(&self.room, body, expected, most, within).await {
             Err(NotHeld::Named(refused)) => (Err(refused), Bytes::new()),
             Err(NotHeld::Body(refused)) => return Err(refused),
             Err(NotHeld::NoRoom) => (Err(NotTaken::busy()), Bytes::new()),

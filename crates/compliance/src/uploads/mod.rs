@@ -4,13 +4,12 @@
 mod halves;
 mod inventory;
 mod report;
-mod room;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use net::{BodyError, Incoming};
+use net::{BodyError, Held, Incoming, NotRead, Room};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
@@ -18,7 +17,6 @@ use tokio::task::block_in_place;
 pub(crate) use halves::{Half, Halves};
 pub(crate) use inventory::{CheckedInventory, check_inventory, first_half, half_of, paired};
 pub(crate) use report::{CheckedReport, check_report, digest_of, read_log, read_report, run_of};
-pub(crate) use room::{Held, NotRead, Room};
 
 /// Uploads that are worked on at once; a further one is to come again.
 const UPLOADS: usize = 256;
@@ -100,30 +98,28 @@ pub(crate) enum NotHeld {
     NoRoom,
 }
 
-impl Room {
-    /// Reads the body of an upload. What cannot be taken by its name, whatever it is, is not
-    /// read further than it is kept aside.
-    pub(crate) async fn upload(
-        &self,
-        body: Incoming,
-        expected: Result<(), NotTaken>,
-        bytes_max: usize,
-        within: Duration,
-    ) -> Result<Held<'_>, NotHeld> {
-        let most = match &expected {
-            Ok(()) => bytes_max,
-            Err(_) => ASIDE_BYTES,
-        };
-        match (self.read(body, most, within).await, expected) {
-            (Ok(held), _) => Ok(held),
-            (Err(NotRead::Body(BodyError::TooLong { .. })), Err(refused)) => {
-                Err(NotHeld::Named(refused))
-            }
-            (Err(NotRead::Body(error)), _) => {
-                let status = body_status(&error);
-                Err(NotHeld::Body(NotTaken::new(status, error)))
-            }
-            (Err(NotRead::NoRoom), _) => Err(NotHeld::NoRoom),
+/// Reads the body of an upload. What cannot be taken by its name, whatever it is, is not read
+/// further than it is kept aside.
+pub(crate) async fn hold<'r>(
+    room: &'r Room,
+    body: Incoming,
+    expected: Result<(), NotTaken>,
+    bytes_max: usize,
+    within: Duration,
+) -> Result<Held<'r>, NotHeld> {
+    let most = match &expected {
+        Ok(()) => bytes_max,
+        Err(_) => ASIDE_BYTES,
+    };
+    match (room.read(body, most, within).await, expected) {
+        (Ok(held), _) => Ok(held),
+        (Err(NotRead::Body(BodyError::TooLong { .. })), Err(refused)) => {
+            Err(NotHeld::Named(refused))
         }
+        (Err(NotRead::Body(error)), _) => {
+            let status = body_status(&error);
+            Err(NotHeld::Body(NotTaken::new(status, error)))
+        }
+        (Err(NotRead::NoRoom), _) => Err(NotHeld::NoRoom),
     }
 }

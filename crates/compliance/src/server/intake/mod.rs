@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::StatusCode;
-use net::Incoming;
+use net::{Incoming, Room};
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
@@ -22,7 +22,7 @@ use crate::acceptance::Standing;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::uploads::{
-    Halves, NotHeld, NotTaken, Room, Taken, aside, beside, check_report, half_of, read_log, run_of,
+    Halves, NotHeld, NotTaken, Taken, aside, beside, check_report, half_of, hold, read_log, run_of,
 };
 
 pub(crate) use inventories::inventory_of;
@@ -78,7 +78,7 @@ impl Intake {
             false => half_of(name).map(drop),
         };
         let (most, within) = (limits.upload_bytes, limits.body_within);
-        let held = match self.room.upload(body, expected, most, within).await {
+        let held = match hold(&self.room, body, expected, most, within).await {
             Ok(held) => held,
             Err(NotHeld::Named(refused)) => {
                 if reports {

@@ -1,5 +1,5 @@
-//! Memory that bodies of uploads take while they come: counted as it is taken, so that a peer
-//! that announces much and sends little holds little.
+//! Memory that bodies take while they come: counted as it is taken, so that a peer that announces
+//! much and sends little holds little.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,35 +8,52 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use net::{BodyError, read_body};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Bytes of bodies that may be in memory.
-pub(crate) struct Room(Semaphore);
+use crate::body::{BodyError, read_body};
+
+/// Room for bodies that are here, whole or not. Who finds none is told so at once: to wait for it
+/// would be to wait for others that may wait, too.
+#[derive(Debug)]
+pub struct Room(Semaphore);
 
 /// A body, and the room that it takes until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'r> {
-    pub(crate) body: Bytes,
+pub struct Held<'r> {
+    /// The whole body.
+    pub body: Bytes,
     _room: Option<SemaphorePermit<'r>>,
 }
 
 /// Why a body is not read.
 #[derive(Debug)]
-pub(crate) enum NotRead {
-    /// Other bodies take all the room.
+pub enum NotRead {
+    /// Other bodies take all the room; it may be sent again.
     NoRoom,
+    /// It is no body that may be had.
     Body(BodyError),
 }
 
 impl Room {
-    pub(crate) fn new(bytes: usize) -> Self {
+    /// Room for so many bytes, and at most for those of a semaphore (2^61 − 1).
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
         Self(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)))
     }
 
-    /// Reads a body of at most so many bytes. The rest of one that finds no room is read and
-    /// thrown away, or its peer would not see the answer.
-    pub(crate) async fn read<B>(
+    /// Bytes that are free.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+
+    /// Reads a body of at most so many bytes, waiting for all of it at most `within`. The rest of
+    /// one that finds no room is read and thrown away, for as long again at most, or its peer would
+    /// not see the answer.
+    ///
+    /// # Errors
+    /// When there is no room for all of it, and as [`read_body`].
+    pub async fn read<B>(
         &self,
         body: B,
         bytes_max: usize,
@@ -190,6 +207,6 @@ mod tests {
         let refused = room.read(whole(90), 80, WITHIN).await;
         let too_long = matches!(refused, Err(NotRead::Body(BodyError::TooLong { .. })));
         assert!(too_long, "{refused:?}");
-        assert_eq!(room.0.available_permits(), 100);
+        assert_eq!(room.free(), 100);
     }
 }
