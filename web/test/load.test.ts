@@ -185,7 +185,7 @@ describe('capacity', () => {
     expect(estimate(knee)).toBe('8,400/s (8,249/s to 8,551/s with 90 %)');
     expect(kneeText(capacity({}))).toMatch(/^The objective holds up to 8,400\/s/);
     expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator was the limit/);
-    expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate asked for held/);
+    expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate that was tried held/);
     expect(kneeText(capacity({ knee: null, limit: 'none' }))).toBe('No knee was found.');
     expect(kneeText(capacity({ knee: null, limit: 'unsure' }))).toMatch(/^No knee is told/);
   });

@@ -5,6 +5,14 @@
 /// how many of how many, the first at most the second. 1 where nothing is to be told.
 pub fn larger_by_chance(a: (u64, u64), b: (u64, u64)) -> f64 {
     let (all, some) = (a.1 + b.1, a.0 + b.0);
+    // Below the mean the first term may be too small for a number, and those that follow are not:
+    // the other tail is the short one there.
+    if (b.0 as f64) * (all as f64) < (some as f64) * (b.1 as f64) {
+        return match b.0 == 0 || a.0 == a.1 {
+            true => 1.0,
+            false => 1.0 - larger_by_chance((b.0 - 1, b.1), (a.0 + 1, a.1)),
+        };
+    }
     let mut here = b.0;
     let mut term =
         (ln_choices(some, here) + ln_choices(all - some, b.1 - here) - ln_choices(all, b.1)).exp();
@@ -54,6 +62,19 @@ mod tests {
             assert!((chance((0, requests), (0, others)) - 1.0).abs() < 1e-9);
         }
         assert!((chance((5, 5), (5, 5)) - 1.0).abs() < 1e-9);
+    }
+
+    /// Of 5,000 that failed hardly any is here: the chance of so few is too small for a number.
+    #[test]
+    fn a_share_that_is_far_smaller_is_larger_by_chance() {
+        let chance = |here, there| larger_by_chance(there, here);
+        for here in [0, 1, 10, 1_000] {
+            let found = chance((here, 6_000), (5_000, 6_000));
+            assert!((found - 1.0).abs() < 1e-9, "{here}: {found}");
+        }
+        // As by hand: all but one of seventy ways, and all where there is no other way.
+        assert!((chance((1, 4), (3, 4)) - 69.0 / 70.0).abs() < 1e-9);
+        assert!((chance((1, 5), (5, 5)) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn history_of(
     let between = judgement
         .changes
         .iter()
-        .map(|change| between(change, records, log));
+        .map(|change| between(metric, change, records, log));
     MetricHistory {
         not_since: values.iter().rev().take_while(|it| it.is_none()).count(),
         between: between.collect(),
@@ -188,11 +188,15 @@ fn history_of(
 }
 
 fn between(
+    metric: &Metric,
     change: &Change,
     records: &[&Record],
     log: &dyn Fn(&str, &str) -> Vec<String>,
 ) -> Between {
-    let before = change.earliest_index.checked_sub(1).map(|at| records[at]);
+    // What runs in between did not measure may have changed with their commits, too.
+    let mut earlier = records[..change.earliest_index.min(records.len())].iter();
+    let before = earlier.rfind(|record| record.metric(&metric.name).is_some());
+    let before = before.copied();
     let after = records[change.latest_index.min(records.len() - 1)];
     let mut commits = before.map_or_else(Vec::new, |before| log(&before.commit, &after.commit));
     let not_a_commit = before.and_then(|before| {

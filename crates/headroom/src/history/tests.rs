@@ -205,6 +205,17 @@ fn a_metric_that_the_latest_runs_lack_is_looked_at_all_the_same() {
 }
 
 #[test]
+fn commits_of_runs_that_did_not_measure_it_may_be_the_change_too() {
+    let log = |from: &str, to: &str| vec![format!("{from}..{to}")];
+    let found = judged(&with_other(stepped(0.13), 13..15), &[], &log).unwrap();
+    let p99 = found.metrics.iter().find(|it| it.metric.name == "p99");
+    let p99 = p99.unwrap();
+    assert_eq!(p99.judgement.changes[0].earliest_index, 15);
+    assert_eq!(p99.between[0].last_before.as_deref(), Some("run-12"));
+    assert_eq!(p99.between[0].commits, ["c12..c15"]);
+}
+
+#[test]
 fn a_run_that_was_changed_by_hand_is_kept_apart() {
     let mut all = stepped(0.1);
     for at in [12, 29] {

@@ -65,6 +65,8 @@ fn too_little_is_said_to_be_too_little() {
     let b = runs(&mut random, 2, 3000, 1e6);
     let single = compare(&a, &b);
     assert_eq!((single.a_runs, single.b_runs), (1, 1));
+    let left_out = "The last run of B is left out: runs are compared in pairs.";
+    assert!(single.notes.iter().any(|note| note == left_out));
     let quantiles: Vec<f64> = single.changes.iter().map(|one| one.quantile).collect();
     assert_eq!(quantiles, [0.5, 0.9], "stretches of 600 give no p99");
     let text = single.to_string();
@@ -197,6 +199,20 @@ fn failures_that_chance_or_one_bad_run_can_explain_are_possibly_more() {
         assert_eq!(same, Verdict::NoDifferenceResolvable);
         assert!(text.contains("Failed, and in no latency:"), "{text}");
     }
+}
+
+/// 5, 9 and 13 of 250 more: a mean of 3.6 %, whose error is 1.6 % over the root of three. Student's
+/// distribution has 4.303 of it to each side.
+#[test]
+fn the_interval_of_failures_is_that_of_students_test() {
+    let mut random = SplitMix::new(14);
+    let a = failing(&mut random, &[0, 0, 0]);
+    let b = failing(&mut random, &[5, 9, 13]);
+    let found = compare(&a, &b).failing.unwrap();
+    let (low, high) = found.interval.unwrap();
+    assert!((low + 0.003_746).abs() < 1e-5, "{low}");
+    assert!((high - 0.075_746).abs() < 1e-5, "{high}");
+    assert_eq!(found.verdict, Verdict::PossiblyWorse);
 }
 
 #[test]

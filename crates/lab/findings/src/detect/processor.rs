@@ -188,7 +188,8 @@ pub fn processor(usage: &ProcessUse<'_>) -> Option<Finding> {
             show_share(used),
             show_share(waited)
         );
-        return Some(taken(usage, thread.name, &what, so, &rest, span_s(&so)));
+        let whole = (thread.name, 1.0);
+        return Some(taken(usage, whole, &what, so, &rest, span_s(&so)));
     }
     let (limit, so) = level(&cores, |block| rest.has_room(block))?;
     let what = format!(
@@ -196,7 +197,8 @@ pub fn processor(usage: &ProcessUse<'_>) -> Option<Finding> {
         usage.process,
         show_cores(limit)
     );
-    Some(taken(usage, usage.process, &what, so, &rest, span_s(&so)))
+    let whole = (usage.process, limit);
+    Some(taken(usage, whole, &what, so, &rest, span_s(&so)))
 }
 
 fn thread_is_limited(
@@ -263,10 +265,11 @@ fn process_is_limited(
     )
 }
 
-/// Nobody is accused: what was missing went to processes outside of the run.
+/// Nobody is accused: what was missing went to processes outside of the run. `part` comes with the
+/// cores that it used whole.
 fn taken(
     usage: &ProcessUse<'_>,
-    part: &str,
+    (part, limit): (&str, f64),
     what: &str,
     so: Lasting,
     rest: &Rest,
@@ -281,7 +284,7 @@ fn taken(
     );
     Finding {
         kind: Kind::Machine,
-        ..found(usage, part, so.share, span_s, (1.0, beside), sentence)
+        ..found(usage, part, so.share, span_s, (limit, beside), sentence)
     }
 }
 

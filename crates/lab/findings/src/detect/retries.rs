@@ -143,9 +143,13 @@ impl Again {
             .windows(TOGETHER)
             .map(|some| {
                 let (requests, attempts) = sums(some);
-                attempts / requests
+                match requests > 0.0 {
+                    true => attempts / requests,
+                    // What is sent for requests of before goes on; else it is a time like any other.
+                    false if attempts > 0.0 => MORE,
+                    false => 0.0,
+                }
             })
-            .filter(|ratio| ratio.is_finite())
             .collect();
         let worst = around.iter().copied().fold(0.0, f64::max);
         let more = |pair: &(f64, f64)| (pair.1 - pair.0).max(0.0);

@@ -177,6 +177,14 @@ impl Steps {
             .as_ref()
             .and_then(|found| found.high(0.025))
             .map(widened);
+        // Where most values are what they were before, the estimate sees nothing of what the others do.
+        let way = match shift == 0.0 {
+            true => {
+                let (before, after) = self.levels(step, &series.smooth);
+                after - before
+            }
+            false => shift,
+        };
         let (earliest, latest) = self.places(step, &series.smooth, worth);
         let (old, new) = self.sides(step, &series.values);
         let mut change = Change {
@@ -188,7 +196,7 @@ impl Steps {
             ratio: series.ratio(shift),
             ratio_low: low.and_then(|low| series.ratio(low)),
             ratio_high: high.and_then(|high| series.ratio(high)),
-            worse: series.worse(shift),
+            worse: series.worse(way),
             p_value: self.p_value(step, series, worth, settings),
             certain: series.values.len() - at > settings.points_after,
             sentence: String::new(),

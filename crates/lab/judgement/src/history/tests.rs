@@ -217,6 +217,22 @@ fn which_way_is_better_decides_what_is_worse() {
     );
 }
 
+/// Two of five runs take a fifth longer since: the median of all differences is none.
+#[test]
+fn what_some_runs_do_worse_is_never_better() {
+    let values = (0..100).map(|at| match at >= 60 && at % 5 < 2 {
+        true => 1.2,
+        false => 1.0,
+    });
+    let places = (0..100).collect();
+    let series = Series::of(places, values.collect(), &metric(Direction::LowerIsBetter));
+    let changes = Steps { at: vec![60] }.changes(&series, &HistorySettings::default());
+    assert_eq!(changes[0].ratio, Some(1.0));
+    let said = &changes[0].sentence;
+    assert!(changes[0].worse, "{said}");
+    assert!(said.contains("only some of the runs changed"), "{said}");
+}
+
 #[test]
 fn commits_of_a_change_are_those_after_the_last_good_one() {
     let commits = ["a", "b", "c", "d", "e"];

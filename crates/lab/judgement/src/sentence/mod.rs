@@ -303,8 +303,12 @@ impl Change {
         };
         let ratio = ratio(self.ratio, self.ratio_low, self.ratio_high);
         let (before, after) = (unit.show(self.before), unit.show(self.after));
+        let whose = match self.before == self.after {
+            true => ": only some of the runs changed",
+            false => "",
+        };
         let text = format!(
-            "{} {span}: {before} became {after}, {ratio}",
+            "{} {span}: {before} became {after}, {ratio}{whose}",
             for_the(self.worse)
         );
         match self.certain {

@@ -30,7 +30,7 @@ pub struct Capacity {
     /// The rate beyond which the target answers no more, whatever the objective.
     pub physical: Option<Estimate>,
     /// What set the limit: `target`, `generator` (the knee is at least this),
-    /// `range` (the highest rate asked for held), `unsure` (too little is known between the rates
+    /// `range` (the highest rate that was tried held), `unsure` (too little is known between the rates
     /// that held, if any did, and those that did not), `none` (no rate held, down to the lowest).
     pub limit: String,
     /// What the search has to say in a sentence: also why something is absent.

@@ -45,6 +45,18 @@ fn threads_add_up_in_the_same_time() {
     assert_eq!(requests.failed(), 2);
 }
 
+/// A target that answers nothing any more: what was sent in the first second fails in the second.
+#[test]
+fn no_more_than_all_of_a_part_failed() {
+    let mut later = second(1, 0, 0);
+    for _ in 0..30 {
+        later.kinds[0].fail(Phase::Timeout, "timeout");
+    }
+    assert!(later.tried().failed > later.tried().all);
+    assert_eq!(later.tried().share(), Some(1.0));
+    assert_eq!(Tried::default().share(), None);
+}
+
 #[test]
 fn an_empty_span_takes_the_place_of_the_first() {
     let mut both = Span::empty(2);

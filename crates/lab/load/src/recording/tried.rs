@@ -19,7 +19,9 @@ impl Tried {
     /// The share that failed, from 0 to 1; `None` when nothing was tried.
     #[must_use]
     pub fn share(self) -> Option<f64> {
-        (self.all > 0).then(|| self.failed as f64 / self.all as f64)
+        // Of a part of a load more may fail than were sent in it: those of before, by their timeout.
+        let failed = self.failed.min(self.all);
+        (self.all > 0).then(|| failed as f64 / self.all as f64)
     }
 }
 

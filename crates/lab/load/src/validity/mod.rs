@@ -14,12 +14,12 @@ mod limits;
 
 use std::time::Duration;
 
-use units::{show_count, show_seconds, show_share};
+use units::{show_count, show_rate, show_seconds, show_share};
 
 pub use bounds::{Between, Bounds};
 
 use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
-use crate::slo::{Judgement, Statistic};
+use crate::slo::{Judgement, Quantity, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
 
@@ -177,7 +177,12 @@ impl Seen<'_> {
         let doubtful: Vec<String> = doubtful
             .filter(|_| judged.holds.is_none())
             .map(|one| {
-                let (low, high) = (show_seconds(one.least()), show_seconds(one.most()));
+                let show: fn(f64) -> String = match one.term.quantity {
+                    Quantity::Intended(_) | Quantity::Actual(_) => show_seconds,
+                    Quantity::Errors | Quantity::Sent => show_share,
+                    Quantity::Rate => show_rate,
+                };
+                let (low, high) = (show(one.least()), show(one.most()));
                 format!("{} may be {low} to {high}", one.term.quantity)
             })
             .collect();

@@ -243,6 +243,9 @@ fn a_closed_loop_that_was_kept_waiting_could_have_been_faster() {
     assert_eq!(holds, Some(true));
     let (holds, validity) = judged("rate >= 600/s", &recorded);
     assert_eq!((holds, broken(&validity)), (None, vec![GENERATOR_LATE]));
+    let found = &validity.reasons[0].found;
+    let said = format!("rate may be {} to ", units::show_rate(seen));
+    assert!(found.starts_with(&said), "{found}");
     let (holds, validity) = judged("rate >= 1000/s", &recorded);
     assert_eq!((holds, validity.valid), (Some(false), true));
 }

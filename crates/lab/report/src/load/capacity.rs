@@ -15,7 +15,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let knee = match &capacity.knee {
         // Of a rate that held, and none that failed, there is no interval.
-        Some(knee) if knee.low == knee.high => {
+        Some(knee) if capacity.limit != "target" => {
             format!("at least {}, where {} holds", rate(knee.low), capacity.slo)
         }
         Some(knee) => format!("{}, where {} holds", estimate(knee), capacity.slo),
@@ -96,7 +96,7 @@ fn limit(limit: &str, found: bool) -> String {
         "generator" => "the generator, or the machine it shares: no rate is known that holds. \
                         Begin lower (--from), on a quiet machine or on others (--workers)"
             .to_owned(),
-        "range" => "the range that was asked for: its highest rate held".to_owned(),
+        "range" => "none was found: the highest rate that was tried held".to_owned(),
         "unsure" => {
             "too little is known between the rates that held and those that failed: search \
              longer (--thorough), from a lower rate (--from), or on a quieter machine"

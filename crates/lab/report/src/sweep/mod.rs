@@ -137,8 +137,8 @@ struct Cell {
 }
 
 impl Cell {
-    /// What was measured: of several runs the one in the middle, and of two the worse or
-    /// larger by its number.
+    /// What was measured: of several runs the one in the middle, and of two there the smaller by its
+    /// number, as everywhere.
     fn measured(&self) -> Option<&str> {
         let mut only = self.values.values();
         let by_number = only

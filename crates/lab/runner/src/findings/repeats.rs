@@ -94,7 +94,18 @@ fn of_point(
         attempts: &attempts,
     })?;
     finding.chart = Chart::Lifecycle;
+    (finding.from_s, finding.to_s) = span_of(seconds, (finding.from_s, finding.to_s));
     Some(finding)
+}
+
+/// The time of seconds that were counted as if one followed the other: a load may be alone now and
+/// then.
+fn span_of(seconds: &[i64], (from_s, to_s): (f64, f64)) -> (f64, f64) {
+    let start_s = seconds.first().map_or(0.0, |first| *first as f64);
+    let at = |place_s: f64| seconds.get(place_s as usize).map(|second| *second as f64);
+    let from = at(from_s - start_s);
+    let last = at(to_s - start_s - 1.0);
+    (from.unwrap_or(from_s), last.map_or(to_s, |last| last + 1.0))
 }
 
 #[cfg(test)]
@@ -112,5 +123,13 @@ mod tests {
         assert_eq!(alone("a", &spans), [1, 2, 6, 7]);
         assert_eq!(alone("b", &spans), [0; 0]);
         assert_eq!(alone("c", &spans), [0; 0]);
+    }
+
+    /// Another load ran from the fourth second to the sixtieth.
+    #[test]
+    fn what_was_counted_without_a_gap_is_told_at_its_time() {
+        let seconds: Vec<i64> = (2..4).chain(60..80).collect();
+        assert_eq!(span_of(&seconds, (7.0, 20.0)), (63.0, 76.0));
+        assert_eq!(span_of(&seconds, (2.0, 24.0)), (2.0, 80.0));
     }
 }

@@ -69,12 +69,10 @@ fn of_runs(a: &[Run], b: &[Run]) -> Option<Estimate> {
     let differences: Vec<f64> = pairs
         .filter_map(|(a, b)| Some(share(b)? - share(a)?))
         .collect();
-    if differences.len() < FEWEST_RUNS {
-        return None;
+    match differences.len() < FEWEST_RUNS {
+        true => None,
+        false => Estimate::of(&differences),
     }
-    let count = differences.len();
-    let error = (stats::variance(&differences)? / count as f64).sqrt();
-    Some(Estimate::new(stats::mean(&differences)?, error, count))
 }
 
 /// Requests of a side, and those of them that failed.

@@ -146,8 +146,9 @@ pub struct Comparison {
 /// lists differ in length, the last of the longer one are left out.
 pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let pairs = a.len().min(b.len());
-    let (a, b) = (&a[..pairs], &b[..pairs]);
     let mut notes = Vec::new();
+    notes.extend(text::without_neighbour(a.len(), b.len()));
+    let (a, b) = (&a[..pairs], &b[..pairs]);
     let few = pairs < FEWEST_RUNS;
     let entries = Entries::of(a.iter().chain(b));
     notes.extend(entries.note());

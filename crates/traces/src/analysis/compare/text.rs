@@ -121,6 +121,20 @@ pub(super) fn visible(sides: &Sides) -> Option<String> {
     })
 }
 
+/// Runs of the side that has more of them.
+pub(super) fn without_neighbour(a: usize, b: usize) -> Option<String> {
+    let side = if a > b { "A" } else { "B" };
+    match a.abs_diff(b) {
+        0 => None,
+        1 => Some(format!(
+            "The last run of {side} is left out: runs are compared in pairs."
+        )),
+        more => Some(format!(
+            "The last {more} runs of {side} are left out: runs are compared in pairs."
+        )),
+    }
+}
+
 /// Spans that are missing.
 pub(super) fn missing(sides: &Sides) -> Option<String> {
     let (losses, torn) = (sides.losses(), sides.torn());

@@ -5,7 +5,7 @@ use super::run::{Alike, served};
 use crate::detect::{
     AttemptCounts, ConnectionCounts, GeneratorUse, LoopTurns, Phase, ProcessUse, QueueLevels,
     ResourceUse, SlotLatencies, ThreadUse, connections, exhaustion, generator, growth, handshakes,
-    pool, processor, queue, repeats, stalls,
+    pool, processor, queue, repeats, retries, stalls,
 };
 use crate::{Chart, Finding, Kind};
 
@@ -453,9 +453,9 @@ fn a_thread_that_waits_for_processes_outside_of_the_run_is_not_accused() {
 /// Of two processors, one that a process outside of the run never gives away leaves exactly one.
 #[test]
 fn a_process_that_has_what_others_leave_is_not_said_to_be_allowed_it() {
-    let found = |idle: f64, outside: f64| {
+    let told = |level: f64, idle: f64, outside: f64| {
         let cores: Vec<f64> = (0..20)
-            .map(|at| 0.995 - 0.001 * f64::from(at % 3))
+            .map(|at| level - 0.005 - 0.001 * f64::from(at % 3))
             .collect();
         let half = [0.5; 20];
         let thread = |name| ThreadUse {
@@ -463,7 +463,7 @@ fn a_process_that_has_what_others_leave_is_not_said_to_be_allowed_it() {
             cores: &half,
             waited: &[],
         };
-        let found = processor(&ProcessUse {
+        processor(&ProcessUse {
             system: "server",
             process: "server",
             start_s: 0.0,
@@ -472,10 +472,36 @@ fn a_process_that_has_what_others_leave_is_not_said_to_be_allowed_it() {
             threads: &[thread("a"), thread("b")],
             idle: &[idle; 20],
             outside: &[outside; 20],
-        });
-        found.map(|found| found.kind)
+        })
     };
+    let found = |idle: f64, outside: f64| told(1.0, idle, outside).map(|found| found.kind);
     assert_eq!(found(1.0, 0.0), Some(Kind::Processor));
     assert_eq!(found(0.0, 1.0), Some(Kind::Machine));
     assert_eq!(found(0.0, 0.0), None);
+    // Two of three: that is where the chart has the line.
+    let two = told(2.0, 0.0, 1.0).unwrap();
+    assert_eq!(two.kind, Kind::Machine);
+    assert_eq!(two.number("limit_cores"), Some(2.0));
+}
+
+/// Each request of half a minute is sent once and a half; before that nothing was asked for.
+#[test]
+fn retries_are_told_for_the_time_in_which_they_were() {
+    let found = |requests: &[f64], attempts: &[f64]| {
+        retries(&AttemptCounts {
+            system: "server",
+            client: "users",
+            start_s: 5.0,
+            period_s: 1.0,
+            requests,
+            attempts,
+        })
+    };
+    let after_silence = |busy: f64| [&[0.0; 20][..], &[busy; 30]].concat();
+    let told = found(&after_silence(100.0), &after_silence(150.0)).unwrap();
+    // Five seconds are looked at together: the first of them with one that was busy.
+    assert_eq!((told.from_s, told.to_s), (21.0, 55.0));
+    // Twice eight seconds are no sixteen in a row.
+    let twice = |busy: f64| [&[busy; 8][..], &[0.0; 10], &[busy; 8]].concat();
+    assert_eq!(found(&twice(100.0), &twice(150.0)), None);
 }

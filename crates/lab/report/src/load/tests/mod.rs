@@ -295,6 +295,45 @@ fn a_search_shows_every_hold() {
     matches(&load_text(&summary, PLAIN), "knee");
 }
 
+/// What is believed of a knee is cut where a rate failed: then it is at most that, and not at least.
+#[test]
+fn only_what_nothing_failed_above_is_at_least() {
+    let recorded = recorded((0..20).map(|at| second(at, false, 1)).collect());
+    let mut summary = summary(&workload(&["a"]), &recorded);
+    let mut told = |limit: &str| {
+        summary.capacity = Some(Capacity {
+            slo: "p99 < 20ms".into(),
+            points: Vec::new(),
+            knee: Some(Estimate {
+                rate: 500.0,
+                low: 500.0,
+                high: 500.0,
+                confidence: 0.9,
+            }),
+            physical: None,
+            limit: limit.into(),
+            note: String::new(),
+            usl: Usl::Refused("too few holds".into()),
+        });
+        load_text(&summary, PLAIN)
+    };
+    let cut = told("target");
+    assert!(
+        cut.contains("knee        500 /s (90 % between 500 /s and 500 /s), where"),
+        "{cut}"
+    );
+    // A search that was ended before a rate failed: nobody asked for no more than this.
+    let ended = told("range");
+    assert!(
+        ended.contains("knee        at least 500 /s, where"),
+        "{ended}"
+    );
+    assert!(
+        ended.contains("the highest rate that was tried held"),
+        "{ended}"
+    );
+}
+
 #[test]
 fn nothing_answered() {
     let mut recorded = recorded((0..3).map(|at| second(at, false, 1)).collect());
