@@ -150,10 +150,10 @@ pub struct FaultEffect {
     /// Whether anything was seen; absent when nothing can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<bool>,
-    /// From the fault's begin until something was seen.
+    /// From the fault's start until something was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_s: Option<f64>,
-    /// From the fault's begin until all was as before; 0 when nothing was seen.
+    /// From the fault's start until all was as before; 0 when nothing was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_s: Option<f64>,
     /// From the fault's end; 0 when it was as before by then.

@@ -77,7 +77,7 @@ pub(crate) struct Setup {
     /// When a segment ends that has no length of its own; of no meaning to one that
     /// begins later.
     pub(crate) ends_at: AtomicU64,
-    /// Other rates than the segment began with. Those from before a segment's begin are of no
+    /// Other rates than the segment began with. Those from before a segment's start are of no
     /// meaning to it.
     pub(crate) turns: Turns,
     /// When requests of the segment failed.
