@@ -51,7 +51,7 @@ use expiry::forget_expired;
 use ledger::{Commands, Ledger};
 use locket::Locket;
 use metrics::Metrics;
-use outbound::{Means, Outbound, Reps};
+use outbound::{Outbound, OutboundContext, Reps};
 use pools::Pools;
 use presence::Presences;
 use recovery::Recovery;
@@ -215,7 +215,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         presences: Arc::clone(&presences),
         metrics: Arc::clone(&metrics),
     });
-    let mut loops = outbound.start(Means {
+    let mut loops = outbound.start(OutboundContext {
         auctioneer: config
             .auctioneer_url
             .clone()
