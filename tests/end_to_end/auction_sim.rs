@@ -13,7 +13,9 @@ fn simulate(lab: &Lab, flags: &[&str]) -> Finished {
 #[test]
 fn the_same_flags_have_the_same_outcome_but_for_the_time() {
     let lab = Lab::new();
-    let page = lab.path("auction.html");
+    let page = lab.write("auction.html", "an older page");
+    let older = lab.path("older.html");
+    fs::hard_link(&page, &older).expect("a link");
     let page = page.to_str().expect("a path");
     let outcome = |seed| {
         let flags = [
@@ -57,6 +59,9 @@ fn the_same_flags_have_the_same_outcome_but_for_the_time() {
     }
     let page = fs::read_to_string(page).expect("the page");
     assert!(page.contains("insufficient resources: memory"));
+    // It is replaced whole: a disk that is full takes nobody's page away.
+    let older = fs::read_to_string(older).expect("the page of before");
+    assert_eq!(older, "an older page");
 }
 
 #[test]

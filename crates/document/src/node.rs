@@ -135,7 +135,7 @@ fn toml_value(value: &DeValue<'_>, span: Span, depth: usize) -> Result<Value, Pr
 }
 
 fn too_deep(span: Span) -> Problem {
-    let message = format!("values stand more than {MOST_DEPTH} levels deep in each other");
+    let message = format!("values are nested more than {MOST_DEPTH} levels deep");
     Problem::new(span, message)
 }
 

@@ -9,7 +9,7 @@ use crate::Source;
 pub enum SetError {
     /// What names the value is no path.
     #[error(
-        "set {path}: expected the way to a value, such as defaults.timeout, or steps.0.cpu for the first of a list"
+        "set {path}: expected the path of a value, such as defaults.timeout, or steps.0.cpu for the first of a list"
     )]
     Path {
         /// As it was said.
@@ -253,7 +253,7 @@ cpu = 0.5
         for (path, said) in [
             (
                 "services..x",
-                "set services..x: expected the way to a value",
+                "set services..x: expected the path of a value",
             ),
             (
                 "background.1.cpu",

@@ -289,5 +289,5 @@ fn processes(args: &RepArgs) -> Result<ProcessSettings> {
 }
 
 fn own_program() -> Result<PathBuf> {
-    std::env::current_exe().context("find the own program, which ends what a killed rep leaves")
+    std::env::current_exe().context("find this program, which ends what a killed rep leaves")
 }

@@ -9,7 +9,7 @@ use cells::rep::Mebibytes;
 use clap::{Args, ValueEnum};
 use nix::time::ClockId;
 
-use crate::output::{print, tell};
+use crate::output::{print, replace, tell};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuctionSimArgs {
@@ -93,8 +93,7 @@ enum ArrivalOrder {
 pub(crate) fn simulate(args: &AuctionSimArgs) -> Result<()> {
     let outcome = run(&scenario(args), processor_time)?;
     if let Some(file) = &args.report {
-        let writing = || format!("write the page of --report to {}", file.display());
-        std::fs::write(file, outcome.page()).with_context(writing)?;
+        replace(file, outcome.page().as_bytes())?;
         tell(format_args!("the page is {}", file.display()));
     }
     print(&shown(&outcome, args.json)?)

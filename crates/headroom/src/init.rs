@@ -218,7 +218,7 @@ impl Started {
         tell(format_args!("starting {line}"));
         let output = NamedTempFile::new().context("make a file for the program's output")?;
         let file = || output.reopen().context("open the program's output");
-        let own = std::env::current_exe().context("find the own program")?;
+        let own = std::env::current_exe().context("find the path of this program")?;
         let reaper = Reaper::start(&[own.into(), "reaper".into()])?;
         let tag = RunTag::new("init", Clock::start().origin_unix_ns());
         reaper.tag(&tag)?;

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use lab_experiment::draft;
 use lab_experiment::plan::Lifecycle;
 use lab_lifecycle::{Definition, Format, NoKey, Suggested, Suggestions, Why, suggest};
+use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde_json::{Value, json};
 use units::{show_bytes, show_count, show_seconds, show_share};
@@ -173,7 +174,7 @@ fn as_toml(suggested: &Suggested) -> String {
     for left in suggested.left_out.iter().take(TOLD) {
         text += &format!(
             "# No point: {} ({})\n",
-            one_line(&left.message),
+            printable(&left.message),
             why(left.why)
         );
     }
@@ -196,10 +197,6 @@ fn as_toml(suggested: &Suggested) -> String {
 
 fn seconds(ns: i64) -> String {
     show_seconds(ns as f64 / 1e9)
-}
-
-fn one_line(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), " ")
 }
 
 fn why(why: Why) -> String {
@@ -229,7 +226,7 @@ fn why_nothing(found: &Suggestions) -> String {
         count(lines.unreadable)
     );
     if let Some(sample) = &lines.unreadable_sample {
-        text += &format!(", the first: {}", one_line(sample));
+        text += &format!(", the first: {}", printable(sample));
     }
     if found.fields.is_empty() {
         return text + "\nno line has a field; docs/lifecycles.md shows the forms that are read";

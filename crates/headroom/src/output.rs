@@ -22,21 +22,6 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// A text that somebody else chose, as a part of a line that a terminal may show: what would move the
-/// cursor, change colours, begin a line or turn the direction of writing around is written out.
-pub(crate) fn one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for one in text.chars() {
-        let turns = matches!(one, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        match one {
-            '\t' => out.push(one),
-            _ if one.is_control() || turns => out.extend(one.escape_debug()),
-            _ => out.push(one),
-        }
-    }
-    out
-}
-
 /// Tells a person something on standard error; if nobody listens, nobody hears it.
 pub(crate) fn tell(what: impl Display) {
     let _ = writeln!(std::io::stderr(), "{what}");

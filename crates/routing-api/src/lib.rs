@@ -27,7 +27,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use commit::StartError;
 pub use commit::StoreError;
 use net::Shutdown;
 use net::tls::{self, TlsError};
@@ -335,10 +334,7 @@ async fn start_writer(
         .map_err(failed)?;
     let open = || async move { ledger.store.load().await.map(|state| (ledger, state)) };
     let started = commit::start("api-writer", runtime, limits, open).await;
-    started.map_err(|error| match error {
-        StartError::Thread(error) => failed(error),
-        StartError::Open(error) => error,
-    })
+    started.map_err(|error| error.into_error(failed))
 }
 
 async fn seed(commands: &Commands, groups: Vec<RouterGroup>) -> Result<(), Error> {

@@ -269,7 +269,7 @@ async fn tls_to_postgresql_is_spoken_when_asked_for_and_checks_the_server() {
     let authority = folder.path().join("authority.pem");
     std::fs::write(&authority, cert.pem()).unwrap();
     cluster.database("secure");
-    let port = cluster.tls_port();
+    let port = cluster.address().port();
     let with = |host: &str, authority: Option<&std::path::Path>| {
         let url = format!("postgres://postgres@{host}:{port}/secure?sslmode=require");
         let postgres = PostgresSettings {

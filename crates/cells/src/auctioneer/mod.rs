@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diego::Bbs;
-use net::tls::{Files, TlsError};
+use net::tls::{self, Files, TlsError};
 use net::{Client, ClientOptions, Limits, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::task::JoinHandle;
@@ -164,16 +164,8 @@ async fn start_unboxed(
     shutdown: Shutdown,
 ) -> Result<Running, Error> {
     pool::check("auction_runner_workers", config.workers)?;
-    let server_tls = config
-        .server_tls
-        .as_ref()
-        .map(net::tls::server)
-        .transpose()?;
-    let client_tls = config
-        .client_tls
-        .as_ref()
-        .map(net::tls::client)
-        .transpose()?;
+    let server_tls = config.server_tls.as_ref().map(tls::server).transpose()?;
+    let client_tls = config.client_tls.as_ref().map(tls::client).transpose()?;
     let client = |connections_per_host, answer_within| {
         Client::new(ClientOptions {
             connections_per_host,

@@ -32,9 +32,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use commit::Started;
 pub use commit::StoreError;
 pub use commit::postgres::{AddressError, PostgresSettings};
-use commit::{StartError, Started};
 pub use config::{Config, Limits};
 pub use encryption::{EncryptionError, EncryptionKeys, KeysError};
 use net::tls::{self, TlsError};
@@ -51,7 +51,7 @@ use expiry::forget_expired;
 use ledger::{Commands, Ledger};
 use locket::Locket;
 use metrics::Metrics;
-use outbound::{Means, Outbound, Reps};
+use outbound::{Outbound, OutboundContext, Reps};
 use pools::Pools;
 use presence::Presences;
 use recovery::Recovery;
@@ -215,7 +215,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         presences: Arc::clone(&presences),
         metrics: Arc::clone(&metrics),
     });
-    let mut loops = outbound.start(Means {
+    let mut loops = outbound.start(OutboundContext {
         auctioneer: config
             .auctioneer_url
             .clone()
@@ -339,10 +339,7 @@ async fn start_writer(
         Ok((ledger, state))
     };
     let started = commit::start("bbs-writer", runtime, bounds, open).await;
-    started.map_err(|error| match error {
-        StartError::Thread(error) => Error::Thread(error),
-        StartError::Open(error) => error,
-    })
+    started.map_err(|error| error.into_error(Error::Thread))
 }
 
 /// What is heard of the writer.

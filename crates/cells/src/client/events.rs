@@ -102,7 +102,7 @@ fn ended(stream: &Subscription) -> Result<(), Failure> {
     match stream.broken() {
         None => Ok(()),
         Some(cause) => Err(Failure::Other(format!(
-            "the stream of events broke: {cause}; events from now on are not seen: list what there is, and subscribe anew"
+            "the stream of events broke: {cause}; events from now on are not seen: list what there is, and subscribe again"
         ))),
     }
 }

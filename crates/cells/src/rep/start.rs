@@ -8,7 +8,7 @@ use std::time::Duration;
 use diego::Bbs;
 use diego::auction::{CellState, Resources, RootFsProvider};
 use fleet::Silence;
-use net::{Client, ClientOptions, Limits, Shutdown};
+use net::{Client, ClientOptions, Limits, Shutdown, tls};
 use telemetry::{Fields, Logger};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -123,16 +123,8 @@ async fn start_with<E: Executor>(
     logger: Logger,
     shutdown: Shutdown,
 ) -> Result<Running, Error> {
-    let server_tls = config
-        .server_tls
-        .as_ref()
-        .map(net::tls::server)
-        .transpose()?;
-    let client_tls = config
-        .client_tls
-        .as_ref()
-        .map(net::tls::client)
-        .transpose()?;
+    let server_tls = config.server_tls.as_ref().map(tls::server).transpose()?;
+    let client_tls = config.client_tls.as_ref().map(tls::client).transpose()?;
     let client = |connections_per_host| {
         Client::new(ClientOptions {
             connections_per_host,

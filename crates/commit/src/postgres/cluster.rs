@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -17,8 +18,9 @@ pub(crate) struct Cluster {
     folder: TempDir,
     bin: PathBuf,
     server: Option<Child>,
-    /// Where it listens with TLS, if it does.
-    tls_port: Option<u16>,
+    /// Its port of the loopback, if it listens on one.
+    port: Option<u16>,
+    tls: bool,
 }
 
 /// PostgreSQL refuses to run as root; its package makes this user.
@@ -32,6 +34,11 @@ impl Cluster {
         cluster
     }
 
+    /// One that also listens on a port of the loopback.
+    pub(crate) fn start_on_port() -> Self {
+        Self::make().on_port()
+    }
+
     /// One that also listens on a port of the loopback, with this certificate and key.
     pub(crate) fn start_with_tls(certificate: &str, key: &str) -> Self {
         let mut cluster = Self::make();
@@ -41,17 +48,22 @@ impl Cluster {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
             give_away(&path);
         }
-        // PostgreSQL cannot pick a free port itself.
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        cluster.tls_port = Some(free.local_addr().unwrap().port());
-        drop(free);
-        cluster.resume();
-        cluster
+        cluster.tls = true;
+        cluster.on_port()
     }
 
-    /// The port of [`Self::start_with_tls`].
-    pub(crate) fn tls_port(&self) -> u16 {
-        self.tls_port.unwrap()
+    fn on_port(mut self) -> Self {
+        // PostgreSQL cannot pick a free port itself.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        self.port = Some(free.local_addr().unwrap().port());
+        drop(free);
+        self.resume();
+        self
+    }
+
+    /// Where one with a port listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port.unwrap()).into()
     }
 
     fn make() -> Self {
@@ -60,7 +72,8 @@ impl Cluster {
             folder,
             bin: newest_bin(),
             server: None,
-            tls_port: None,
+            port: None,
+            tls: false,
         };
         let path = cluster.folder.path();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -104,12 +117,15 @@ impl Cluster {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        match self.tls_port {
+        match self.port {
             None => server.args(["-c", "listen_addresses="]),
             Some(port) => server
-                .args(["-c", "listen_addresses=127.0.0.1", "-c", "ssl=on", "-p"])
+                .args(["-c", "listen_addresses=127.0.0.1", "-p"])
                 .arg(port.to_string()),
         };
+        if self.tls {
+            server.args(["-c", "ssl=on"]);
+        }
         server.spawn().unwrap()
     }
 
@@ -137,10 +153,24 @@ impl Cluster {
         let mut psql = Command::new(self.bin.join("psql"));
         psql.arg("-h").arg(self.data());
         psql.args(["-U", "postgres", "-d", database, "-Atc", statement]);
-        if let Some(port) = self.tls_port {
+        if let Some(port) = self.port {
             psql.arg("-p").arg(port.to_string());
         }
         psql.output().unwrap()
+    }
+
+    /// What a statement comes to in the database `postgres`, as `psql -At` has it.
+    pub(crate) fn ask(&self, statement: &str) -> String {
+        let output = self.psql("postgres", statement);
+        assert!(output.status.success(), "{statement}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim_end().into()
+    }
+
+    /// Who may log in how: lines of `pg_hba.conf` for connections over TCP.
+    pub(crate) fn allow(&self, lines: &str) {
+        let own = "local all all trust\n";
+        std::fs::write(self.data().join("pg_hba.conf"), format!("{own}{lines}\n")).unwrap();
+        self.ask("SELECT pg_reload_conf()");
     }
 
     /// The folder of all its files.

@@ -147,6 +147,16 @@ pub enum StartError<E> {
     Open(E),
 }
 
+impl<E> StartError<E> {
+    /// The error of who opens, among whose kinds `thread` says that there is no thread.
+    pub fn into_error(self, thread: impl FnOnce(std::io::Error) -> E) -> E {
+        match self {
+            Self::Thread(error) => thread(error),
+            Self::Open(error) => error,
+        }
+    }
+}
+
 /// Starts the thread `name`, opens there what is to be kept, and returns once that is loaded.
 /// The thread ends after [`Requests::stop`], or when every [`Requests`] is gone.
 ///

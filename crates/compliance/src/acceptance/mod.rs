@@ -177,18 +177,6 @@ impl<K: NodeKey> Nodes<K> {
         (known.key_status == KeyStatus::Certified).then_some(&known.key)
     }
 
-    /// All nodes that stand there, by their identities.
-    pub fn standing(&self, standing: Standing) -> impl Iterator<Item = (&str, &Known<K>)> {
-        let all = self.known.iter().map(|(id, node)| (id.as_str(), node));
-        all.filter(move |(_, node)| node.standing == standing)
-    }
-
-    /// May this node have policies, and may it be given to whoever holds this key?
-    pub fn may_read_policies(&self, id: &str, key: &K) -> bool {
-        let known = self.known.get(id);
-        known.is_some_and(|node| node.standing == Standing::Accepted && node.key.is_same(key))
-    }
-
     /// Takes an inventory whose signature, date and fields were found right. A pending node's
     /// key is settled like an accepted one's, so that nobody can take its place before somebody
     /// decides.

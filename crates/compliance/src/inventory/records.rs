@@ -124,7 +124,7 @@ pub(super) fn read(
                     (_, "apos") => own.push('\''),
                     (_, other) => {
                         let other: String = other.chars().take(64).collect();
-                        return Err(wrong(format!("the entity &{other};, which XML has not")));
+                        return Err(wrong(format!("the entity &{other};, which XML lacks")));
                     }
                 }
             }
@@ -152,7 +152,7 @@ pub(super) fn read(
 fn add(own: &mut String, part: &str) -> Result<(), String> {
     if let Some(odd) = part.chars().find(|one| !is_of_xml(*one)) {
         let number = u32::from(odd);
-        return Err(format!("the character U+{number:04X}, which XML has not"));
+        return Err(format!("the character U+{number:04X}, which XML lacks"));
     }
     own.push_str(part);
     Ok(())

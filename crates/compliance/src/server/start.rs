@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use commit::{StartError, Started, StoreError};
+use commit::{Started, StoreError};
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
@@ -262,10 +262,7 @@ async fn start_writer(
         Ok::<_, Error>((ledger, loaded.state))
     };
     let started = commit::start("compliance-writer", runtime, ledger::LIMITS, open).await;
-    let started = started.map_err(|error| match error {
-        StartError::Thread(error) => Error::Thread(error),
-        StartError::Open(error) => error,
-    })?;
+    let started = started.map_err(|error| error.into_error(Error::Thread))?;
     let (engine, compliance, lost) = found.await.map_err(|_| Error::Writer)?;
     Ok(Written {
         started,

@@ -21,14 +21,14 @@ pub(super) enum Turn {
 
 /// Meets a share over time, whatever each turn really took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Duty {
+pub(super) struct DutyCycle {
     share: f64,
     /// Processor time that is due; below zero when more was taken.
     due: f64,
     last: (Nanos, Nanos),
 }
 
-impl Duty {
+impl DutyCycle {
     /// A share of 0 to 1 from now on; what is no number is nothing.
     pub(super) fn new(share: f64, now: Nanos, cpu: Nanos) -> Self {
         let share = if share.is_nan() { 0.0 } else { share };
@@ -68,7 +68,7 @@ mod tests {
     /// work loses a random time to others.
     fn taken(share: f64, mut stolen: impl FnMut() -> u64) -> f64 {
         let (mut now, mut cpu) = (7, 3);
-        let mut duty = Duty::new(share, now, cpu);
+        let mut duty = DutyCycle::new(share, now, cpu);
         while now < 10_000_000_000 {
             match duty.next(now, cpu) {
                 Turn::Work(time) => {
@@ -96,18 +96,18 @@ mod tests {
     #[test]
     fn all_of_a_processor_is_no_sleep_at_all() {
         assert!(taken(1.0, || 0) > 0.999);
-        assert_eq!(Duty::new(1.0, 0, 0).next(0, 0), Turn::Work(10_000_000));
+        assert_eq!(DutyCycle::new(1.0, 0, 0).next(0, 0), Turn::Work(10_000_000));
     }
 
     #[test]
     fn nothing_is_only_rest() {
-        assert_eq!(Duty::new(0.0, 0, 0).next(5, 5), Turn::Rest(10_000_000));
-        assert_eq!(Duty::new(f64::NAN, 0, 0).next(5, 5), Turn::Rest(10_000_000));
+        assert_eq!(DutyCycle::new(0.0, 0, 0).next(5, 5), Turn::Rest(10_000_000));
+        assert_eq!(DutyCycle::new(f64::NAN, 0, 0).next(5, 5), Turn::Rest(10_000_000));
     }
 
     #[test]
     fn what_was_long_missed_is_not_caught_up() {
-        let mut duty = Duty::new(0.5, 0, 0);
+        let mut duty = DutyCycle::new(0.5, 0, 0);
         // Starved for a minute, then alone: 50 ms are caught up, a little more taken.
         let (mut now, mut cpu) = (60_000_000_000, 0);
         while let Turn::Work(time) = duty.next(now, cpu) {

@@ -19,7 +19,7 @@ use crate::work::spin::{self, thread_cpu};
 use crate::work::stop::{LOOK, Stop};
 use crate::work::{Memory, Site, WorkError, affinity};
 
-use duty::{Duty, Turn};
+use duty::{DutyCycle, Turn};
 
 /// Most threads of all neighbours together.
 const THREADS: u64 = 1024;
@@ -169,7 +169,7 @@ impl Neighbour {
         let _ = rustix::thread::sched_setaffinity(None, &self.cpus);
         self.rest_until(self.from);
         let begun = thread_cpu();
-        let mut duty = Duty::new(self.share, wire::clock::now(), begun);
+        let mut duty = DutyCycle::new(self.share, wire::clock::now(), begun);
         loop {
             let now = wire::clock::now();
             let active = now < self.until && !self.stop.is_asked();

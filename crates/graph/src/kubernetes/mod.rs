@@ -132,7 +132,7 @@ fn check(graph: &Manifests) -> Result<(), KubernetesError> {
     )
 }
 
-/// A graph's name as the value of a label and as the begin of names.
+/// A graph's name as the value of a label and as the start of names.
 fn label(name: &str) -> String {
     let mut label = String::new();
     for character in name.chars().map(|one| one.to_ascii_lowercase()) {

@@ -112,7 +112,7 @@ impl Noise {
         let lost = self.all_gaps().lost_share();
         if lost > 0.01 {
             warnings.push(format!(
-                "Gaps take {} of the time: other work runs here, or the kernel's ticks are dear. Measure when it is quiet.",
+                "Gaps take {} of the time: other work runs here, or the kernel's ticks are expensive. Measure when it is quiet.",
                 units::show_share(lost)
             ));
         }

@@ -54,7 +54,7 @@ Work of 10 ms loses 526 µs to gaps in the mean, and meets one of 1 ms or more i
   steal              0 % of the time was taken by the hypervisor
   machine            Linux 6.18, A model, 2 usable CPUs (0-1), clock tsc
 
-Gaps take 5 % of the time: other work runs here, or the kernel's ticks are dear. Measure when it is quiet.
+Gaps take 5 % of the time: other work runs here, or the kernel's ticks are expensive. Measure when it is quiet.
 ";
     assert_eq!(noise().to_string(), expected);
 }

@@ -171,7 +171,7 @@ impl<'a> Turn<'a> {
             }
             next = self.program.next(step);
         }
-        Some(self.frame(node).fruit())
+        Some(self.frame(node).outcome())
     }
 
     /// A node has ended: goes on with what waits for it.
@@ -210,7 +210,7 @@ impl<'a> Turn<'a> {
         let frame = *self.frame(node);
         match join {
             Join::All if frame.running > 0 => None,
-            Join::All => Some(frame.fruit()),
+            Join::All => Some(frame.outcome()),
             Join::Quorum(wanted) => {
                 let wanted = wanted.min(frame.well + frame.failed + frame.running);
                 if frame.well >= wanted {
@@ -220,7 +220,7 @@ impl<'a> Turn<'a> {
                         End::Nothing
                     })
                 } else if frame.well + frame.running < wanted {
-                    Some(frame.fruit())
+                    Some(frame.outcome())
                 } else {
                     None
                 }
@@ -379,7 +379,7 @@ impl Frame {
     }
 
     /// How a node ended whose parts have all ended.
-    fn fruit(&self) -> End {
+    fn outcome(&self) -> End {
         match self.failure {
             Some(failing) => End::Failed(failing),
             None if self.well > 0 => End::Well,

@@ -29,12 +29,4 @@ impl Directory {
             .into_iter()
             .flat_map(|replicas| replicas.values().copied())
     }
-
-    /// Service, number and address of every instance.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, u32, SocketAddr)> {
-        self.known.iter().flat_map(|(service, replicas)| {
-            let one = |(replica, address): (&u32, &SocketAddr)| (&**service, *replica, *address);
-            replicas.iter().map(one)
-        })
-    }
 }

@@ -211,40 +211,6 @@ impl Host {
                 _ => {}
             }
         }
-        self.put_in_force(&mut control, topology)
-    }
-
-    /// Takes over where other instances listen now: calls go there from the next one on.
-    /// Instances of this host stay where they are.
-    ///
-    /// # Errors
-    /// When somebody is called of whom no address is known.
-    pub fn relocate(&self, directory: &Directory) -> Result<(), SwapError> {
-        let mut control = lock(&self.control);
-        let own: Vec<_> = control
-            .placed
-            .iter()
-            .map(|placed| (placed.service.clone(), placed.replica))
-            .collect();
-        for (service, replica, address) in directory.iter() {
-            let is = |(name, number): &(String, u32)| name == service && *number == replica;
-            if !own.iter().any(is) {
-                control.directory.set(service, replica, address);
-            }
-        }
-        let topology = Arc::clone(&control.topology);
-        let revision = control.revision;
-        self.put_in_force(&mut control, topology)?;
-        // The same profile: nobody shall see another number for it.
-        control.revision = revision;
-        Ok(())
-    }
-
-    fn put_in_force(
-        &self,
-        control: &mut Control,
-        topology: Arc<Topology>,
-    ) -> Result<u32, SwapError> {
         let same = *control.topology == *topology;
         let revision = control.revision + u32::from(!same);
         let plans = control

@@ -6,7 +6,7 @@ use std::time::Duration;
 use net::Shutdown;
 
 use super::export::{Exporter, SenderOptions};
-use super::recorder::Shelves;
+use super::recorder::SpanBuffers;
 use traces::{Origin, Span, Store, StoreCounts, StoreLimits};
 
 use super::{Export, ExportCounts, Recorder};
@@ -37,7 +37,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Recorders {
-    shelves: Vec<Arc<Shelves>>,
+    buffers: Vec<Arc<SpanBuffers>>,
     spare: Vec<Span>,
     /// Of recorders that are gone.
     recorded: u64,
@@ -71,8 +71,8 @@ impl Tracer {
 
     /// A recorder for a thread.
     pub fn recorder(&self) -> Recorder {
-        let (recorder, shelves) = Recorder::new();
-        lock(&self.0.recorders).shelves.push(shelves);
+        let (recorder, buffers) = Recorder::new();
+        lock(&self.0.recorders).buffers.push(buffers);
         recorder
     }
 
@@ -165,12 +165,12 @@ impl Recorders {
     fn take(&mut self, into: &mut Vec<Span>) {
         let (mut recorded, mut dropped) = (0, 0);
         let spare = &mut self.spare;
-        self.shelves.retain(|shelves| {
+        self.buffers.retain(|buffers| {
             // Asked first: what a recorder leaves behind is taken below.
-            let deserted = shelves.deserted();
-            shelves.take(into, spare);
+            let deserted = buffers.deserted();
+            buffers.take(into, spare);
             if deserted {
-                let (kept, lost) = shelves.counts();
+                let (kept, lost) = buffers.counts();
                 (recorded, dropped) = (recorded + kept, dropped + lost);
             }
             !deserted
@@ -180,7 +180,7 @@ impl Recorders {
     }
 
     fn counts(&self) -> (u64, u64) {
-        let now = self.shelves.iter().map(|shelves| shelves.counts());
+        let now = self.buffers.iter().map(|buffers| buffers.counts());
         now.fold((self.recorded, self.dropped), |sum, one| {
             (sum.0 + one.0, sum.1 + one.1)
         })

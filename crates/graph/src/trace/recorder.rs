@@ -7,29 +7,29 @@ use traces::Span;
 
 use crate::lock;
 
-/// Most spans that wait for the collector, of each thread and shelf; further ones are
+/// Most spans that wait for the collector, of each thread and buffer; further ones are
 /// dropped and counted. The collector comes ten times a second.
-const SHELF: usize = 32 * 1024;
+const BUFFERED: usize = 32 * 1024;
 
 /// Takes the spans of one thread. Recording never waits.
 #[derive(Debug)]
 pub struct Recorder {
-    shared: Arc<Shelves>,
+    shared: Arc<SpanBuffers>,
 }
 
-/// Two shelves of spans. The collector holds one at a time, for as long as it takes to
+/// Two buffers of spans. The collector holds one at a time, for as long as it takes to
 /// swap a vector, so the thread always finds the other one free.
 #[derive(Debug, Default)]
-pub(super) struct Shelves {
-    shelves: [Mutex<Vec<Span>>; 2],
+pub(super) struct SpanBuffers {
+    buffers: [Mutex<Vec<Span>>; 2],
     recorded: AtomicU64,
     dropped: AtomicU64,
 }
 
 impl Recorder {
     /// A recorder, and where its spans are taken from.
-    pub(super) fn new() -> (Self, Arc<Shelves>) {
-        let shared = Arc::new(Shelves::default());
+    pub(super) fn new() -> (Self, Arc<SpanBuffers>) {
+        let shared = Arc::new(SpanBuffers::default());
         let recorder = Self {
             shared: Arc::clone(&shared),
         };
@@ -39,16 +39,16 @@ impl Recorder {
     /// Keeps a span. It is dropped, and counted, when the collector is far behind.
     pub fn record(&mut self, span: Span) {
         let mut span = Some(span);
-        // The collector may move on from one shelf to the other while the thread does
+        // The collector may move on from one buffer to the other while the thread does
         // the same, but not for ever.
-        for shelf in self.shared.shelves.iter().cycle().take(8) {
-            let mut shelf = match shelf.try_lock() {
-                Ok(shelf) => shelf,
-                Err(TryLockError::Poisoned(shelf)) => shelf.into_inner(),
+        for buffer in self.shared.buffers.iter().cycle().take(8) {
+            let mut buffer = match buffer.try_lock() {
+                Ok(buffer) => buffer,
+                Err(TryLockError::Poisoned(buffer)) => buffer.into_inner(),
                 Err(TryLockError::WouldBlock) => continue,
             };
-            if shelf.len() < SHELF {
-                shelf.extend(span.take());
+            if buffer.len() < BUFFERED {
+                buffer.extend(span.take());
             }
             break;
         }
@@ -61,12 +61,12 @@ impl Recorder {
     }
 }
 
-impl Shelves {
+impl SpanBuffers {
     /// Moves all spans behind those of `into`. `spare` is empty, before and after; its
-    /// memory and that of the shelves go round.
+    /// memory and that of the buffers go round.
     pub(super) fn take(&self, into: &mut Vec<Span>, spare: &mut Vec<Span>) {
-        for shelf in &self.shelves {
-            std::mem::swap(&mut *lock(shelf), spare);
+        for buffer in &self.buffers {
+            std::mem::swap(&mut *lock(buffer), spare);
             into.append(spare);
         }
     }

@@ -45,19 +45,19 @@ fn what_threads_record_is_kept() {
 
 #[test]
 fn a_recorder_that_nobody_collects_from_drops_and_counts() {
-    let (mut recorder, shelves) = Recorder::new();
+    let (mut recorder, buffers) = Recorder::new();
     let span = server(1, 1, 0, 1);
     for _ in 0..40_000 {
         recorder.record(span.clone());
     }
-    let (recorded, dropped) = shelves.counts();
+    let (recorded, dropped) = buffers.counts();
     assert_eq!(recorded + dropped, 40_000);
     assert!(dropped > 0);
     let (mut into, mut spare) = (Vec::new(), Vec::new());
-    shelves.take(&mut into, &mut spare);
+    buffers.take(&mut into, &mut spare);
     assert_eq!(into.len() as u64, recorded);
     recorder.record(span);
-    shelves.take(&mut into, &mut spare);
+    buffers.take(&mut into, &mut spare);
     assert_eq!(into.len() as u64, recorded + 1);
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Sieve {
     /// Bit `i` of a segment: the odd number `low + 2 i` has a divisor.
     segment: Vec<u64>,
     /// Odd primes up to the square root, each with the next bit that it strikes, counted
-    /// from the begin of the segment at hand.
+    /// from the start of the segment at hand.
     base: Vec<(u32, u64)>,
 }
 

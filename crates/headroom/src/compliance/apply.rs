@@ -114,7 +114,7 @@ fn unchanged(plan: &Value) -> bool {
 
 fn planned(plan: &Value) -> String {
     let list = |key: &str| plan[key].as_array().cloned().unwrap_or_default();
-    let told = |value: &Value| one_line(value.as_str().unwrap_or_default());
+    let told = |value: &Value| printable(value.as_str().unwrap_or_default());
     let objects = list("objects");
     let mut out = String::new();
     for one in objects.iter().take(NAMED) {

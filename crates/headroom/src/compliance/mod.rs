@@ -17,11 +17,12 @@ use compliance::definitions::Definitions;
 use compliance::folder;
 use compliance::server::{self, Acceptance};
 use http::Method;
+use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde_json::{Value, json};
 
 use crate::cells::{ended, logger, on_signal, postgres};
-use crate::output::{explained, one_line, print};
+use crate::output::{explained, print};
 use args::{AdminArgs, AgentArgs, ComplianceCommand, ServerArgs};
 
 /// `headroom compliance`.
@@ -52,14 +53,14 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
     done.map_err(|error| {
         // It may tell what a node calls itself.
         let told = explained(&error);
-        let lines: Vec<String> = told.split('\n').map(one_line).collect();
+        let lines: Vec<String> = told.split('\n').map(printable).collect();
         anyhow!("{}", lines.join("\n"))
     })
 }
 
 /// A text of an object, as a terminal may show it; empty if there is none.
 fn text(object: &Value, key: &str) -> String {
-    one_line(object[key].as_str().unwrap_or_default())
+    printable(object[key].as_str().unwrap_or_default())
 }
 
 fn client(args: &AdminArgs) -> Result<ApiClient> {

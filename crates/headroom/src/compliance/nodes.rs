@@ -125,7 +125,7 @@ mod tests {
             "undecided": [{"id": "c", "why": "node c is not pending"}],
         });
         let told = decided(&data, "accepted");
-        assert_eq!(told, "accepted  a  web\naccepted  b  x\\ny\\u{1b}[31m\n");
+        assert_eq!(told, "accepted  a  web\naccepted  b  x y\\u{1b}[31m\n");
         let told = undecided(&data, "accepted").to_string();
         assert_eq!(told, "1 node was not accepted:\nnode c is not pending");
         let many: Vec<Value> = (0..23).map(|_| json!({"why": "no"})).collect();

@@ -28,7 +28,7 @@ fn percent(value: &Value) -> String {
 /// Percent, or that there is nothing yet of which there could be any.
 fn compliance(object: &Value) -> String {
     if let Some(by) = object["skippedDetails"]["overridingRuleName"].as_str() {
-        return format!("gave way to one of rule {}", one_line(by));
+        return format!("gave way to one of rule {}", printable(by));
     }
     let details = object["complianceDetails"].as_object();
     let mut statuses = details
@@ -134,7 +134,7 @@ fn components(list: &Value, indent: usize, out: &mut String) {
 pub(super) fn round(round: &Round) -> String {
     let mut out = String::new();
     for problem in &round.problems {
-        out += &format!("problem: {}\n", one_line(problem));
+        out += &format!("problem: {}\n", printable(problem));
     }
     match &round.config_id {
         None => {
@@ -145,8 +145,8 @@ pub(super) fn round(round: &Round) -> String {
         }
         Some(config_id) => {
             for event in &round.events {
-                let (component, key) = (one_line(&event.component), one_line(&event.key));
-                let message = one_line(&event.message);
+                let (component, key) = (printable(&event.component), printable(&event.key));
+                let message = printable(&event.message);
                 out += &format!("{}  {component} {key}: {message}\n", event.kind);
             }
             out += &format!(
@@ -169,13 +169,13 @@ mod tests {
         let list = json!([{"name": "x\r", "values": [{"value": "/v\n", "reports": [report]}]}]);
         let mut out = String::new();
         components(&list, 2, &mut out);
-        let shown = "  successOK\\u{7}  x\\r /v\\n: a\\nb\\u{1b}[2J\\u{202e}\\u{9b}31m\n";
+        let shown = "  successOK\\u{7}  x\\u{d} /v : a b\\u{1b}[2J\\u{202e}\\u{9b}31m\n";
         assert_eq!(out, shown);
         let list = json!([{"name": "Text", "values": [{"value": "/motd",
             "reports": [{"status": "successOK", "message": "é\tü is \"right\" \\ fine"}]}]}]);
         let mut out = String::new();
         components(&list, 2, &mut out);
-        assert_eq!(out, "  successOK  Text /motd: é\tü is \"right\" \\ fine\n");
+        assert_eq!(out, "  successOK  Text /motd: é ü is \"right\" \\ fine\n");
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl<'a> Commands<'a> {
         readings: &'a [Reading],
         time_limit: Duration,
     ) -> Result<Self> {
-        let own = std::env::current_exe().context("find the own program")?;
+        let own = std::env::current_exe().context("find the path of this program")?;
         let reaper = Reaper::start(&[own.into(), "reaper".into()])?;
         let tag = RunTag::new("gate", Clock::start().origin_unix_ns());
         reaper.tag(&tag)?;

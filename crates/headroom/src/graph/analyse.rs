@@ -17,6 +17,7 @@ use traces::analysis::{Analysis, Floors};
 use super::args::AnalyseArgs;
 use super::make::whole;
 use super::spans::{self, Running};
+use crate::output::replace;
 use crate::traces::{of_file as spans_of_file, show};
 
 /// Longest file of a machine's noise; it has a few kilobytes.
@@ -138,8 +139,7 @@ fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value, usize)
         anyhow::Ok((bytes, topology, running.described().await?))
     }))?;
     if let Some(file) = &args.save {
-        std::fs::write(file, &bytes)
-            .with_context(|| format!("keep the spans in {}", file.display()))?;
+        replace(file, &bytes)?;
     }
     let spans = traces::read(&bytes, &traces::Origin::unix())
         .with_context(|| format!("read the spans of {}", args.source))?;

@@ -44,7 +44,7 @@ pub(super) enum Refusal {
     #[error("the token is missing or wrong: open the whole address that headroom printed")]
     Token,
     #[error(
-        "this is not done so: pages are read by GET, and /mark, /stop and /rate are asked for by POST"
+        "this is the wrong method: pages are read with GET, and /mark, /stop and /rate are asked for with POST"
     )]
     Method,
     /// A form of a page from elsewhere can send no such body without being asked whether it may.

@@ -91,7 +91,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<Outcome> {
     Ok(Outcome::Pass)
 }
 
-/// The runs that go, in the order of their begin, as `runs` has it.
+/// The runs that go, in the order of their start, as `runs` has it.
 fn goes(runs: Vec<StoredRun>, args: &PruneArgs, now: SystemTime) -> Vec<StoredRun> {
     // How many of an experiment are later than the one that is looked at.
     let mut later: HashMap<String, usize> = HashMap::new();

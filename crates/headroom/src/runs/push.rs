@@ -90,7 +90,7 @@ impl Receiver {
                 Err(error) => error.to_string(),
             };
             if attempt == ATTEMPTS {
-                bail!("{} did not take it, {ATTEMPTS} times: {cause}", self.uri);
+                bail!("{} did not take it in {ATTEMPTS} attempts: {cause}", self.uri);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
@@ -133,7 +133,7 @@ impl TrustArgs {
             );
         }
         let value = HeaderValue::from_str(text.trim());
-        let mut value = value.with_context(|| format!("{whence} holds what no header may have"))?;
+        let mut value = value.with_context(|| format!("{whence} has bytes no header may have"))?;
         value.set_sensitive(true);
         Ok(Some(value))
     }

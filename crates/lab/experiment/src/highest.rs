@@ -34,7 +34,7 @@ pub enum Answer {
     Between(f64, f64),
     /// It holds at the end of the range.
     AtLeast(f64),
-    /// It fails at the begin of the range.
+    /// It fails at the start of the range.
     Below(f64),
     /// At this value nothing could be told.
     Unclear(f64),

@@ -8,7 +8,8 @@ mod exact;
 mod faults;
 mod grpc;
 mod postgres;
-mod postgres_server;
+#[path = "../../../commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod protocols;
 mod rate;
 mod redis;

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use crate::postgres_server::PostgresServer;
+use crate::postgres_cluster::Cluster;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
 use lab_load::arrivals::Process;
@@ -52,7 +52,7 @@ fn refusals(seen: &Recording) -> Vec<(&str, u64)> {
 
 #[test]
 fn every_acknowledged_row_is_there_and_no_other() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     server.ask("CREATE TABLE seen (number bigint, text text)");
     // A value that would end the statement, if it were a part of its text.
     let insert = step(
@@ -60,7 +60,7 @@ fn every_acknowledged_row_is_there_and_no_other() {
         "INSERT INTO seen VALUES ({seq}, {line t.text})",
         &["rows 1"],
     );
-    let mut workload = one(server.address, 4, insert);
+    let mut workload = one(server.address(), 4, insert);
     let table = lab_load::request::Table {
         columns: vec!["text".to_owned()],
         rows: vec![vec!["'); DROP TABLE seen; --".to_owned()]],
@@ -85,7 +85,7 @@ fn every_acknowledged_row_is_there_and_no_other() {
 
 #[test]
 fn the_share_that_fails_is_told_by_its_sqlstate() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     server.ask("CREATE TABLE t (id int PRIMARY KEY, v text)");
     server.ask("INSERT INTO t VALUES (1, 'one'), (2, NULL)");
     let read = "SELECT id, v FROM t ORDER BY id";
@@ -123,7 +123,7 @@ fn the_share_that_fails_is_told_by_its_sqlstate() {
             )],
         ),
     ];
-    let total = run(postgres(server.address, 3, mix), &closed(700)).total;
+    let total = run(postgres(server.address(), 3, mix), &closed(700)).total;
     let sent: Vec<u64> = total.kinds.iter().map(|kind| kind.sent).collect();
     let refused: Vec<u64> = total.kinds.iter().map(|kind| kind.refused).collect();
     assert!(sent.iter().all(|sent| *sent > 40), "{sent:?}");
@@ -142,7 +142,7 @@ fn the_share_that_fails_is_told_by_its_sqlstate() {
 
 #[test]
 fn a_transaction_is_a_journey_on_one_connection() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     server.ask("CREATE TABLE account (id int PRIMARY KEY, balance bigint CHECK (balance >= 0))");
     server.ask("INSERT INTO account SELECT n, 1000 FROM generate_series(1, 10) n");
     let transfer = |amount: &str| {
@@ -162,7 +162,7 @@ fn a_transaction_is_a_journey_on_one_connection() {
         ]
     };
     let total = run(
-        postgres(server.address, 3, vec![(1.0, transfer("1"))]),
+        postgres(server.address(), 3, vec![(1.0, transfer("1"))]),
         &closed(60),
     )
     .total;
@@ -181,7 +181,7 @@ fn a_transaction_is_a_journey_on_one_connection() {
     // One that fails in the middle leaves nothing behind, neither rows nor an open transaction
     // for the next: its connection is closed.
     let total = run(
-        postgres(server.address, 1, vec![(1.0, transfer("100000"))]),
+        postgres(server.address(), 1, vec![(1.0, transfer("100000"))]),
         &closed(10),
     )
     .total;
@@ -200,10 +200,10 @@ fn a_transaction_is_a_journey_on_one_connection() {
 
 #[test]
 fn a_statement_takes_as_long_as_it_says() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     let sleep = step("sleep", "SELECT pg_sleep(0.02)", &["rows 1"]);
     let seen = run(
-        one(server.address, 4, sleep),
+        one(server.address(), 4, sleep),
         &open(Process::Constant, 100.0, 0.5),
     )
     .total
@@ -216,7 +216,7 @@ fn a_statement_takes_as_long_as_it_says() {
     // One connection cannot do a hundred a second: what waits for it is in the intended latency.
     let sleep = step("sleep", "SELECT pg_sleep(0.02)", &[]);
     let seen = run(
-        one(server.address, 1, sleep),
+        one(server.address(), 1, sleep),
         &open(Process::Constant, 100.0, 0.5),
     )
     .total
@@ -228,9 +228,9 @@ fn a_statement_takes_as_long_as_it_says() {
 
 #[test]
 fn an_outage_is_seen_in_full() {
-    let mut server = PostgresServer::start();
+    let mut server = Cluster::start_on_port();
     for outage in [true, false] {
-        let workload = one(server.address, 3, step("one", "SELECT 1", &["body is 1"]));
+        let workload = one(server.address(), 3, step("one", "SELECT 1", &["body is 1"]));
         let mut local = Local::start(workload).unwrap();
         let crash = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(500));
@@ -265,8 +265,8 @@ fn an_outage_is_seen_in_full() {
 
 #[test]
 fn requests_whose_login_is_refused_were_tried() {
-    let server = PostgresServer::start();
-    let workload = one(server.address, 3, step("one", "SELECT 1", &["body is 1"]));
+    let server = Cluster::start_on_port();
+    let workload = one(server.address(), 3, step("one", "SELECT 1", &["body is 1"]));
     let mut local = Local::start(workload.clone()).unwrap();
     let refuse = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
@@ -298,7 +298,7 @@ fn requests_whose_login_is_refused_were_tried() {
 
 #[test]
 fn every_way_to_log_in() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     server.ask(
         "SET password_encryption = 'scram-sha-256'; CREATE ROLE scram LOGIN PASSWORD 's3cret'",
     );
@@ -311,7 +311,7 @@ fn every_way_to_log_in() {
     );
     for user in ["scram", "hashed", "clear"] {
         let mut workload = one(
-            server.address,
+            server.address(),
             2,
             step("who", "SELECT current_user", &[&format!("body is {user}")]),
         );
@@ -343,9 +343,9 @@ fn every_way_to_log_in() {
 
 #[test]
 fn a_statement_without_an_answer_in_time_closes_its_connection() {
-    let server = PostgresServer::start();
+    let server = Cluster::start_on_port();
     let mut workload = one(
-        server.address,
+        server.address(),
         1,
         step("sleep", "SELECT pg_sleep({uniform 3 3})", &[]),
     );

@@ -68,7 +68,7 @@ impl Page {
         Self::filled(PageData::of_loads(summaries, environment))
     }
 
-    /// Of such a load while it goes on, so many seconds after its begin.
+    /// Of such a load while it goes on, so many seconds after its start.
     ///
     /// # Errors
     /// As [`crate::load_html`].

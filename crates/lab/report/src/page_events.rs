@@ -128,7 +128,7 @@ pub(crate) fn faults_so_far(events: &[Event]) -> Vec<Fault> {
     faults
 }
 
-/// Steps with their begins and ends, and what comes after the last one.
+/// Steps with their starts and ends, and what comes after the last one.
 pub(crate) fn steps(events: &[Event], run_end_s: f64) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for event in events {

@@ -7,7 +7,7 @@ use lab_experiment::plan::Step;
 use tokio::time::Instant;
 use units::show_seconds;
 
-use crate::steps::{Bench, LOOK, Trouble};
+use crate::steps::{LOOK, StepRunner, Trouble};
 
 /// Does the work of a step while its conditions hold.
 ///
@@ -17,7 +17,7 @@ use crate::steps::{Bench, LOOK, Trouble};
 /// # Errors
 /// Those of the work, and at once when a condition does not hold.
 pub(crate) async fn during<T>(
-    bench: &Bench<'_>,
+    bench: &StepRunner<'_>,
     step: &Step,
     work: impl Future<Output = Result<T, Trouble>>,
 ) -> Result<T, Trouble> {

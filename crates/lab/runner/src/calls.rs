@@ -15,7 +15,7 @@ use units::{show_bytes, show_seconds};
 use crate::kept::Kept;
 use crate::loads::{Files, client_tls};
 use crate::processes::{Launch, Output, Starting, itself, last_lines, shown};
-use crate::steps::{Bench, Trouble};
+use crate::steps::{StepRunner, Trouble};
 
 /// Characters shown of the body of an answer.
 const SHOWN: usize = 200;
@@ -33,7 +33,7 @@ pub(crate) struct Calls<'a> {
     pub(crate) seed: u64,
 }
 
-impl Bench<'_> {
+impl StepRunner<'_> {
     /// Makes the requests of a step, one after the other.
     pub(crate) async fn call_all(&self, step: &Step) -> Result<(), Trouble> {
         for call in &step.calls {

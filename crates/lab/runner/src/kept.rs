@@ -87,7 +87,7 @@ fn replace(text: &str, value: &str, with: &str) -> String {
     told
 }
 
-/// How many bytes the value takes at the begin of a text, if it stands there.
+/// How many bytes the value takes at the start of a text, if it stands there.
 fn stands(text: &str, value: &str, escapes_first: bool) -> Option<usize> {
     let (mut left, mut wanted) = (text, value);
     while let Some(first) = wanted.chars().next() {
@@ -102,7 +102,7 @@ fn stands(text: &str, value: &str, escapes_first: bool) -> Option<usize> {
     Some(text.len() - left.len())
 }
 
-/// The character that an escape at the begin of a text means, and the escape's length: `\/`, `\n`,
+/// The character that an escape at the start of a text means, and the escape's length: `\/`, `\n`,
 /// `\u003d` of JSON, `%3D` of URLs, of which several make a character beyond ASCII.
 fn escaped(text: &str) -> Option<(char, usize)> {
     if let Some(rest) = text.strip_prefix('\\') {

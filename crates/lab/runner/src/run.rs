@@ -39,7 +39,7 @@ use crate::proxies::Proxies;
 use crate::record::Recorder;
 use crate::recoveries::{Requests, again_and_again, effects};
 use crate::skipped::Skipped;
-use crate::steps::Bench;
+use crate::steps::StepRunner;
 use crate::store::keep;
 use crate::undoing::{UndoLedger, sweep};
 use crate::watch::Watcher;
@@ -396,7 +396,7 @@ impl<'a> Session<'a> {
             files,
             seed: self.plan.seed,
         };
-        let bench = Bench {
+        let bench = StepRunner {
             probes: &probes,
             faults: Faults {
                 calls,

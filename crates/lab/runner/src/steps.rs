@@ -24,7 +24,7 @@ use crate::record::Recorder;
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// What steps work with.
-pub(crate) struct Bench<'a> {
+pub(crate) struct StepRunner<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a RunFolder,
     pub(crate) addresses: &'a Addresses,
@@ -82,7 +82,7 @@ pub(crate) fn counts(drivers: &[(String, Program)]) -> Counts {
     counts
 }
 
-impl<'a> Bench<'a> {
+impl<'a> StepRunner<'a> {
     /// Makes the steps until one does not end well. `durations` has those that did,
     /// also when the future is dropped.
     pub(crate) async fn walk(&self, durations: &mut Vec<(String, f64)>) -> Ending {

@@ -41,7 +41,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     run: Option<(RunFolder, Clock, Status)>,
-    /// From the begin of the run to that of its teardown.
+    /// From the start of the run to that of its teardown.
     at_work: Option<AtWork>,
     /// What has not been told yet. As parts of a run hand over what they have after a look, and a look takes it,
     /// it is what came of two looks at most.

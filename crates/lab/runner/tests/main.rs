@@ -13,8 +13,8 @@ mod loads;
 mod logs;
 mod own_network;
 mod parts;
-#[path = "../../generator/tests/postgres_server/mod.rs"]
-mod postgres_server;
+#[path = "../../../commit/src/postgres/cluster.rs"]
+mod postgres_cluster;
 mod probes;
 mod profile;
 mod programs;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::postgres_server::PostgresServer;
+use crate::postgres_cluster::Cluster;
 use crate::support::{events, run};
 use http_body_util::BodyExt;
 use lab_runner::Finished;
@@ -484,8 +484,8 @@ fn a_run_without_probes_has_no_file_of_them() {
 
 #[test]
 fn a_database_says_what_its_tables_hold_and_is_found_again_after_a_crash() {
-    let mut server = PostgresServer::start();
-    let url = format!("postgres://postgres@{}/postgres", server.address);
+    let mut server = Cluster::start_on_port();
+    let url = format!("postgres://postgres@{}/postgres", server.address());
     server.ask("CREATE TABLE jobs (id int, name text); INSERT INTO jobs SELECT generate_series(1, 7), 'mend'");
     let probe = |name: &str, sql: &str| {
         format!(

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+pub use lab_judgement::Unit;
 use serde::{Deserialize, Serialize};
 
 /// Version of the formats in this file; readers refuse a newer one.
@@ -149,10 +150,10 @@ pub struct FaultEffect {
     /// Whether anything was seen; absent when nothing can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<bool>,
-    /// From the fault's begin until something was seen.
+    /// From the fault's start until something was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detection_s: Option<f64>,
-    /// From the fault's begin until all was as before; 0 when nothing was seen.
+    /// From the fault's start until all was as before; 0 when nothing was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_s: Option<f64>,
     /// From the fault's end; 0 when it was as before by then.
@@ -377,24 +378,6 @@ pub struct NotJudged {
     pub that: String,
     /// What the machine lacked, as a sentence without its full stop.
     pub why: String,
-}
-
-/// The unit of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Time.
-    Seconds,
-    /// Size.
-    Bytes,
-    /// A part of 1.
-    Share,
-    /// A number of things a second.
-    PerSecond,
-    /// Processors in use.
-    Cores,
-    /// A number of things.
-    Count,
 }
 
 /// One expectation of a [`Verdict`].

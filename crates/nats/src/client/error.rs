@@ -50,8 +50,8 @@ pub enum DialError {
     /// Its name cannot stand in a certificate.
     #[error("{0:?} is not a name that a certificate can prove")]
     Name(String),
-    /// Two PINGs in a row stayed without an answer.
-    #[error("two PINGs stayed without an answer")]
+    /// Two PINGs in a row had no answer.
+    #[error("two PINGs had no answer")]
     Silent,
     /// The server sends PINGs and does not read the answers.
     #[error("the server reads no answers to its PINGs")]

@@ -222,11 +222,6 @@ impl Client {
         self.0.shared.max_payload.load(Ordering::Relaxed)
     }
 
-    /// Bytes that wait to be sent.
-    pub fn waiting_bytes(&self) -> usize {
-        self.0.shared.outbox.len()
-    }
-
     /// Sends what waits, if there is a connection that takes it in time, and ends.
     pub async fn close(self) {
         let patience = self.0.shared.config.connect_timeout;

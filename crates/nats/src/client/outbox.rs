@@ -128,11 +128,6 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Bytes that wait.
-    pub(super) fn len(&self) -> usize {
-        self.lock().frames.len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

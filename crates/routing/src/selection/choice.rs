@@ -24,7 +24,7 @@ pub struct Choice {
     pool: Arc<Pool>,
     /// The only endpoints that will do, if the request named them.
     only: Option<Box<[Arc<Endpoint>]>>,
-    sticky: Stuck,
+    sticky: Affinity,
     how: How,
     /// Attempts so far.
     attempts: u32,
@@ -35,7 +35,7 @@ pub struct Choice {
 
 /// The instance that a client is bound to.
 #[derive(Debug)]
-enum Stuck {
+enum Affinity {
     /// None, or it is gone and another will do.
     Free,
     /// The first attempt goes there.
@@ -80,13 +80,13 @@ impl Choice {
             let asked_for = endpoints.iter().filter(|it| instance.is(it));
             asked_for.cloned().collect::<Box<[_]>>()
         });
-        let sticky = wish.sticky.map_or(Stuck::Free, |sticky| {
+        let sticky = wish.sticky.map_or(Affinity::Free, |sticky| {
             let found = endpoints.members().instance(sticky.id);
             let found = found.filter(|it| wish.instance.is_none_or(|instance| instance.is(it)));
             match (found, sticky.must) {
-                (found, true) => Stuck::Always(found.cloned()),
-                (Some(found), false) => Stuck::First(Arc::clone(found)),
-                (None, false) => Stuck::Free,
+                (found, true) => Affinity::Always(found.cloned()),
+                (Some(found), false) => Affinity::First(Arc::clone(found)),
+                (None, false) => Affinity::Free,
             }
         });
         let how = match (pool.settings().algorithm, wish.hash) {
@@ -118,17 +118,19 @@ impl Choice {
     /// of failure that were set, since the attempt before.
     pub fn next(&mut self, settings: &SelectionSettings, now: Nanos) -> Next {
         match &self.sticky {
-            Stuck::Always(None) => return Next::None,
-            Stuck::Always(Some(it)) if is_full(it, settings.in_flight) => return Next::Overloaded,
-            Stuck::Always(Some(it)) => return Next::Endpoint(Arc::clone(it)),
-            Stuck::First(it) => {
+            Affinity::Always(None) => return Next::None,
+            Affinity::Always(Some(it)) if is_full(it, settings.in_flight) => {
+                return Next::Overloaded;
+            }
+            Affinity::Always(Some(it)) => return Next::Endpoint(Arc::clone(it)),
+            Affinity::First(it) => {
                 let it = Arc::clone(it);
-                self.sticky = Stuck::Free;
+                self.sticky = Affinity::Free;
                 if !is_full(&it, settings.in_flight) {
                     return self.tried(it);
                 }
             }
-            Stuck::Free => {}
+            Affinity::Free => {}
         }
         let only = self.only.take();
         let live = self.pool.endpoints();

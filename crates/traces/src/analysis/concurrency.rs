@@ -31,12 +31,12 @@ pub struct Concurrency {
     /// are allowed, or as ever did. `None`: none waited, or several instances share it.
     pub waited_while_full: Option<f64>,
     /// What bounds its work, or its calls, if something does.
-    pub plateau: Option<Plateau>,
+    pub plateau: Option<ConcurrencyLimit>,
 }
 
 /// A level that was never exceeded while others waited.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plateau {
+pub struct ConcurrencyLimit {
     /// So many at once.
     pub level: u64,
     /// Share of the busy time at this level.
@@ -127,7 +127,12 @@ impl Flow {
         levels
     }
 
-    fn plateau(&self, levels: &Levels, limit: String, allowed: Option<u64>) -> Option<Plateau> {
+    fn plateau(
+        &self,
+        levels: &Levels,
+        limit: String,
+        allowed: Option<u64>,
+    ) -> Option<ConcurrencyLimit> {
         let share = |part: Nanos, whole: Nanos| part as f64 / whole.max(1) as f64;
         // One that ends on a worker's clock and one that begins there overlap by a moment:
         // a limit that is known is not read off the maximum.
@@ -138,7 +143,7 @@ impl Flow {
         let limited = levels.waiting > 0
             && share(levels.waiting, levels.busy) >= WAITED
             && share(levels.waiting_while_full, levels.waiting) >= least;
-        limited.then(|| Plateau {
+        limited.then(|| ConcurrencyLimit {
             level,
             share: share(levels.at_full, levels.busy),
             limit,
@@ -170,7 +175,7 @@ pub(super) fn of(spans: &[Span], known: Option<&Known>) -> Vec<Concurrency> {
             }
         }
     }
-    let mut plateaus: BTreeMap<&Name, Plateau> = BTreeMap::new();
+    let mut plateaus: BTreeMap<&Name, ConcurrencyLimit> = BTreeMap::new();
     let mut full: BTreeMap<&Name, f64> = BTreeMap::new();
     for (service, mut flow) in works {
         let limit = format!("workers of {service}");

@@ -12,7 +12,7 @@ use crate::{Name, Span};
 
 /// A span on the critical path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Stretch {
+pub struct Segment {
     /// Which.
     #[serde(serialize_with = "hexadecimal")]
     pub span: SpanId,
@@ -20,7 +20,7 @@ pub struct Stretch {
     pub from: Nanos,
     /// To here.
     pub to: Nanos,
-    /// What no span below it covers, by cause. Those of all stretches add up to the root.
+    /// What no span below it covers, by cause. Those of all segments add up to the root.
     pub own: Vec<(Cause, Nanos)>,
 }
 
@@ -30,11 +30,11 @@ fn hexadecimal<S: serde::Serializer>(span: &SpanId, serializer: S) -> Result<S::
 }
 
 #[derive(Default)]
-struct Path(Vec<Stretch>);
+struct Path(Vec<Segment>);
 
 impl<'a> Sink<'a> for Path {
     fn on_path(&mut self, span: &'a Span, from: Nanos, to: Nanos) {
-        self.0.push(Stretch {
+        self.0.push(Segment {
             span: span.id,
             from,
             to,
@@ -43,15 +43,15 @@ impl<'a> Sink<'a> for Path {
     }
 
     fn spend(&mut self, _: &'a Span, _: &'a Name, cause: Cause, length: Nanos) {
-        if let (1.., Some(stretch)) = (length, self.0.last_mut()) {
-            stretch.own.push((cause, length));
+        if let (1.., Some(segment)) = (length, self.0.last_mut()) {
+            segment.own.push((cause, length));
         }
     }
 }
 
 /// The critical path of a trace: its root first, then in order of time. Spans of other
 /// traces than the first are left out; without a root there is none.
-pub fn critical_path(spans: &[Span], known: Option<&Known>) -> Vec<Stretch> {
+pub fn critical_path(spans: &[Span], known: Option<&Known>) -> Vec<Segment> {
     let unawaited = known.map(Unawaited::of).unwrap_or_default();
     let order = by_trace(spans);
     let mut tree = Tree::default();

@@ -35,7 +35,7 @@ pub(super) type Branch = (Name, Name, Name);
 
 /// How branches stood to those beside them.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct SiblingStats {
     pub(super) critical: u64,
     pub(super) alone: f64,
     pub(super) spare: u64,
@@ -150,7 +150,7 @@ pub(super) struct Ledger {
     // What is told of these is told in this order, the same each time.
     services: BTreeMap<u32, Visits>,
     edges: BTreeMap<(u32, u32), Visits>,
-    branches: BTreeMap<(u32, u32, u32), Standing>,
+    branches: BTreeMap<(u32, u32, u32), SiblingStats>,
     /// Requests with spans below missing ones, or that came twice.
     pub(super) incomplete: u64,
     pub(super) moved: u64,
@@ -321,7 +321,7 @@ impl Ledger {
         edges.map(move |((from, to), visits)| ((name(from), name(to)), *visits))
     }
 
-    pub(super) fn branches(&self) -> impl Iterator<Item = (Branch, &Standing)> {
+    pub(super) fn branches(&self) -> impl Iterator<Item = (Branch, &SiblingStats)> {
         let name = |number: &u32| self.numbers.name(*number);
         let branches = self.branches.iter();
         branches.map(move |((one, two, three), standing)| {
@@ -341,7 +341,7 @@ impl Ledger {
         }
     }
 
-    fn branch(&mut self, span: &Span) -> &mut Standing {
+    fn branch(&mut self, span: &Span) -> &mut SiblingStats {
         let work = match span.kind {
             SpanKind::Work | SpanKind::Internal => self.numbers.of(&span.name),
             SpanKind::Server | SpanKind::Client => NOTHING,

@@ -46,8 +46,8 @@ pub use cause::Cause;
 pub use compare::{
     Change, Comparison, Failing, How, Moved, Run, Verdict, compare, entered_paths, shared_path,
 };
-pub use concurrency::{Concurrency, Plateau};
-pub use critical::{Stretch, critical_path};
+pub use concurrency::{Concurrency, ConcurrencyLimit};
+pub use critical::{Segment, critical_path};
 pub use figures::{FEWEST, Figures, Latency, Tail, quantile};
 pub use floor::{Floor, Noise};
 pub use floors::{Floors, Measure};

@@ -13,7 +13,7 @@ use super::floor::Floor;
 use super::forest::by_trace;
 use super::ledger::{Ledger, Part};
 use super::path::Unawaited;
-use super::survey::{Book, Survey};
+use super::survey::{Accumulator, Survey};
 use super::{Analysis, Conservation, Counts, Entered, Failures, Question};
 use super::{concurrency, expected, revisions, sentences, suspects, tables};
 use crate::Nanos;
@@ -252,7 +252,7 @@ fn choose(survey: &Survey, entries: &[Entered], path: Option<&str>) -> Option<Ke
 }
 
 /// Those that entered at the same place under other revisions; the oldest first.
-fn of_other_revisions(survey: &mut Survey, chosen: &Key) -> Vec<(u32, Book)> {
+fn of_other_revisions(survey: &mut Survey, chosen: &Key) -> Vec<(u32, Accumulator)> {
     let books = survey.books.extract_if(.., |(service, path, _), _| {
         *service == chosen.0 && *path == chosen.1
     });
@@ -265,7 +265,7 @@ fn of_other_revisions(survey: &mut Survey, chosen: &Key) -> Vec<(u32, Book)> {
 fn of_revision<'a>(
     spans: &'a [Span],
     chosen: Option<&Key>,
-    others: &[(u32, Book)],
+    others: &[(u32, Accumulator)],
 ) -> Cow<'a, [Span]> {
     match chosen {
         Some((.., revision)) if !others.is_empty() => {
@@ -290,7 +290,7 @@ fn others_than(entries: &[Entered], chosen: Option<&Key>) -> Vec<Entered> {
     others.cloned().collect()
 }
 
-fn counts(spans: &[Span], survey: &Survey, book: &Book) -> Counts {
+fn counts(spans: &[Span], survey: &Survey, book: &Accumulator) -> Counts {
     Counts {
         spans: spans.len() as u64,
         traces: survey.traces,
@@ -303,7 +303,7 @@ fn counts(spans: &[Span], survey: &Survey, book: &Book) -> Counts {
     }
 }
 
-fn failures(book: &Book) -> Vec<Failures> {
+fn failures(book: &Accumulator) -> Vec<Failures> {
     let all = book
         .failures
         .iter()

@@ -12,7 +12,7 @@ use super::figures::Latency;
 use super::ledger::{Ledger, Part};
 use super::resample::{Estimate, Resamples};
 use super::sentences::time;
-use super::survey::Book;
+use super::survey::Accumulator;
 use super::suspects::{Suspect, SuspectKind};
 
 /// Parts that changed by less than this share of the whole change are not told.
@@ -37,11 +37,15 @@ pub struct Revision {
 }
 
 /// Every revision, if there are several.
-pub(super) fn all(chosen: Option<u32>, book: &Book, others: &[(u32, Book)]) -> Vec<Revision> {
+pub(super) fn all(
+    chosen: Option<u32>,
+    book: &Accumulator,
+    others: &[(u32, Accumulator)],
+) -> Vec<Revision> {
     let (Some(chosen), false) = (chosen, others.is_empty()) else {
         return Vec::new();
     };
-    let of = |revision: u32, book: &Book| Revision {
+    let of = |revision: u32, book: &Accumulator| Revision {
         revision,
         chosen: revision == chosen,
         requests: book.requests(),

@@ -17,14 +17,14 @@ pub(super) const GONE: &str = "gone";
 
 /// What entered at one path of one service.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct Accumulator {
     /// Those that succeeded.
     pub(super) ledger: Ledger,
     /// Those that failed, by where and why.
     pub(super) failures: BTreeMap<(String, &'static str), u64>,
 }
 
-impl Book {
+impl Accumulator {
     pub(super) fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
@@ -38,7 +38,7 @@ impl Book {
 #[derive(Default)]
 pub(super) struct Survey {
     /// By service, path and the revision of the profile under which they ran.
-    pub(super) books: BTreeMap<(Name, Name, u32), Book>,
+    pub(super) books: BTreeMap<(Name, Name, u32), Accumulator>,
     pub(super) traces: u64,
     pub(super) without_root: u64,
     /// Requests of entries beyond the bound.

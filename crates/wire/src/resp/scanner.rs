@@ -149,11 +149,6 @@ impl ReplyScanner {
         })
     }
 
-    /// Whether nothing of a reply was seen since the last one.
-    pub fn is_between(&self) -> bool {
-        matches!(self.at, At::Type) && self.depth == 0
-    }
-
     /// A value begins with its type. Says whether it has ended, which none does here.
     fn begin(&mut self, kind: u8, sink: &mut impl ReplySink) -> Result<bool, RespError> {
         let single = matches!(

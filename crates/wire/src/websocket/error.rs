@@ -67,13 +67,4 @@ impl WebSocketError {
             Self::ClosedEarly => "closed early",
         }
     }
-
-    /// The code to close with (RFC 6455 section 7.4.1).
-    pub const fn close_code(self) -> u16 {
-        match self {
-            Self::Utf8 => 1007,
-            Self::TooLarge => 1009,
-            _ => 1002,
-        }
-    }
 }

@@ -26,7 +26,7 @@ export function failed(span: Span): boolean {
   return span.cause !== '' || span.status >= 500;
 }
 
-/** Rows from the top: each span before those that it caused, these in the order of their begin. */
+/** Rows from the top: each span before those that it caused, these in the order of their start. */
 export function rows(spans: readonly Span[]): Row[] {
   const known = new Map<string, Span>();
   // A span that came twice is shown once.

@@ -14,10 +14,9 @@ impl Transaction<'_> {
     pub(super) fn claim(&mut self, request: ClaimActualLrpRequest) -> Result<Reply, Error> {
         let (guid, index) = (request.process_guid, request.index);
         let instance = request.actual_lrp_instance_key.unwrap_or_default();
-        let before = self.slot(&guid, index)?;
-        let mut after = before.clone();
-        actual::claim(&mut after, &instance, self.context.now)?;
-        self.put_slot(&guid, index, before, after, false, &untraced());
+        self.change_slot(&guid, index, &untraced(), |slot, context| {
+            actual::claim(slot, &instance, context.now)
+        })?;
         Ok(Reply::Done)
     }
 
@@ -31,17 +30,9 @@ impl Transaction<'_> {
             routable: request.routable.unwrap_or(true),
             availability_zone: request.availability_zone,
         };
-        let before = self.slot(&key.process_guid, key.index)?;
-        let mut after = before.clone();
-        actual::start(&mut after, &key, &instance, running, &mut self.context)?;
-        self.put_slot(
-            &key.process_guid,
-            key.index,
-            before,
-            after,
-            false,
-            &untraced(),
-        );
+        self.change_slot(&key.process_guid, key.index, &untraced(), |slot, context| {
+            actual::start(slot, &key, &instance, running, context)
+        })?;
         Ok(Reply::Done)
     }
 
@@ -76,40 +67,24 @@ impl Transaction<'_> {
 
     pub(super) fn fail(&mut self, request: FailActualLrpRequest) -> Result<Reply, Error> {
         let key = request.actual_lrp_key.unwrap_or_default();
-        let before = self.slot(&key.process_guid, key.index)?;
-        let mut after = before.clone();
-        actual::fail(&mut after, &request.error_message, self.context.now)?;
-        self.put_slot(
-            &key.process_guid,
-            key.index,
-            before,
-            after,
-            false,
-            &untraced(),
-        );
+        self.change_slot(&key.process_guid, key.index, &untraced(), |slot, context| {
+            actual::fail(slot, &request.error_message, context.now)
+        })?;
         Ok(Reply::Done)
     }
 
     pub(super) fn remove(&mut self, request: &RemoveActualLrpRequest) -> Result<Reply, Error> {
-        let before = self.slot(&request.process_guid, request.index)?;
-        let mut after = before.clone();
-        actual::remove(&mut after, request.actual_lrp_instance_key.as_ref())?;
-        self.put_slot(
-            &request.process_guid,
-            request.index,
-            before,
-            after,
-            false,
-            &untraced(),
-        );
+        let instance = request.actual_lrp_instance_key.as_ref();
+        self.change_slot(&request.process_guid, request.index, &untraced(), |slot, _| {
+            actual::remove(slot, instance)
+        })?;
         Ok(Reply::Done)
     }
 
     pub(super) fn retire(&mut self, key: &ActualLrpKey, trace: &Arc<str>) -> Result<Reply, Error> {
-        let before = self.slot(&key.process_guid, key.index)?;
-        let mut after = before.clone();
-        let retired = actual::retire(&mut after)?;
-        self.put_slot(&key.process_guid, key.index, before, after, false, trace);
+        let retired = self.change_slot(&key.process_guid, key.index, trace, |slot, _| {
+            actual::retire(slot)
+        })?;
         Ok(Reply::Retire(retired))
     }
 }

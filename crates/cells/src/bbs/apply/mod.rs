@@ -224,6 +224,21 @@ impl Transaction<'_> {
         self.batch.slot(process_guid, index).map_err(|_| damaged())
     }
 
+    /// Changes the records of an index by a rule; what the rule refuses changes nothing.
+    fn change_slot<T>(
+        &mut self,
+        process_guid: &str,
+        index: i32,
+        trace: &Arc<str>,
+        rule: impl FnOnce(&mut Slot, &mut Context<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let before = self.slot(process_guid, index)?;
+        let mut after = before.clone();
+        let outcome = rule(&mut after, &mut self.context)?;
+        self.put_slot(process_guid, index, before, after, false, trace);
+        Ok(outcome)
+    }
+
     /// Puts the records of an index that changed, and tells of it.
     fn put_slot(
         &mut self,

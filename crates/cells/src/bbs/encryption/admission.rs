@@ -44,7 +44,7 @@ pub enum EncryptionError {
     )]
     Other(String),
     /// The store could not be told of the active key.
-    #[error("encrypt for the store: there were no random bytes")]
+    #[error("encrypt for the store: the system gave no random bytes")]
     NoProof,
 }
 

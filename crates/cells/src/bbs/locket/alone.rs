@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use commit::postgres::PostgresSettings;
-use commit::{StartError, Started};
+use commit::Started;
 use net::Shutdown;
 use net::tls::Files;
 use telemetry::{Fields, Logger};
@@ -186,9 +186,6 @@ async fn write(
         requests, ended, ..
     } = commit::start("locket-writer", runtime, ledger::LIMITS, open)
         .await
-        .map_err(|error| match error {
-            StartError::Thread(error) => Error::Thread(error),
-            StartError::Open(error) => error,
-        })?;
+        .map_err(|error| error.into_error(Error::Thread))?;
     Ok((requests, ended))
 }

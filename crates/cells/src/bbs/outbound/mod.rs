@@ -83,7 +83,7 @@ pub(crate) struct Outbound {
 }
 
 /// What the loops need.
-pub(crate) struct Means {
+pub(crate) struct OutboundContext {
     pub(crate) auctioneer: Option<String>,
     pub(crate) client: Client,
     /// For those who get results of tasks.
@@ -244,7 +244,7 @@ impl Outbound {
 
     /// Starts the loops; they end with the returned set. No request may have been
     /// served yet: what waits by the records is taken up.
-    pub(crate) fn start(self: &Arc<Self>, means: Means) -> JoinSet<()> {
+    pub(crate) fn start(self: &Arc<Self>, means: OutboundContext) -> JoinSet<()> {
         let mut loops = JoinSet::new();
         let before = resume::Waiting::of(&means.state.read());
         loops.spawn(net::boxed(resume::resume(

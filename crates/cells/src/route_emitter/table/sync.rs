@@ -89,7 +89,7 @@ impl Snapshot {
 
 /// More changed during a sync than is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {MOST_JOURNAL} records changed during the sync; it is begun again")]
+#[error("more than {MOST_JOURNAL} records changed during the sync; it starts again")]
 pub struct JournalFull;
 
 /// The last that was told of each record since a sync began.

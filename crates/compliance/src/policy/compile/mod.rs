@@ -34,7 +34,7 @@ pub enum CompileError {
         message: String,
     },
     /// Too much of something.
-    #[error("it has more than {TEXTS} values, calls and blocks; has it foreach within foreach?")]
+    #[error("it has more than {TEXTS} values, calls and blocks; is a foreach inside another?")]
     Size,
 }
 

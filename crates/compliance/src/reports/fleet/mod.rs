@@ -237,11 +237,6 @@ impl Fleet {
         changed
     }
 
-    /// When something expires next: it holds until this time.
-    pub fn next_expiration(&self) -> Option<UnixMillis> {
-        self.expirations.first().map(|(until, _)| *until)
-    }
-
     /// Makes or changes a group: a set of nodes, and the rules that target it.
     pub fn set_group<'a>(
         &mut self,

@@ -131,7 +131,7 @@ fn a_node_goes_through_its_life() {
     run(&mut fleet, "n", &text, 21);
     assert_eq!(all(&fleet), [(Missing, 4), (Unexpected, 3)]);
     assert!(fleet.remove("n"));
-    assert_eq!((all(&fleet), fleet.next_expiration()), (vec![], None));
+    assert_eq!((all(&fleet), fleet.expirations.first()), (vec![], None));
 }
 
 #[test]

@@ -82,9 +82,4 @@ impl ReportKind {
         use ReportKind::{LogDebug, LogInfo, LogRepaired, LogTrace, LogWarn};
         matches!(self, LogTrace | LogDebug | LogInfo | LogWarn | LogRepaired)
     }
-
-    /// Does compliance depend on it? An unknown type counts: as unexpected.
-    pub fn is_result(self) -> bool {
-        !self.is_log() && !matches!(self, Self::Control | Self::Json)
-    }
 }

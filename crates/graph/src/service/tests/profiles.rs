@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::stage::{Client, Stage, graph};
-use crate::service::{Directory, SwapError};
+use crate::service::SwapError;
 
 /// Every service answers the path that its profile says, so that a mix is seen.
 fn profile(mark: &str) -> String {
@@ -103,26 +103,4 @@ fn a_profile_that_does_not_fit_changes_nothing() {
     assert!(stage.client("root").get("/").body.ends_with("/aa"));
     assert_eq!(stage.host.topology().1, 1);
     stage.drain();
-}
-
-#[test]
-fn a_callee_that_moved_is_found() {
-    let text = profile("a");
-    let topology = graph(&text);
-    let leaf = topology.find("leaf").unwrap();
-    let others = [
-        topology.find("root").unwrap(),
-        topology.find("branch").unwrap(),
-    ];
-    let first = Stage::of(Arc::clone(&topology), &[leaf], Directory::default(), 1);
-    let stage = Stage::of(Arc::clone(&topology), &others, first.host.directory(), 1);
-    let mut client = stage.client("root");
-    assert_eq!(client.get("/").status, 200);
-    let second = Stage::of(topology, &[leaf], Directory::default(), 1);
-    stage.host.relocate(&second.host.directory()).unwrap();
-    first.drain();
-    assert_eq!(client.get("/").status, 200);
-    assert_eq!(stage.host.topology().1, 1);
-    stage.drain();
-    second.drain();
 }

@@ -126,7 +126,7 @@ struct Calls {
     /// Repeats beyond those that are steps of their own.
     more: u64,
     waits: u64,
-    /// Sum of the times from the caller's begin to the call's.
+    /// Sum of the times from the caller's start to the call's.
     offsets: f64,
 }
 

@@ -54,7 +54,7 @@ impl Placing {
         let instances: Vec<_> = services
             .flat_map(|(id, of)| (0..of.replicas).map(move |replica| (id, replica)))
             .collect();
-        let program = std::env::current_exe().context("find the own program")?;
+        let program = std::env::current_exe().context("find the path of this program")?;
         let reaper = Reaper::start(&[program.clone().into(), "reaper".into()])?;
         let tag = RunTag::new("graph", Clock::start().origin_unix_ns());
         reaper.tag(&tag)?;

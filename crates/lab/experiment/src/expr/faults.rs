@@ -63,9 +63,9 @@ impl fmt::Display for Affected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultNumber {
-    /// `detection(…)`: from the fault's begin until something was seen, in seconds.
+    /// `detection(…)`: from the fault's start until something was seen, in seconds.
     Detection,
-    /// `recovery(…)`: from the fault's begin until everything was as before, in seconds.
+    /// `recovery(…)`: from the fault's start until everything was as before, in seconds.
     Recovery,
     /// `recovery_from_end(…)`: from the fault's end, in seconds; 0 if it was before.
     RecoveryFromEnd,

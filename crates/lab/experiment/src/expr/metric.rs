@@ -106,8 +106,8 @@ pub enum Metric {
         /// What is told: of several faults the largest, and the sum of what was lost.
         number: FaultNumber,
     },
-    /// `'step name': growth(system.bbs.rss)`: by how much something rose from the begin of a step
-    /// to its end, along the straight line through it, as a share of what it was at the begin;
+    /// `'step name': growth(system.bbs.rss)`: by how much something rose from the start of a step
+    /// to its end, along the straight line through it, as a share of what it was at the start;
     /// below 0 if it fell.
     Growth {
         /// Name of the step.

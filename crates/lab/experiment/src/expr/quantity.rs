@@ -5,7 +5,7 @@ use super::parser::Word;
 use super::{Dimension, Metric};
 use units::UnitError;
 
-/// Does it have values below zero? What shrank, phases whose end was told before their begin, and
+/// Does it have values below zero? What shrank, phases whose end was told before their start, and
 /// numbers that a system tells.
 fn may_be_negative(metric: &Metric) -> bool {
     match (metric, metric.dimension()) {

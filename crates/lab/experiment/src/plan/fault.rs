@@ -12,12 +12,12 @@ use super::{Call, Reference, Template};
 pub struct Fault {
     /// What is done, and to what.
     pub kind: FaultKind,
-    /// When it begins, counted from the begin of the step; `None`: when the step's `hold`
+    /// When it begins, counted from the start of the step; `None`: when the step's `hold`
     /// is over, at once if it has none.
     pub at: Option<Duration>,
     /// How long it lasts; `None`: as long as the step goes on, or a restart takes.
     pub length: Option<Duration>,
-    /// Time between the end of one turn and the begin of the next, if it recurs while the
+    /// Time between the end of one turn and the start of the next, if it recurs while the
     /// step goes on; the first begins so long after `at`.
     pub every: Option<Every>,
     /// The later step until whose end it goes on, beside all steps until then; `None`: until

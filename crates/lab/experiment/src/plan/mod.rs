@@ -409,7 +409,7 @@ pub struct Loop {
 }
 
 /// One step: makes entities, then holds, then sends signals, then asks over HTTP, then runs
-/// a command, then waits, under load from its begin to its end, with faults in between. Or
+/// a command, then waits, under load from its start to its end, with faults in between. Or
 /// it searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {

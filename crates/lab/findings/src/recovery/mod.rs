@@ -78,7 +78,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Time to recover, from the fault's begin; `None`: nothing was seen.
+    /// Time to recover, from the fault's start; `None`: nothing was seen.
     #[must_use]
     pub fn lasted(&self) -> Option<stats::Lasted> {
         match self {
@@ -111,7 +111,7 @@ pub struct Recovery {
     pub band: f64,
     /// Change of the reference per second where it had a trend before the fault, else 0.
     pub slope: f64,
-    /// From the fault's begin to the first exit.
+    /// From the fault's start to the first exit.
     pub detected_s: f64,
     /// How finely that is known: the exit lies within so much of it.
     pub detected_resolution_s: f64,
@@ -157,7 +157,7 @@ pub enum Return {
 }
 
 impl Return {
-    /// Time to recover, from the fault's begin.
+    /// Time to recover, from the fault's start.
     #[must_use]
     pub fn lasted(self) -> stats::Lasted {
         match self {

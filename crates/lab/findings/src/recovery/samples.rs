@@ -105,7 +105,7 @@ pub(super) fn recovery(
     })
 }
 
-/// What follows the begin of a fault.
+/// What follows the start of a fault.
 struct Series<'s> {
     after: &'s [Sample],
     /// The last instant before that is known.

@@ -23,11 +23,11 @@ mod reaction;
 mod record;
 mod sampling;
 mod source;
+mod spin_window;
 mod streams;
 mod talk;
 mod tally;
 mod traffic;
-mod vigil;
 mod websocket;
 
 use std::io;
@@ -46,8 +46,8 @@ use wire::tls::TlsClient;
 
 use coalesce::Coalescer;
 use reaction::{LONGEST_WAIT, Wait};
+use spin_window::SpinWindow;
 use traffic::Traffic;
-use vigil::Vigil;
 
 pub use outages::{Due, Outage, Outages};
 pub(crate) use postgres::{LOGIN_REFUSED, NO_PASSWORD};
@@ -77,7 +77,7 @@ pub(crate) struct Setup {
     /// When a segment ends that has no length of its own; of no meaning to one that
     /// begins later.
     pub(crate) ends_at: AtomicU64,
-    /// Other rates than the segment began with. Those from before a segment's begin are of no
+    /// Other rates than the segment began with. Those from before a segment's start are of no
     /// meaning to it.
     pub(crate) turns: Turns,
     /// When requests of the segment failed.
@@ -242,7 +242,7 @@ impl Engine {
         self.boundary = began + SECOND;
         let pace = self.setup.workload.pace;
         let mut coalescer = (pace == Pace::Coalesce && by_users).then(|| Coalescer::new(began));
-        let mut vigil = (pace == Pace::Exact && !by_users).then(Vigil::new);
+        let mut window = (pace == Pace::Exact && !by_users).then(SpinWindow::new);
         let mut stopped = false;
         loop {
             let now = clock::now();
@@ -340,8 +340,8 @@ impl Engine {
                     .napped(nanos(nap), clock::now());
             }
             let now = clock::now();
-            let wake_at = match &mut vigil {
-                Some(vigil) => vigil.wake_at(now, until),
+            let wake_at = match &mut window {
+                Some(window) => window.wake_at(now, until),
                 None if pace == Pace::Spin => now,
                 None => until,
             };
@@ -352,11 +352,11 @@ impl Engine {
             };
             let longest = Duration::from_nanos(wake_at.saturating_sub(now));
             let (events, slept) = self.wait(longest)?;
-            if let Some(vigil) = &mut vigil
+            if let Some(window) = &mut window
                 && events == 0
                 && wake_at > now
             {
-                vigil.slept(wake_at, now + slept);
+                window.slept(wake_at, now + slept);
             }
             if let Some(coalescer) = &mut coalescer {
                 coalescer.woken(events, slept);

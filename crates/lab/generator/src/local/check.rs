@@ -41,7 +41,7 @@ pub(super) fn workload(workload: &Workload) -> Result<(), GenerateError> {
     }
     if let Some(lacks) = processes::lacking_processor(&workload.cpus) {
         return Err(GenerateError::new("keep threads to processors", lacks)
-            .help("name processors that there are (--cpus)"));
+            .help("name processors that exist (--cpus)"));
     }
     if workload.timeout.is_zero() || connections.connect_within.is_zero() {
         return wrong("a timeout", &"0", "a time above 0");

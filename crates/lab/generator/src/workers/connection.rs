@@ -84,7 +84,7 @@ impl<R: DeserializeOwned> Connection<R> {
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         match serde_json::to_vec(message) {
             Ok(bytes) => self.queue(bytes.into()),
-            Err(error) => self.lose(format!("what it was to be told cannot be written: {error}")),
+            Err(error) => self.lose(format!("the message for it cannot be written: {error}")),
         }
     }
 
@@ -176,7 +176,7 @@ impl<R: DeserializeOwned> Connection<R> {
             match serde_json::from_slice(&std::mem::take(&mut self.incoming)) {
                 Ok(message) => self.received.push_back(message),
                 Err(error) => {
-                    self.lose(format!("it sent something else than expected: {error}"));
+                    self.lose(format!("it sent something unexpected: {error}"));
                 }
             }
         }

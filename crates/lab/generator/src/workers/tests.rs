@@ -356,7 +356,7 @@ fn what_is_no_message_ends_the_session_with_that_one() {
     session.coordinator.take(request(1, b"{"), MS);
     assert_eq!(session.coordinator.reports(), []);
     let lost = session.lost(0).unwrap();
-    assert!(lost.contains("something else than expected"), "{lost}");
+    assert!(lost.contains("something unexpected"), "{lost}");
 }
 
 #[test]

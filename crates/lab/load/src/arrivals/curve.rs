@@ -26,7 +26,7 @@ pub(super) struct Line {
     from: f64,
     /// Requests before it.
     before: f64,
-    /// Rate at its begin.
+    /// Rate at its start.
     rate: f64,
     /// Change of the rate per second.
     slope: f64,

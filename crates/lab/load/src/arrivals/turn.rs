@@ -24,7 +24,7 @@ pub enum Fixed {
 }
 
 impl Arrivals {
-    /// These arrivals up to `at` after their begin, which is above 0, and from then on at another
+    /// These arrivals up to `at` after their start, which is above 0, and from then on at another
     /// rate per second, for `rest` if that is known.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Arrivals {
         Ok(turned)
     }
 
-    /// No more requests than these fall due within so long a time from the begin, however chance has it.
+    /// No more requests than these fall due within so long a time from the start, however chance has it.
     pub fn most_within(&self, time: Duration) -> u64 {
         let length = Length {
             duration: Some(time),

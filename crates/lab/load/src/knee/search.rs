@@ -137,7 +137,7 @@ fn bracket(bench: &mut Bench<'_>) -> Result<Option<End>, GenerateError> {
 fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     let settings = bench.settings;
     let (mut rounds, mut spoiled) = (0, 0);
-    let Some(mut belief) = Belief::new(bench) else {
+    let Some(mut belief) = Posterior::new(bench) else {
         return Ok(End::Found);
     };
     loop {
@@ -198,7 +198,7 @@ fn overload(bench: &mut Bench<'_>) -> Result<(), GenerateError> {
 
 /// What all holds together say of the knee.
 #[derive(Clone)]
-struct Belief {
+struct Posterior {
     low: f64,
     high: f64,
     threshold: Threshold,
@@ -206,7 +206,7 @@ struct Belief {
     heard: usize,
 }
 
-impl Belief {
+impl Posterior {
     /// `None` without holds on both sides.
     fn new(bench: &Bench<'_>) -> Option<Self> {
         let (Some(good), Some(bad)) = bench.bracket() else {
@@ -253,7 +253,7 @@ impl Belief {
 fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     let settings = bench.settings;
     let confidence = settings.confidence;
-    let believed = Belief::new(bench).map(|belief| belief.estimate(confidence));
+    let believed = Posterior::new(bench).map(|belief| belief.estimate(confidence));
     let physical = fit::physical(&bench.points, confidence);
     // Whatever is believed of the rates between, nothing is claimed above one that failed, or above
     // what the target can answer.

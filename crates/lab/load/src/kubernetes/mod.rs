@@ -18,7 +18,7 @@ pub use kubernetes::KubernetesError;
 /// What shall run, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifests {
-    /// Name of the session, and begin of the names of all objects: a label of DNS
+    /// Name of the session, and start of the names of all objects: a label of DNS
     /// (`[a-z][a-z0-9-]*`, no `-` at the end) of at most 40 bytes.
     pub name: String,
     /// Namespace; without one that of whoever applies the manifests.

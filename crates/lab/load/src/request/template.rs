@@ -72,7 +72,7 @@ fn close(template: &str, start: usize) -> Result<usize, UnitError> {
         other => {
             let end = other.map_or(template.len(), |length| start + 1 + length);
             let message = "this variable has no closing brace; \
-                           for a brace that shall be sent, write {{";
+                           to send a brace as it is, write {{";
             Err(UnitError::new(start..end, message))
         }
     }

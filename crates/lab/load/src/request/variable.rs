@@ -284,7 +284,7 @@ fn taken(
     let message = match scope.taken.iter().any(|later| later == name.text) {
         true => format!("\"{}\" is taken from an answer that comes later", name.text),
         false => format!(
-            "unknown variable \"{}\"; variables are {}; for a brace that shall be sent, write {{{{",
+            "unknown variable \"{}\"; variables are {}; to send a brace as it is, write {{{{",
             name.text,
             names.join(", ")
         ),

@@ -24,7 +24,7 @@ pub(super) fn lines(page: &Page, summary: &Summary) -> Vec<String> {
     lines.extend(page.labelled("knee", &knee));
     if let Some(physical) = &capacity.physical {
         let text = format!(
-            "{}; beyond it the target answers no more",
+            "{}; the target answers no more than that",
             estimate(physical)
         );
         lines.extend(page.labelled("physical", &text));

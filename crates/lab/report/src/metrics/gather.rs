@@ -58,7 +58,7 @@ pub fn gather(run: &RunFolder) -> Result<Vec<Series>, ReportError> {
     Ok(numbers.into_series(environment.started_at_unix_ns, end_s, &environment.run_id))
 }
 
-/// Steps and faults: 1 from their begin, 0 from their end.
+/// Steps and faults: 1 from their start, 0 from their end.
 fn steps(run: &RunFolder, end_s: f64, numbers: &mut Numbers) -> Result<(), ReportError> {
     let mut begun: Option<Event> = None;
     let mut over = |begun: Option<Event>, end_s: f64| {

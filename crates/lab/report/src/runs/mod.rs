@@ -141,7 +141,7 @@ impl ListedRun {
     }
 }
 
-/// Runs of each experiment, in the order of their begin; the experiment that was run last first.
+/// Runs of each experiment, in the order of their start; the experiment that was run last first.
 fn by_name(runs: &[ListedRun]) -> Vec<(&str, Vec<&ListedRun>)> {
     let mut names: Vec<(&str, Vec<&ListedRun>)> = Vec::new();
     for run in runs.iter().rev() {

@@ -351,15 +351,17 @@ pub(crate) fn pad(text: &str, width: usize) -> String {
     )
 }
 
-/// Text on one line, in which no control character can steer the terminal.
+/// Text on one line, which cannot steer the terminal: what would move the cursor, change colours or turn
+/// the direction of writing around is written out.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
+        let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         match character {
             '\n' | '\t' => out.push(' '),
-            control if control.is_control() => out.extend(control.escape_unicode()),
-            other => out.push(other),
+            _ if character.is_control() || turns => out.extend(character.escape_unicode()),
+            _ => out.push(character),
         }
     }
     out

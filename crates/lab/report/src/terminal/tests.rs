@@ -284,6 +284,8 @@ fn names_cannot_steer_the_terminal() {
         table.contains("\\u{1b}[2Jgone") && !table.contains('\u{1b}'),
         "{table}"
     );
+    // Those that turn the direction of writing are no control characters.
+    assert_eq!(printable("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
 }
 
 proptest! {

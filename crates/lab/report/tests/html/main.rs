@@ -486,7 +486,7 @@ fn numbers_of_loads_carry_the_names_of_step_and_load_however_long_they_are() {
         labels("front", "headroom_load_requests_per_second").len(),
         3
     );
-    // Each ends with its load, two seconds after the run's begin.
+    // Each ends with its load, two seconds after the run's start.
     let ends = all
         .iter()
         .filter(|series| series.metric.name.starts_with("headroom_load_"));

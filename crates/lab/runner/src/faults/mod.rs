@@ -176,7 +176,7 @@ impl<'a> Faults<'a> {
         Ok(())
     }
 
-    /// One turn of a fault, from its begin until it is undone.
+    /// One turn of a fault, from its start until it is undone.
     async fn turn(
         self,
         fault: &'a Fault,

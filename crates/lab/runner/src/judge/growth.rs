@@ -16,7 +16,7 @@ const SLOTS: [usize; 3] = [40, 20, 10];
 /// How sure the interval is.
 const CONFIDENCE: f64 = 0.95;
 
-/// A growth, as a share of what there was at the begin, and the interval that it lies in.
+/// A growth, as a share of what there was at the start, and the interval that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) share: f64,

@@ -25,12 +25,12 @@ struct Seen {
     good: u64,
     /// The step under way, for those that go on over steps.
     step: Option<String>,
-    steps: Vec<Passage>,
+    steps: Vec<StepWindow>,
 }
 
 /// What a load saw in one step.
 #[derive(Debug)]
-pub(crate) struct Passage {
+pub(crate) struct StepWindow {
     pub(crate) step: String,
     /// Where it begins, from the start of the load.
     begins: Duration,
@@ -38,7 +38,7 @@ pub(crate) struct Passage {
     timeline: Timeline,
 }
 
-impl Passage {
+impl StepWindow {
     /// Where it lies, from the start of the load.
     pub(crate) fn window(&self) -> std::ops::Range<Duration> {
         self.begins..self.begins + self.total.length
@@ -95,7 +95,7 @@ impl Live {
             return;
         };
         if seen.steps.last().is_none_or(|last| last.step != step) {
-            seen.steps.push(Passage {
+            seen.steps.push(StepWindow {
                 step,
                 begins: span.start,
                 total: Span::empty(span.kinds.len()),
@@ -132,7 +132,7 @@ impl Live {
     }
 
     /// What was seen in each step; it is empty afterwards.
-    pub(crate) fn take_steps(&self) -> Vec<Passage> {
+    pub(crate) fn take_steps(&self) -> Vec<StepWindow> {
         std::mem::take(&mut self.seen().steps)
     }
 }

@@ -351,7 +351,7 @@ impl Measure<'_> {
         failed || self.grain_s > 0.0 && gaps.into_iter().any(is_long)
     }
 
-    /// What lies between the begin of what is usual and the end of what is looked at: of many
+    /// What lies between the start of what is usual and the end of what is looked at: of many
     /// faults each looks at its own part.
     fn signal_within(&self, window: &Window) -> Signal<'_> {
         let (from_s, to_s) = (window.hold_begin_s, window.until_s);
@@ -393,7 +393,7 @@ impl Measure<'_> {
         (effect, over_s.max(window.fault_end_s))
     }
 
-    /// Requests that failed because of a fault: those since its begin, without as many as
+    /// Requests that failed because of a fault: those since its start, without as many as
     /// failed in that time before it.
     fn lost_beyond_usual(&self, window: &Window, to_s: f64) -> Option<f64> {
         let lost = self.lost?;

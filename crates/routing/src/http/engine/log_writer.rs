@@ -119,7 +119,7 @@ struct Sinks {
     counters: Arc<ThreadCounters>,
 }
 
-/// Writes lines as far as that goes, behind a new line's begin if the last ones were
+/// Writes lines as far as that goes, behind a new line's start if the last ones were
 /// `torn`. Gives the number of lines that did not come through whole.
 fn append(to: &mut impl Write, lines: &[u8], torn: &mut bool) -> u64 {
     if *torn && to.write_all(b"\n").is_ok() {

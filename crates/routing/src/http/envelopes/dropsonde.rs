@@ -33,7 +33,7 @@ pub(crate) struct Envelope {
     pub(crate) tags: BTreeMap<String, String>,
 }
 
-/// A request from its begin to its end.
+/// A request from its start to its end.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct HttpStartStop {
     #[prost(int64, required, tag = "1")]

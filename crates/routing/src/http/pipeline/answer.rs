@@ -7,7 +7,7 @@ use super::exchange::{Exchange, Times};
 use super::fields::{FieldList, tokens};
 use super::reason::reason;
 use super::request::announce;
-use super::sticky::{Bond, Given};
+use super::sticky::{ResponseCookies, StickyBinding};
 use super::text::{decimal, digits, http_date};
 
 /// How the body of a backend's answer ends, as its head says.
@@ -73,7 +73,7 @@ impl Pipeline {
         exchange.status = answer.status;
         let tunnel = answer.status == 101;
         let sticky = &self.settings.sticky;
-        let mut given = Given::default();
+        let mut given = ResponseCookies::default();
         let mut seen = AnswerSeen::default();
         exchange.options.clear();
         // Failed attempts before are forgiven: the log tells what the client is told.
@@ -240,14 +240,14 @@ impl Pipeline {
     }
 
     /// Adds the cookies that bind the client to its endpoint, if it is to have any.
-    fn add_affinity(&self, exchange: &mut Exchange, given: &Given, now: Times) {
+    fn add_affinity(&self, exchange: &mut Exchange, given: &ResponseCookies, now: Times) {
         if exchange.service.is_some() {
             return;
         }
         let (Some(endpoint), Some(pool)) = (&exchange.progress.endpoint, &exchange.pool) else {
             return;
         };
-        let bond = Bond {
+        let bond = StickyBinding {
             instance: &endpoint.instance_id,
             path: pool.context_path(),
         };

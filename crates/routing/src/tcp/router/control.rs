@@ -20,7 +20,7 @@ const BATCH: usize = 1024;
 
 /// How often what time does is looked after.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rhythm {
+pub(super) struct Intervals {
     pub(super) prune: Duration,
     pub(super) bind_again: Duration,
 }
@@ -86,7 +86,7 @@ impl Control {
         mut self,
         mut changes: mpsc::Receiver<Change>,
         mut closed: watch::Receiver<bool>,
-        rhythm: Rhythm,
+        rhythm: Intervals,
     ) {
         let every = |pause: Duration| {
             let pause = pause.max(Duration::from_millis(1));

@@ -100,7 +100,7 @@ impl TcpRouter {
             status_tls = Some(serve_status(own.listen, Some(tls), handler, stopped).await?);
         }
         let (closing, closed) = watch::channel(false);
-        let rhythm = control::Rhythm {
+        let rhythm = control::Intervals {
             prune: settings.prune_every,
             bind_again: settings.bind_again,
         };

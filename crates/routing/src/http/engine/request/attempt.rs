@@ -82,7 +82,7 @@ impl ActiveRequest {
                     context.counters.routed.increment();
                 }
                 self.endpoint = Some(endpoint);
-                self.approach(false, lent)
+                self.connect(false, lent)
             }
             Next::Overloaded => self.refuse(Refusal::Overloaded, lent),
             Next::None => {
@@ -96,7 +96,7 @@ impl ActiveRequest {
 
     /// Takes an idle connection to the endpoint, or begins a new one (`fresh`: in any
     /// case), and prepares the request for it.
-    fn approach(&mut self, fresh: bool, lent: &mut Lent<'_>) -> Course {
+    fn connect(&mut self, fresh: bool, lent: &mut Lent<'_>) -> Course {
         let Some(endpoint) = self.endpoint.clone() else {
             return ON;
         };
@@ -339,7 +339,7 @@ impl ActiveRequest {
         match verdict {
             Verdict::Resend => {
                 context.counters.stale_connections.increment();
-                self.approach(true, lent)
+                self.connect(true, lent)
             }
             Verdict::Again(otherwise) => {
                 self.note_failed_attempt(now);

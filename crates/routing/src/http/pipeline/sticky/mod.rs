@@ -115,7 +115,7 @@ impl Asked {
 
 /// What the answer's fields say.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct ResponseCookies {
     /// Attributes of the application's cookies that bind.
     sessions: Vec<Attributes>,
     /// The application set `__VCAP_ID__` itself.
@@ -130,14 +130,14 @@ const MOST_SESSIONS: usize = 16;
 
 /// Who answered, and where his cookies count.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bond<'a> {
+pub(crate) struct StickyBinding<'a> {
     /// The instance; empty: it has no id, and nobody is bound to it.
     pub(crate) instance: &'a str,
     /// The path of its route.
     pub(crate) path: &'a str,
 }
 
-impl Given {
+impl ResponseCookies {
     /// Reads a `Set-Cookie` field.
     pub(crate) fn read(&mut self, settings: &StickySettings, field: &[u8]) {
         let mut parts = field.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
@@ -168,7 +168,7 @@ impl Given {
         &self,
         settings: &StickySettings,
         asked: &Asked,
-        bond: Bond<'_>,
+        bond: StickyBinding<'_>,
         now: i64,
         mut add: impl FnMut(&[u8]),
     ) {

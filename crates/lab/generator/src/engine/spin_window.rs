@@ -18,7 +18,7 @@ const MOST_NS: u64 = 150_000;
 
 /// Decides on sleeps. Knows no clock; times are nanoseconds of one clock.
 #[derive(Debug)]
-pub(super) struct Vigil {
+pub(super) struct SpinWindow {
     /// How late sleeps end, all but one in [`ONE_IN`].
     late: u64,
     /// The moment that is waited for, and how long before it sleep ends.
@@ -26,7 +26,7 @@ pub(super) struct Vigil {
     before: u64,
 }
 
-impl Vigil {
+impl SpinWindow {
     pub(super) fn new() -> Self {
         Self {
             late: FIRST_NS,
@@ -61,23 +61,23 @@ mod tests {
 
     #[test]
     fn learns_how_late_sleeps_end() {
-        let mut vigil = Vigil::new();
+        let mut window = SpinWindow::new();
         for turn in 0..10_000_u64 {
             // Sleeps end 0 to 99 µs late.
-            vigil.slept(0, turn * 37 % 100 * 1_000);
+            window.slept(0, turn * 37 % 100 * 1_000);
         }
-        assert!((85_000..=99_000).contains(&vigil.late), "{}", vigil.late);
+        assert!((85_000..=99_000).contains(&window.late), "{}", window.late);
     }
 
     #[test]
     fn one_moment_has_one_wake_up() {
-        let mut vigil = Vigil::new();
-        let wake = vigil.wake_at(0, 1_000_000);
+        let mut window = SpinWindow::new();
+        let wake = window.wake_at(0, 1_000_000);
         assert_eq!(wake, 1_000_000 - FIRST_NS);
         // An answer woke the thread in between: the rest of the sleep is not shortened,
         // and once awake for the moment it stays awake.
-        assert_eq!(vigil.wake_at(500_000, 1_000_000), wake);
-        assert!(vigil.wake_at(970_000, 1_000_000) <= 970_000);
+        assert_eq!(window.wake_at(500_000, 1_000_000), wake);
+        assert!(window.wake_at(970_000, 1_000_000) <= 970_000);
     }
 
     proptest! {
@@ -86,12 +86,12 @@ mod tests {
             left in 0_u64..2_000_000,
             sleeps in proptest::collection::vec(0_u64..1_000_000, 0..500),
         ) {
-            let mut vigil = Vigil::new();
+            let mut window = SpinWindow::new();
             for late in sleeps {
-                vigil.slept(0, late);
+                window.slept(0, late);
             }
             let now = 5_000_000;
-            let wake = vigil.wake_at(now, now + left);
+            let wake = window.wake_at(now, now + left);
             prop_assert!(wake >= now && wake <= now + left);
             let awake = now + left - wake;
             prop_assert!(awake <= left / SHARE && awake <= MOST_NS);
