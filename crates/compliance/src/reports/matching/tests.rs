@@ -124,6 +124,25 @@ fn variables_take_any_number() {
 }
 
 #[test]
+fn a_variable_that_is_taken_hides_no_repetition() {
+    let node = compile(json!([{"vid": "A", "vs": [["foo"], ["${param}"]]}]), FULL);
+    let report = |key: &'static str| ("0", "A", key, Success);
+    let (foo, other) = (report("foo"), report("of the variable"));
+    assert_eq!(
+        level(&node, &[foo, foo, other]),
+        [(Success, 1), (Unexpected, 2)]
+    );
+    assert_eq!(
+        level(&node, &[other, foo, foo, foo, foo]),
+        [(Success, 1), (Unexpected, 4)]
+    );
+    // While it is free, it may stand for the same as the constant.
+    let all = [report("bar"), foo, foo, report("baz")];
+    assert_eq!(level(&node, &all), [(Success, 4)]);
+    assert_eq!(level(&node, &[foo, foo, foo]), [(Success, 3)]);
+}
+
+#[test]
 fn identifiers_go_before_names() {
     let components = json!([
         {"vid": "A", "vs": [{"id": "i1", "v": "x"}, {"id": "i2", "v": "y"}]},
