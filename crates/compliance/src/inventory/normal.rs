@@ -155,6 +155,17 @@ pub(super) fn architecture(told: &str, system: &str) -> String {
     }
 }
 
+/// Rudder's word for what a virtual machine runs on. What it has no word for keeps its own.
+pub(super) fn virtualization(told: &str) -> String {
+    let lower = told.to_ascii_lowercase();
+    match lower.as_str() {
+        "hyper-v" => "hyperv".into(),
+        "virtualbox" => "vbox".into(),
+        "virtual machine" => "unknownvm".into(),
+        _ => lower,
+    }
+}
+
 /// A service pack. AIX tells the year and week of its release with it: `06-1316` is 6.
 pub(super) fn service_pack(told: &str) -> String {
     let digits = |text: &str, count: usize| {

@@ -105,7 +105,8 @@ impl Gathered {
                 let kind = if physical { "Physical" } else { "Virtual" };
                 self.machine.push(("machineType", kind.into()));
                 if !physical {
-                    self.machine.push(("vmType", system.to_ascii_lowercase()));
+                    let word = normal::virtualization(&system);
+                    self.machine.push(("vmType", word));
                 }
                 self.machine.push(("motherBoardUuid", text("UUID")));
             }

@@ -58,7 +58,10 @@ fn an_inventory_of_rudder_is_read() {
     assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
     // 07:00:41 in Los Angeles.
     assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
-    assert_eq!(facts.inventory.elements[&ObjectType::Machine].len(), 1);
+    let machines = &facts.inventory.elements[&ObjectType::Machine];
+    assert_eq!(machines.len(), 1);
+    // It tells VirtualBox; groups of Rudder ask for this.
+    assert_eq!(machines[0]["vmType"], "vbox");
 }
 
 #[test]
