@@ -230,6 +230,33 @@ fn blocks_count_by_their_logic() {
 }
 
 #[test]
+fn the_worst_case_is_looked_for_in_all_that_is_in_a_block() {
+    let sent = [
+        ("0", "A", "1", Success),
+        ("0", "B", "2", Error),
+        ("0", "C", "3", Success),
+        ("0", "C", "4", Success),
+        ("0", "D", "5", Unexpected),
+    ];
+    for (logic, counts) in [
+        ("worst-case-weighted-one", [(Error, 1)]),
+        ("worst-case-weighted-sum", [(Error, 4)]),
+    ] {
+        let components = json!([{"bid": "outer", "rl": logic, "scs": [
+            {"bid": "focused", "rl": "focus:A", "scs": [
+                {"vid": "A", "vs": [["1"]]},
+                {"vid": "B", "vs": [["2"]]},
+            ]},
+            {"bid": "one", "rl": "worst-case-weighted-one", "scs": [
+                {"vid": "C", "vs": [["3"], ["4"]]},
+            ]},
+            {"bid": "off", "rl": "disabled", "scs": [{"vid": "D", "vs": [["5"]]}]},
+        ]}]);
+        assert_eq!(level(&compile(components, FULL), &sent), counts, "{logic}");
+    }
+}
+
+#[test]
 fn nodes_share_shapes_and_have_their_own_values() {
     let (mut ids, mut shapes) = (Ids::default(), ShapePool::default());
     let nodes: Vec<NodeExpected> = ["one", "two"]
