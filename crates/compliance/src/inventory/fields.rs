@@ -39,6 +39,7 @@ pub(super) const MAPPINGS: &[Mapping] = &[
         O::NetworkInterface,
         &[
             ("DESCRIPTION", "networkInterface", Text),
+            ("TYPE", "networkInterface", Text),
             ("IPADDRESS", "ipHostNumber", Text),
             ("IPADDRESS6", "ipHostNumber", Text),
             ("IPMASK", "networkInterfaceMask", Text),
@@ -177,6 +178,7 @@ pub(super) const MAPPINGS: &[Mapping] = &[
         O::Slot,
         &[
             ("NAME", "slotName", Text),
+            ("DESIGNATION", "slotName", Text),
             ("DESCRIPTION", "description", Text),
             ("STATUS", "status", Text),
         ],
@@ -186,6 +188,7 @@ pub(super) const MAPPINGS: &[Mapping] = &[
         O::SoundCard,
         &[
             ("NAME", "soundCardName", Text),
+            ("MANUFACTURER", "soundCardName", Text),
             ("DESCRIPTION", "description", Text),
         ],
     ),
@@ -194,6 +197,7 @@ pub(super) const MAPPINGS: &[Mapping] = &[
         O::VideoCard,
         &[
             ("NAME", "videoCardName", Text),
+            ("RESOLUTION", "videoCardName", Text),
             ("DESCRIPTION", "description", Text),
             ("CHIPSET", "videoChipset", Text),
             ("RESOLUTION", "videoResolution", Text),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
+use super::records::Record;
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::{ELEMENTS, Inventory};
 use crate::model::node::Node;
@@ -152,6 +153,61 @@ pub(super) fn architecture(told: &str, system: &str) -> String {
         "powerpc" => "ppc".into(),
         _ => lower,
     }
+}
+
+/// Rudder's word for what a virtual machine runs on. What it has no word for keeps its own.
+pub(super) fn virtualization(told: &str) -> String {
+    let lower = told.to_ascii_lowercase();
+    match lower.as_str() {
+        "hyper-v" => "hyperv".into(),
+        "virtualbox" => "vbox".into(),
+        "virtual machine" => "unknownvm".into(),
+        _ => lower,
+    }
+}
+
+/// A service pack. AIX tells the year and week of its release with it: `06-1316` is 6.
+pub(super) fn service_pack(told: &str) -> String {
+    let digits = |text: &str, count: usize| {
+        text.len() == count && text.bytes().all(|one| one.is_ascii_digit())
+    };
+    match told.split_once('-') {
+        Some((number, week)) if digits(number, 2) && digits(week, 4) => {
+            number.strip_prefix('0').unwrap_or(number).to_owned()
+        }
+        _ => told.to_owned(),
+    }
+}
+
+/// The attribute and the name of a part that Rudder names by two fields, if both are told.
+pub(super) fn joined_name(kind: ObjectType, record: &Record) -> Option<(&'static str, String)> {
+    let name = record.text("NAME")?;
+    let with = |field| record.text(field).map(|other| format!("{name} - {other}"));
+    match kind {
+        ObjectType::Slot => Some(("slotName", with("DESIGNATION")?)),
+        ObjectType::SoundCard => Some(("soundCardName", with("MANUFACTURER")?)),
+        ObjectType::Port if name.eq_ignore_ascii_case("not specified") => {
+            let plug = record.text("TYPE")?;
+            Some(("portName", format!("{name} ({plug})")))
+        }
+        _ => None,
+    }
+}
+
+/// A certificate in PEM. Old agents tell it without its first and last line, and in one; each
+/// begins with the same letters then.
+pub(super) fn certificate(told: String) -> String {
+    if !told.starts_with("MI") {
+        return told;
+    }
+    let letters: Vec<char> = told.chars().filter(|one| !one.is_whitespace()).collect();
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in letters.chunks(64) {
+        pem.extend(line);
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----");
+    pem
 }
 
 /// Is it a name that another machine does not have as well, and written as one?

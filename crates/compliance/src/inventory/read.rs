@@ -27,6 +27,7 @@ struct Gathered {
     node: Node,
     fqdn: String,
     arch_name: String,
+    os_version: String,
     rudders: usize,
     agent: Option<Agent>,
     agent_version: String,
@@ -62,7 +63,7 @@ impl Agent {
             name: text("AGENT_NAME"),
             server: text("POLICY_SERVER_UUID"),
             owner: text("OWNER"),
-            certificate: text("AGENT_CERT"),
+            certificate: normal::certificate(text("AGENT_CERT")),
         }
     }
 
@@ -83,7 +84,7 @@ impl Gathered {
                 os.name = normal::system_name(&kernel, &text("NAME"), &text("FULL_NAME"));
                 os.version = text("VERSION");
                 os.full_name = text("FULL_NAME");
-                os.service_pack = record.text("SERVICE_PACK").map(str::to_owned);
+                os.service_pack = record.text("SERVICE_PACK").map(normal::service_pack);
                 os.kernel_version = text("KERNEL_VERSION");
                 os.kernel = match kernel.as_str() {
                     "linux" => "Linux".into(),
@@ -96,6 +97,7 @@ impl Gathered {
             }
             "HARDWARE" => {
                 self.arch_name = text("ARCHNAME");
+                self.os_version = text("OSVERSION");
                 self.node.ram = megabytes(record.text("MEMORY"));
                 self.node.swap = megabytes(record.text("SWAP"));
                 let system = text("VMSYSTEM");
@@ -103,7 +105,8 @@ impl Gathered {
                 let kind = if physical { "Physical" } else { "Virtual" };
                 self.machine.push(("machineType", kind.into()));
                 if !physical {
-                    self.machine.push(("vmType", system.to_ascii_lowercase()));
+                    let word = normal::virtualization(&system);
+                    self.machine.push(("vmType", word));
                 }
                 self.machine.push(("motherBoardUuid", text("UUID")));
             }
@@ -176,6 +179,10 @@ impl Gathered {
         };
         self.count()?;
         let mut element = std::collections::BTreeMap::new();
+        if let Some((attribute, mut name)) = normal::joined_name(*kind, record) {
+            name.truncate(name.floor_char_boundary(VALUE_BYTES));
+            element.insert(attribute.to_owned(), name);
+        }
         for (field, attribute, unit) in *fields {
             let Some(text) = record.text(field) else {
                 continue;
@@ -261,6 +268,10 @@ impl Gathered {
             arch => arch,
         };
         node.architecture_description = normal::architecture(arch, &node.os.name);
+        // Tools on AIX tell the version of its kernel as one of the hardware.
+        if node.os.kernel_version.is_empty() && node.os.kernel.eq_ignore_ascii_case("aix") {
+            node.os.kernel_version = self.os_version;
+        }
         let system = [&node.os.full_name, &node.os.kernel, &node.os.name];
         let named = system.iter().any(|name| !name.is_empty());
         for (field, found) in [
@@ -283,17 +294,13 @@ impl Gathered {
                 return Err(InventoryError::Missing { field });
             }
         }
-        for (field, id) in [
-            ("RUDDER/UUID", &node.id),
-            ("RUDDER/AGENT/POLICY_SERVER_UUID", &agent.server),
-        ] {
-            if !is_node_id(id) {
-                return Err(InventoryError::Field {
-                    field,
-                    found: shortened(id),
-                    expected: "a UUID or root",
-                });
-            }
+        // What names a policy server is looked up when the node is accepted, whatever it is.
+        if !is_node_id(&node.id) {
+            return Err(InventoryError::Field {
+                field: "RUDDER/UUID",
+                found: shortened(&node.id),
+                expected: "a UUID or root",
+            });
         }
         if node.id == ROOT {
             node.kind = NodeKind::Root;

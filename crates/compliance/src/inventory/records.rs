@@ -9,7 +9,7 @@ use super::{InventoryError, Limits};
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) name: String,
-    /// Path below the record, with `/`, and text without space around it; in order.
+    /// Path below the record, with `/`, and text without needless space; in order.
     fields: Vec<(String, String)>,
 }
 
@@ -98,7 +98,10 @@ pub(super) fn read(
                 if path.get(1).is_some_and(|name| name == "CONTENT") {
                     if path.len() > 3 {
                         let place = path.get(3..).unwrap_or_default().join("/");
-                        record.fields.push((place, own.trim().to_owned()));
+                        // The JSON of hooks is told as it is: blanks of its texts are theirs.
+                        let json = place == "CUSTOM_PROPERTIES";
+                        let kept = if json { own.clone() } else { told(&own) };
+                        record.fields.push((place, kept));
                     } else if path.len() == 3 {
                         take(&record)?;
                     }
@@ -146,6 +149,20 @@ pub(super) fn read(
         return Err(InventoryError::Xml { at: 0, problem });
     }
     Ok(())
+}
+
+/// A text without space around it, and with one blank where it has several: firmware pads the names
+/// of processors, and Rudder keeps them so.
+fn told(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for character in text.trim().chars() {
+        match character {
+            ' ' | '\t' if kept.ends_with(' ') => {}
+            '\t' => kept.push(' '),
+            _ => kept.push(character),
+        }
+    }
+    kept
 }
 
 /// Adds a part of a text; what is wrong with it otherwise.

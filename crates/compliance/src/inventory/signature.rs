@@ -111,10 +111,11 @@ impl InventorySignature {
             let found = lines.find(|(name, _)| name.trim() == key);
             found.map_or("", |(_, value)| value.trim())
         };
-        if value("header") != HEADER {
+        if !value("header").eq_ignore_ascii_case(HEADER) {
             return Err(field("header", value("header"), HEADER));
         }
-        if !ALGORITHMS.contains(&value("algorithm")) {
+        let algorithm = value("algorithm").to_ascii_lowercase();
+        if !ALGORITHMS.contains(&&*algorithm) {
             let expected = "sha512 (RSA), sha256, sha384 or ed25519";
             return Err(field("algorithm", value("algorithm"), expected));
         }
@@ -123,7 +124,7 @@ impl InventorySignature {
             field("digest", value("digest"), expected)
         })?;
         Ok(Self {
-            algorithm: value("algorithm").to_owned(),
+            algorithm,
             signature,
             hostname: value("hostname").to_owned(),
             key_date: value("keydate").to_owned(),
@@ -178,10 +179,11 @@ impl InventorySignature {
     ) -> Result<NodeCertificate, InventorySignatureError> {
         let node = &facts.node.id;
         let told = NodeCertificate::from_pem(facts.certificate.as_bytes())?;
-        if told.uid() != Some(node) {
+        let uid = told.uid().unwrap_or_default();
+        if !uid.trim().eq_ignore_ascii_case(node) {
             return Err(InventorySignatureError::OtherNode {
                 node: node.clone(),
-                found: told.uid().unwrap_or_default().chars().take(64).collect(),
+                found: uid.chars().take(64).collect(),
             });
         }
         if known.is_some_and(|known| !known.has_key_of(&told)) {

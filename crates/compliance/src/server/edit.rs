@@ -16,7 +16,7 @@ use super::rest::ApiError;
 use crate::acceptance::Standing;
 use crate::definitions::{Definitions, Edit};
 use crate::model::node::{NodeState, ROOT};
-use crate::policy::generation::{Change, Engine, Outcome};
+use crate::policy::generation::{Change, Engine, Outcome, Problem};
 
 /// Changes after which all definitions are written at once: so many are found again at most when
 /// the server starts.
@@ -95,6 +95,18 @@ impl Generator {
             node: node.to_owned(),
             why: why.to_string(),
         })
+    }
+
+    /// Who reads a folder sees no circle that it makes with groups of the API. One that there was
+    /// must not stand in the way of its repair.
+    pub(super) fn no_new_circle(&self, engine: &Engine) -> Result<(), DefineError> {
+        let before = self.engine.problems();
+        let mut all = engine.problems().iter();
+        let new = all.find(|one| matches!(one, Problem::Circle(_)) && !before.contains(one));
+        match new {
+            Some(circle) => Err(DefineError::Circle(circle.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Puts an engine that was tried in the place of the one there is, and keeps what it made.

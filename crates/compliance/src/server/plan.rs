@@ -11,7 +11,7 @@ use super::ledger::{Refusal, Reply, Request};
 use super::now;
 use crate::definitions::{Definitions, Delta, Difference};
 use crate::model::node::ROOT;
-use crate::policy::generation::{ChangeError, NodeUpdate};
+use crate::policy::generation::{ChangeError, NodeUpdate, Problem};
 use crate::policy::node_policy::Issued;
 
 /// Nodes that a plan names.
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) named: Vec<PlannedNode>,
     /// Nodes whose policies cannot be made, and why.
     pub(crate) failures: Vec<PlannedFailure>,
-    /// What is wrong, and stops nothing.
+    /// What is wrong. It stops nothing but groups in a circle, which are refused.
     pub(crate) problems: Vec<String>,
     /// How long it took; after it was done, until all of it was durable and expected.
     pub(crate) milliseconds: f64,
@@ -70,6 +70,9 @@ pub(crate) enum DefineError {
     /// They could not be kept.
     #[error(transparent)]
     Refusal(#[from] Refusal),
+    /// Nobody could say who belongs to some groups.
+    #[error("{0}; nothing was changed")]
+    Circle(Problem),
     /// Policies could not be made.
     #[error(
         "the policies of {count} nodes cannot be made, the first of {node}: {why}; nothing was changed"
@@ -126,6 +129,7 @@ impl Generator {
             return Ok(plan);
         };
         self.no_new_failure(&engine)?;
+        self.no_new_circle(&engine)?;
         let at = now();
         let request = match delta.len() <= FEW {
             true => Request::Delta {

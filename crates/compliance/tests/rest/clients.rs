@@ -46,6 +46,7 @@ async fn of_a_node_is_shown_what_is_included() {
     assert!(key.starts_with("-----BEGIN CERTIFICATE-----"), "{key}");
     assert!(full.contains_key("swap"));
     assert_eq!(usual["managementTechnology"][0]["nodeKind"], "node");
+    assert_eq!(usual["managementTechnology"][0]["name"], "Rudder");
     let run = usual["lastRunDate"].as_str().unwrap();
     assert!(run.parse::<jiff::Timestamp>().is_ok(), "{run}");
     // A name alone is shown beside what is usual; one that means nothing is told.

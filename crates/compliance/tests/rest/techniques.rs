@@ -108,6 +108,42 @@ async fn one_is_made_used_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn by_rule_a_block_tells_its_components_and_these_their_nodes() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(data.path()).await;
+    admin.data(Method::PUT, "techniques", Some(text())).await;
+    let (before, _) = node.policy().await;
+    admin
+        .data(Method::PUT, "directives", Some(directive("t")))
+        .await;
+    let rule = json!({"id": "t", "displayName": "T", "directives": ["t"],
+        "targets": ["special:all"]});
+    admin.data(Method::PUT, "rules", Some(rule)).await;
+    let config_id = node.policy_after(&before).await;
+    let second = jiff::Timestamp::now().as_second() + 5;
+    let report = "A text@@result_error@@t@@t@@text-1-1@@Text@@/tmp/y";
+    assert_eq!(node.run(second, &config_id, &[report]).await, 201);
+    let shown = admin.get("rules/t/compliance").await;
+    let block = &shown["rules"][0]["directives"][0]["components"][0];
+    assert_eq!(block["name"], "All of it", "{shown}");
+    assert_eq!(block["complianceDetails"], json!({"error": 100.0}));
+    assert_eq!(block.get("nodes"), None);
+    let component = &block["components"][0];
+    assert_eq!(component["name"], "Text", "{shown}");
+    let of_node = &component["nodes"][0];
+    assert_eq!(of_node["id"], A, "{shown}");
+    assert_eq!(of_node["values"][0]["value"], "/tmp/y");
+    // By node the same block has the values.
+    let by_node = admin.get(&format!("nodes/{A}/compliance")).await;
+    let mut rules = by_node["nodes"][0]["rules"].as_array().unwrap().iter();
+    let of_rule = rules.find(|rule| rule["id"] == "t").unwrap();
+    let block = &of_rule["directives"][0]["components"][0];
+    let component = &block["components"][0];
+    assert_eq!(component["values"], of_node["values"]);
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_stands_beside_the_folder_and_is_there_after_a_restart() {
     let data = tempfile::tempdir().unwrap();
     let (server, admin, _) = reported(data.path()).await;

@@ -392,3 +392,32 @@ async fn groups_name_such_as_are_there_and_no_circle() {
     }
     server.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_makes_no_circle_of_groups_with_those_of_the_api() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let group = |id: &str, named: &str| {
+        json!({"id": id, "displayName": id, "dynamic": true, "query": {"where": [
+            {"objectType": "group", "attribute": "nodeGroupId", "comparator": "eq",
+             "value": named}]}})
+    };
+    admin
+        .data(Method::PUT, "groups", Some(group("mine", "g")))
+        .await;
+    let before = admin.get("definitions").await;
+    let mut all = folder();
+    all["groups"]["g"] = group("g", "mine");
+    let circle = "the queries of groups name each other in a circle: g → mine";
+    let path = "definitions/plan";
+    let plan = admin.data(Method::POST, path, Some(all.clone())).await;
+    let problems = &plan["plan"]["problems"];
+    assert!(problems.to_string().contains(circle), "{problems}");
+    let path = format!("definitions?base={}", before["version"]);
+    let answer = admin.call(Method::PUT, &path, Some(all)).await;
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    let told = format!("{circle}; nothing was changed");
+    assert_eq!(answer.body["errorDetails"], told);
+    assert_eq!(admin.get("definitions").await, before);
+    server.stop().await.unwrap();
+}

@@ -265,3 +265,99 @@ fn parts_of_a_machine_that_are_alike_are_counted() {
         assert_eq!(found, [counted("p", ""), counted("p", "")]);
     }
 }
+
+#[test]
+fn parts_without_a_name_of_their_own_have_that_of_rudder() {
+    let records = "<SLOTS><NAME>PCI1</NAME><DESIGNATION>x16</DESIGNATION></SLOTS>\
+         <SLOTS><DESIGNATION>J5</DESIGNATION></SLOTS>\
+         <SOUNDS><NAME>Audio</NAME><MANUFACTURER>Intel</MANUFACTURER></SOUNDS>\
+         <SOUNDS><MANUFACTURER>Realtek</MANUFACTURER></SOUNDS>\
+         <VIDEOS><RESOLUTION>640x480</RESOLUTION></VIDEOS>\
+         <PORTS><NAME>Not Specified</NAME><TYPE>USB</TYPE></PORTS>\
+         <PORTS><NAME>COM 1</NAME><TYPE>Serial</TYPE></PORTS>\
+         <NETWORKS><TYPE>wifi</TYPE><MACADDR>00:00:5e:00:53:01</MACADDR></NETWORKS>";
+    let facts = changed("</CONTENT>", &format!("{records}</CONTENT>")).unwrap();
+    for (kind, attribute, expected) in [
+        (ObjectType::Slot, "slotName", &["PCI1 - x16", "J5"][..]),
+        (
+            ObjectType::SoundCard,
+            "soundCardName",
+            &["Audio - Intel", "Realtek"],
+        ),
+        (ObjectType::VideoCard, "videoCardName", &["640x480"]),
+        (
+            ObjectType::Port,
+            "portName",
+            &["Not Specified (USB)", "COM 1"],
+        ),
+        (ObjectType::NetworkInterface, "networkInterface", &["wifi"]),
+    ] {
+        let elements = facts.inventory.elements[&kind].iter();
+        let found: Vec<&str> = elements
+            .filter_map(|one| one.get(attribute).map(String::as_str))
+            .collect();
+        assert!(found.ends_with(expected), "{attribute}: {found:?}");
+    }
+    // What is written of it is read as the same.
+    assert_eq!(
+        read(write(&facts).as_bytes()).unwrap().inventory,
+        facts.inventory
+    );
+}
+
+#[test]
+fn blanks_in_a_row_are_one() {
+    let name = "Intel(R)  Xeon(R) CPU\t    X5650  @ 2.67GHz";
+    let custom = r#"<CUSTOM_PROPERTIES>[{"kept":"a  b"}]</CUSTOM_PROPERTIES>"#;
+    let records = format!("<CPUS><NAME> {name} </NAME></CPUS></CONTENT>");
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let xml = xml.replacen("<HOSTNAME>", &format!("{custom}<HOSTNAME>"), 1);
+    let facts = read(xml.replace("</CONTENT>", &records).as_bytes()).unwrap();
+    let processors = &facts.inventory.elements[&ObjectType::Processor];
+    let found = processors.last().unwrap()["cpuName"].as_str();
+    assert_eq!(found, "Intel(R) Xeon(R) CPU X5650 @ 2.67GHz");
+    // A hook's text is its own.
+    assert_eq!(facts.node.properties[0].value, "a  b");
+}
+
+#[test]
+fn an_inventory_of_aix_tells_its_kernel_as_hardware() {
+    let xml = write(&hollow_facts(1, "a certificate"));
+    let end = "</OPERATINGSYSTEM>";
+    let (from, to) = (
+        xml.find("<OPERATINGSYSTEM>").unwrap(),
+        xml.find(end).unwrap(),
+    );
+    let with = |kernel: &str, hardware: &str| {
+        let system = format!(
+            "<OPERATINGSYSTEM><KERNEL_NAME>{kernel}</KERNEL_NAME><NAME>AIX</NAME>\
+             <SERVICE_PACK>06-1316</SERVICE_PACK>{end}<HARDWARE>{hardware}</HARDWARE>"
+        );
+        let text = [&xml[..from], &system, &xml[to + end.len()..]].concat();
+        read(text.as_bytes()).map(|facts| facts.node.os)
+    };
+    let version = "<OSVERSION>6.1.0.0</OSVERSION>";
+    let system = with("AIX", version).unwrap();
+    assert_eq!(system.kernel_version, "6.1.0.0");
+    assert_eq!(system.service_pack.as_deref(), Some("6"));
+    let field = "OPERATINGSYSTEM/KERNEL_VERSION";
+    for (kernel, hardware) in [("AIX", ""), ("linux", version)] {
+        assert_eq!(
+            with(kernel, hardware).unwrap_err(),
+            InventoryError::Missing { field },
+            "{kernel}"
+        );
+    }
+}
+
+#[test]
+fn a_policy_server_may_have_any_identity() {
+    let server = "<POLICY_SERVER_UUID>root</POLICY_SERVER_UUID>";
+    let facts = changed(server, &server.replace("root", "root_1")).unwrap();
+    assert_eq!(facts.node.policy_server_id, "root_1");
+    let odd = server.replace("root", "a&#10;b");
+    assert!(matches!(
+        changed(server, &odd),
+        Err(InventoryError::Model(_))
+    ));
+}

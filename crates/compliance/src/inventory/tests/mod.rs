@@ -58,7 +58,10 @@ fn an_inventory_of_rudder_is_read() {
     assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
     // 07:00:41 in Los Angeles.
     assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
-    assert_eq!(facts.inventory.elements[&ObjectType::Machine].len(), 1);
+    let machines = &facts.inventory.elements[&ObjectType::Machine];
+    assert_eq!(machines.len(), 1);
+    // It tells VirtualBox; groups of Rudder ask for this.
+    assert_eq!(machines[0]["vmType"], "vbox");
 }
 
 #[test]
@@ -151,6 +154,39 @@ fn inventories_are_signed_by_elliptic_keys_too() {
 }
 
 #[test]
+fn old_agents_tell_their_certificate_without_its_first_and_last_line() {
+    let facts = read(AGENT1).unwrap();
+    let bare: String = facts
+        .certificate
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect();
+    let xml = String::from_utf8(AGENT1.to_vec()).unwrap();
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    let (from, to) = (xml.find(begin).unwrap(), xml.find(end).unwrap());
+    let text = [&xml[..from], &bare, &xml[to + end.len()..]].concat();
+    let old = read(text.as_bytes()).unwrap();
+    let key = |facts: &NodeFacts| NodeCertificate::from_pem(facts.certificate.as_bytes()).unwrap();
+    assert_eq!(key(&old), key(&facts));
+}
+
+#[test]
+fn a_certificate_may_tell_its_node_in_large_letters() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap();
+    let mut params = CertificateParams::default();
+    let uid = DnType::CustomDnType(vec![0, 9, 2342, 19_200_300, 100, 1, 1]);
+    params.distinguished_name.push(uid, ID.to_uppercase());
+    let pem = params.self_signed(&key).unwrap().pem();
+    let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
+    let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
+    let xml = write(&hollow_facts(1, &pem));
+    let signed =
+        InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "", "").unwrap();
+    let facts = read(xml.as_bytes()).unwrap();
+    assert_eq!(signed.verify(xml.as_bytes(), &facts, None), Ok(certificate));
+}
+
+#[test]
 fn other_signature_files_are_refused() {
     let good = String::from_utf8(AGENT1_SIGN.to_vec()).unwrap();
     for (from, to, field) in [
@@ -163,6 +199,13 @@ fn other_signature_files_are_refused() {
         let error = InventorySignature::parse(text.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(field), "{error}");
     }
+    // Words may have large letters.
+    let loud = good.replace("sha512", "SHA512");
+    let loud = loud.replace("rudder-signature-v1", "Rudder-Signature-V1");
+    assert_eq!(
+        InventorySignature::parse(loud.as_bytes()),
+        InventorySignature::parse(AGENT1_SIGN)
+    );
     assert!(InventorySignature::parse(&[b'a'; 20_000]).is_err());
     assert!(InventorySignature::parse(&[0xff, 0xfe]).is_err());
 }
@@ -473,7 +516,9 @@ proptest! {
         let property = Property::new(key, value.clone().into());
         facts.node.properties = vec![Property { provider: Some("inventory".into()), ..property }];
         facts.node.accounts.push(login);
-        facts.inventory.push(ObjectType::Environment, &[("name", "X"), ("value", &format!("v{value}v"))]);
+        let words: Vec<&str> = value.split(' ').filter(|word| !word.is_empty()).collect();
+        let value = format!("v{}v", words.join(" "));
+        facts.inventory.push(ObjectType::Environment, &[("name", "X"), ("value", &value)]);
         let read = read(write(&facts).as_bytes()).unwrap();
         prop_assert_eq!(&read.node, &facts.node);
         prop_assert_eq!(&read.updates, &facts.updates);

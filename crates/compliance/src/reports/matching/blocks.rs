@@ -50,10 +50,10 @@ impl Tree<'_> {
             Logic::Values => self.levels.get(place).copied().unwrap_or_default(),
             Logic::Weighted => self.sum(from, to),
             Logic::Disabled => ComplianceLevel::EMPTY,
-            Logic::WorstOne => worst(&self.sum(from, to), 1),
+            Logic::WorstOne => worst(&self.leaves(from, to), 1),
             Logic::WorstSum => {
-                let sum = self.sum(from, to);
-                worst(&sum, sum.total())
+                let leaves = self.leaves(from, to);
+                worst(&leaves, leaves.total())
             }
             Logic::FocusWorst => self.focus_worst(from, to),
             Logic::Focus(name) => {
@@ -62,6 +62,19 @@ impl Tree<'_> {
                 sum
             }
         }
+    }
+
+    /// Of all components within a range, whatever blocks among them make of theirs: the worst case
+    /// hides nothing but what is disabled.
+    fn leaves(&self, from: usize, to: usize) -> ComplianceLevel {
+        let mut sum = ComplianceLevel::EMPTY;
+        for (place, node) in self.siblings(from, to) {
+            sum += &match node.logic {
+                Logic::Values | Logic::Disabled => self.level(place, node),
+                _ => self.leaves(place + 1, node.end as usize),
+            };
+        }
+        sum
     }
 
     /// The level with the lowest compliance; of several, the first.

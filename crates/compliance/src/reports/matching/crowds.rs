@@ -24,9 +24,10 @@ fn plain(values: &[&str], keys: &[&str]) -> Vec<(u32, Option<u32>)> {
     let mut patterns: Vec<_> = numbered().filter(|(_, text)| is_pattern(text)).collect();
     patterns.sort_by_key(|(_, text)| std::cmp::Reverse(literal_bytes(text)));
     let mut sorted: Vec<_> = (0_u32..).zip(keys).collect();
-    sorted.sort_by_key(|(_, key)| (std::cmp::Reverse(key.len()), **key));
+    sorted.sort_by_key(|(_, key)| (std::cmp::Reverse(key.len()), !values.contains(key), **key));
     let mut used = vec![0; values.len()];
     let mut taken = Vec::new();
+    let mut last: Option<(&str, u32)> = None;
     for (report, key) in sorted {
         let equal = || {
             let constants = numbered().filter(|(_, text)| !is_pattern(text));
@@ -39,15 +40,17 @@ fn plain(values: &[&str], keys: &[&str]) -> Vec<(u32, Option<u32>)> {
                 .filter(|(_, text)| matches(text, key))
         };
         let free = |(value, _): &(u32, &&str)| used[*value as usize] == 0;
+        let same = last.filter(|(before, _)| before == key);
         let found = equal()
             .find(free)
             .or_else(|| fitting().find(free))
-            .or_else(|| fitting().next())
-            .or_else(|| equal().next())
-            .map(|(value, _)| value);
+            .map(|(value, _)| value)
+            .or(same.map(|(_, value)| value))
+            .or_else(|| fitting().next().map(|(value, _)| value));
         if let Some(value) = found {
             used[value as usize] += 1;
         }
+        last = found.map(|value| (*key, value));
         taken.push((report, found));
     }
     taken.sort_unstable();

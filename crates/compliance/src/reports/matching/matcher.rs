@@ -191,33 +191,33 @@ impl Matcher {
         });
     }
 
-    /// Matches what is left by component and key: longer keys first, as they are more specific.
-    /// Keys of one length are sorted, so that the order of reports does not matter.
+    /// Matches what is left by component and key: longer keys first, as they are more specific, and
+    /// of one length those of constants. Keys are sorted, so that the order of reports does not
+    /// matter.
     fn by_component(&mut self, texts: Texts<'_>, received: &[Received<'_>]) {
         let mut rest = std::mem::take(&mut self.rest);
         let report = |place: &u32| received.get(*place as usize);
-        rest.sort_by_key(|place| {
-            report(place).map(|report| {
-                (
-                    report.component,
-                    std::cmp::Reverse(report.key.len()),
-                    report.key,
-                )
-            })
-        });
         let component = |place: &u32| report(place).map(|report| report.component);
-        for group in rest.chunk_by(|one, other| component(one) == component(other)) {
+        rest.sort_by_key(component);
+        for group in rest.chunk_by_mut(|one, other| component(one) == component(other)) {
             let Some(name) = group.first().and_then(component) else {
                 continue;
             };
             let unexpected = self.find_values(texts, name);
+            group.sort_by_cached_key(|place| {
+                report(place).map(|report| {
+                    let other = !self.is_constant(texts, report.key);
+                    (std::cmp::Reverse(report.key.len()), other, report.key)
+                })
+            });
             let first = self.assigned.len();
             let key = |place: &u32| report(place).map(|report| report.key);
             for same in group.chunk_by(|one, other| key(one) == key(other)) {
                 self.fitting.values.clear();
                 (self.fitting.free_from, self.fitting.looked_at) = (0, 0);
+                let mut last = None;
                 for received in same.iter().filter_map(report) {
-                    self.by_key(texts, unexpected, received);
+                    last = self.by_key(texts, unexpected, received, last);
                 }
             }
             // More reports than one for a constant: none of them can be trusted.
@@ -262,9 +262,24 @@ impl Matcher {
         nodes.first().copied()
     }
 
-    /// Takes a free value if there is one that matches, else one that is used: a pattern if
-    /// there is one, which may be used often.
-    fn by_key(&mut self, texts: Texts<'_>, unexpected: Option<u32>, received: &Received<'_>) {
+    /// Is a key that of a constant?
+    fn is_constant(&self, texts: Texts<'_>, key: &str) -> bool {
+        let found = self
+            .constants
+            .binary_search_by(|value| texts.key(*value).cmp(&Some(key)));
+        found.is_ok()
+    }
+
+    /// Takes a free value that matches. Without one a report goes where the `last` of its key went:
+    /// a constant that is told again is not what a variable stands for, which another key has
+    /// taken. Else a pattern takes it, which may be used often. Returns what was taken.
+    fn by_key(
+        &mut self,
+        texts: Texts<'_>,
+        unexpected: Option<u32>,
+        received: &Received<'_>,
+        last: Option<u32>,
+    ) -> Option<u32> {
         let key = received.key;
         let start = self
             .constants
@@ -272,8 +287,9 @@ impl Matcher {
         let equal = |value: &u32| texts.key(*value) == Some(key);
         let found = self
             .free_constant(start, equal)
-            .or_else(|| self.fitting(texts, key))
-            .or_else(|| self.constants.get(start).copied().filter(equal));
+            .or_else(|| self.free_pattern(texts, key))
+            .or(last)
+            .or_else(|| self.fitting.values.first().copied());
         match found {
             Some(value) => self.assign(&texts.entry.shape, received, value),
             None => self.assigned.push(Assigned {
@@ -283,6 +299,7 @@ impl Matcher {
                 status: Status::Unexpected,
             }),
         }
+        found
     }
 
     /// The first free one of the equal constants that begin at a place. None becomes free again,
@@ -301,17 +318,15 @@ impl Matcher {
         }
     }
 
-    /// A free pattern that a key can come of, else one that is used.
-    fn fitting(&mut self, texts: Texts<'_>, key: &str) -> Option<u32> {
+    /// A free pattern that a key can come of.
+    fn free_pattern(&mut self, texts: Texts<'_>, key: &str) -> Option<u32> {
         let fitting = &mut self.fitting;
         loop {
             match fitting.values.get(fitting.free_from) {
                 Some(value) if self.used.get(*value as usize) == Some(&0) => return Some(*value),
                 Some(_) => fitting.free_from += 1,
                 None => {
-                    let Some(value) = self.patterns.get(fitting.looked_at) else {
-                        return fitting.values.first().copied();
-                    };
+                    let value = self.patterns.get(fitting.looked_at)?;
                     fitting.looked_at += 1;
                     if texts.key(*value).is_some_and(|text| matches(text, key)) {
                         fitting.values.push(*value);

@@ -124,6 +124,25 @@ fn variables_take_any_number() {
 }
 
 #[test]
+fn a_variable_that_is_taken_hides_no_repetition() {
+    let node = compile(json!([{"vid": "A", "vs": [["foo"], ["${param}"]]}]), FULL);
+    let report = |key: &'static str| ("0", "A", key, Success);
+    let (foo, other) = (report("foo"), report("of the variable"));
+    assert_eq!(
+        level(&node, &[foo, foo, other]),
+        [(Success, 1), (Unexpected, 2)]
+    );
+    assert_eq!(
+        level(&node, &[other, foo, foo, foo, foo]),
+        [(Success, 1), (Unexpected, 4)]
+    );
+    // While it is free, it may stand for the same as the constant.
+    let all = [report("bar"), foo, foo, report("baz")];
+    assert_eq!(level(&node, &all), [(Success, 4)]);
+    assert_eq!(level(&node, &[foo, foo, foo]), [(Success, 3)]);
+}
+
+#[test]
 fn identifiers_go_before_names() {
     let components = json!([
         {"vid": "A", "vs": [{"id": "i1", "v": "x"}, {"id": "i2", "v": "y"}]},
@@ -208,6 +227,33 @@ fn blocks_count_by_their_logic() {
         matcher.uniform(shape, NoAnswer),
         ComplianceLevel::of(NoAnswer, 4)
     );
+}
+
+#[test]
+fn the_worst_case_is_looked_for_in_all_that_is_in_a_block() {
+    let sent = [
+        ("0", "A", "1", Success),
+        ("0", "B", "2", Error),
+        ("0", "C", "3", Success),
+        ("0", "C", "4", Success),
+        ("0", "D", "5", Unexpected),
+    ];
+    for (logic, counts) in [
+        ("worst-case-weighted-one", [(Error, 1)]),
+        ("worst-case-weighted-sum", [(Error, 4)]),
+    ] {
+        let components = json!([{"bid": "outer", "rl": logic, "scs": [
+            {"bid": "focused", "rl": "focus:A", "scs": [
+                {"vid": "A", "vs": [["1"]]},
+                {"vid": "B", "vs": [["2"]]},
+            ]},
+            {"bid": "one", "rl": "worst-case-weighted-one", "scs": [
+                {"vid": "C", "vs": [["3"], ["4"]]},
+            ]},
+            {"bid": "off", "rl": "disabled", "scs": [{"vid": "D", "vs": [["5"]]}]},
+        ]}]);
+        assert_eq!(level(&compile(components, FULL), &sent), counts, "{logic}");
+    }
 }
 
 #[test]

@@ -96,7 +96,11 @@ static PLAN: Schema = Schema::Object(
             ),
             "nodes whose policies cannot be made",
         ),
-        needed("problems", &TEXTS, "what is wrong, and stops nothing"),
+        needed(
+            "problems",
+            &TEXTS,
+            "what is wrong; it stops nothing but groups in a circle, which are refused",
+        ),
         needed("milliseconds", &Schema::Share, ""),
     ],
 );

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use csv::push_quoted;
 use serde_json::{Map, Value};
 
+use super::tree::Component;
 use super::view::{NodeShown, View};
 
 /// A column; its name is its head.
@@ -106,19 +107,18 @@ impl Rows {
         &mut self,
         about: About<'_>,
         block: &str,
-        all: impl IntoIterator<Item = &'a Map<String, Value>>,
+        all: impl IntoIterator<Item = &'a Component>,
     ) {
         for component in all {
-            let name = text(component, "name");
-            let mut within = objects(component, "components").peekable();
-            if within.peek().is_some() {
+            let name = text(&component.object, "name");
+            if !component.within.is_empty() {
                 let path = match block {
                     "" => name.to_owned(),
                     block => format!("{block},{name}"),
                 };
-                self.components(about, &path, within.collect::<Vec<_>>());
+                self.components(about, &path, &component.within);
             }
-            for value in objects(component, "values") {
+            for value in objects(&component.object, "values") {
                 for report in objects(value, "reports") {
                     self.row(|column| match column {
                         C::Rule => about.rule,
@@ -181,7 +181,7 @@ impl View {
                     node: &node.node.hostname,
                 };
                 let all = node.trees.get(&key).into_iter().flatten();
-                rows.components(about, "", all.map(|(_, one)| one));
+                rows.components(about, "", all);
             }
         }
     }

@@ -33,7 +33,11 @@ pub(super) static COMPONENT: Schema = Schema::Object(
         needed("complianceDetails", &DETAILS, ""),
         may("components", &COMPONENT_LIST, "of a block"),
         may("values", &VALUES, ""),
-        may("nodes", &NODE_LIST, "of a rule: the nodes that have it"),
+        may(
+            "nodes",
+            &NODE_LIST,
+            "of a rule and no block: the nodes that have it",
+        ),
     ],
 );
 pub(super) static COMPONENT_LIST: Schema = Schema::List(&COMPONENT, usize::MAX);
@@ -100,7 +104,6 @@ pub(super) static NODE: Schema = Schema::Object(
             "why the agent gave up its last run, if it did",
         ),
         may("directives", &DIRECTIVE_LIST, "of a rule's node"),
-        may("components", &COMPONENT_LIST, "of a block"),
         may("values", &VALUES, ""),
     ],
 );

@@ -25,8 +25,27 @@ use crate::server::store::StoredRun;
 const VALUES: u8 = 5;
 const REPORTS: u8 = 6;
 
-/// A component as it is shown, with its level.
-pub(super) type Component = (FleetLevel, Map<String, Value>);
+/// A component or a block, as it is shown.
+pub(super) struct Component {
+    pub(super) level: FleetLevel,
+    /// All but what is in the block.
+    pub(super) object: Map<String, Value>,
+    /// What is in the block.
+    pub(super) within: Vec<Component>,
+}
+
+impl Component {
+    /// All of it.
+    pub(super) fn whole(&self) -> Map<String, Value> {
+        let mut object = self.object.clone();
+        if !self.within.is_empty() {
+            let within = self.within.iter().map(Self::whole);
+            object.insert("components".into(), within.collect());
+        }
+        object
+    }
+}
+
 /// Components by rule and directive.
 pub(super) type Trees = BTreeMap<(String, String), Vec<Component>>;
 
@@ -247,13 +266,13 @@ impl Making {
                         let matched = matcher.directive(&compiled, entry, received);
                         let shape = &entry.shape;
                         let tree = directive_tree(directive, shape, matched.assigned, reports);
-                        self.roots(&tree)
+                        self.shown(&tree)
                     }
                     (None, Some(status)) => {
                         let matched = matcher.without_reports(entry, status);
                         let shape = &entry.shape;
                         let tree = directive_tree(directive, shape, matched.assigned, &[]);
-                        self.roots(&tree)
+                        self.shown(&tree)
                     }
                     (None, None) => continue,
                 };
@@ -301,28 +320,22 @@ impl Making {
             }
             component.insert("values".into(), json!([value]));
         }
-        let component = (level.into(), component);
+        let component = Component {
+            level: level.into(),
+            object: component,
+            within: Vec::new(),
+        };
         self.trees.entry(key).or_default().push(component);
     }
 
-    fn roots(&self, components: &[ComponentTree<'_>]) -> Vec<Component> {
-        let all = components.iter();
-        all.map(|one| (one.level.into(), self.component(one)))
-            .collect()
-    }
-
-    fn shown(&self, components: &[ComponentTree<'_>]) -> Vec<Map<String, Value>> {
+    fn shown(&self, components: &[ComponentTree<'_>]) -> Vec<Component> {
         components.iter().map(|one| self.component(one)).collect()
     }
 
-    fn component(&self, component: &ComponentTree<'_>) -> Map<String, Value> {
+    fn component(&self, component: &ComponentTree<'_>) -> Component {
         let mut object = Map::new();
         object.insert("name".into(), component.name.into());
         let mut object = with_level(object, &component.level.into(), self.precision);
-        if !component.components.is_empty() {
-            let within = self.shown(&component.components);
-            object.insert("components".into(), within.into());
-        }
         if self.level >= VALUES && !component.values.is_empty() {
             let values = component.values.iter().map(|one| {
                 let mut value = json!({"value": one.value});
@@ -340,6 +353,10 @@ impl Making {
             });
             object.insert("values".into(), values.collect());
         }
-        object
+        Component {
+            level: component.level.into(),
+            object,
+            within: self.shown(&component.components),
+        }
     }
 }

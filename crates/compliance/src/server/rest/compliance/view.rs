@@ -424,32 +424,54 @@ impl View {
         nodes: &[Portion<'_>],
     ) -> Vec<Map<String, Value>> {
         let key = (rule.to_owned(), directive.to_owned());
+        let nodes = nodes.iter().map(|portion| portion.shown);
+        let all = nodes.flat_map(|node| {
+            let of_node = node.trees.get(&key).into_iter().flatten();
+            of_node.map(move |component| (node, component))
+        });
+        self.joined(directive, all.collect())
+    }
+
+    /// Components of one name as one: a block with what is in it, any other with its nodes.
+    fn joined(
+        &self,
+        directive: &str,
+        all: Vec<(&NodeShown, &Component)>,
+    ) -> Vec<Map<String, Value>> {
         let mut order: Vec<&str> = Vec::new();
         let mut by_name: HashMap<&str, Vec<(&NodeShown, &Component)>> = HashMap::new();
-        for node in nodes.iter().map(|portion| portion.shown) {
-            for component in node.trees.get(&key).into_iter().flatten() {
-                let name = component.1.get("name").and_then(Value::as_str);
-                let name = name.unwrap_or_default();
-                let of_name = by_name.entry(name).or_insert_with(|| {
-                    order.push(name);
-                    Vec::new()
-                });
-                of_name.push((node, component));
-            }
+        for (node, component) in all {
+            let name = component.object.get("name").and_then(Value::as_str);
+            let name = name.unwrap_or_default();
+            let of_name = by_name.entry(name).or_insert_with(|| {
+                order.push(name);
+                Vec::new()
+            });
+            of_name.push((node, component));
         }
         let components = order.into_iter().map(|name| {
             let all = by_name.remove(name).unwrap_or_default();
             let mut level = FleetLevel::default();
-            all.iter().for_each(|(_, (one, _))| level += one);
+            all.iter().for_each(|(_, one)| level += &one.level);
             let mut object = Map::new();
             object.insert("name".into(), name.into());
             let mut object = self.object(object, &level);
-            if self.level >= super::NODES {
-                let nodes = all.into_iter().map(|(node, (_, component))| {
+            let is_block = |(_, one): &(&NodeShown, &Component)| !one.within.is_empty();
+            let (blocks, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_block);
+            if !blocks.is_empty() {
+                let within = blocks.into_iter().flat_map(|(node, block)| {
+                    let within = block.within.iter();
+                    within.map(move |component| (node, component))
+                });
+                let within = self.joined(directive, within.collect());
+                object.insert("components".into(), within.into());
+            }
+            if self.level >= super::NODES && !others.is_empty() {
+                let nodes = others.into_iter().map(|(node, component)| {
                     let mut shown = named(&node.id, &node.node.hostname);
                     let mode = self.policy_mode(Some(&node.node), Some(directive));
                     shown.insert("policyMode".into(), mode.into());
-                    let parts = component.iter().filter(|(key, _)| *key != "name");
+                    let parts = component.object.iter().filter(|(key, _)| *key != "name");
                     shown.extend(parts.map(|(key, part)| (key.clone(), part.clone())));
                     shown
                 });
@@ -465,5 +487,5 @@ impl View {
 fn components_of(shown: &NodeShown, one: &DirectiveShown) -> Value {
     let key = (one.rule.to_string(), one.directive.to_string());
     let components = shown.trees.get(&key).into_iter().flatten();
-    components.map(|(_, one)| one.clone()).collect()
+    components.map(Component::whole).collect()
 }

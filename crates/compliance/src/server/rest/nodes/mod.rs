@@ -340,6 +340,11 @@ fn shown(record: &NodeRecord) -> Value {
         Standing::Pending => "pending",
         Standing::Accepted => "accepted",
     };
+    // Here Rudder's API has the names that people see.
+    let management = match agent.name.as_str() {
+        "dsc" => "Rudder Windows",
+        _ => "Rudder",
+    };
     json!({
         "id": id,
         "hostname": hostname,
@@ -356,7 +361,7 @@ fn shown(record: &NodeRecord) -> Value {
         "lastInventoryDate": Moment::utc(received).to_string(),
         "properties": properties,
         "managementTechnology": [{
-            "name": agent.name,
+            "name": management,
             "version": agent.version,
             "nodeKind": kind,
         }],
