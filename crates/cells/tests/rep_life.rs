@@ -365,6 +365,33 @@ async fn one_fetch_serves_instances_that_start_together() {
     assert!(fetches < 50, "{fetches} fetches for 100 instances");
 }
 
+/// Both within the second for which what was fetched is shared.
+#[tokio::test]
+async fn an_lrp_that_takes_the_place_of_another_is_fetched_anew() {
+    let fleet = Fleet::simulated(|_| ()).await;
+    let guid = fleet.run_instance().await;
+    fleet
+        .post(&format!("/v1/lrps/p/instances/{guid}/stop"), vec![])
+        .await;
+    fleet
+        .bbs
+        .until("its record goes", |records| records.lrps.is_empty())
+        .await;
+    fleet.bbs.records().desire(DesiredLrp {
+        ports: vec![9090],
+        ..desired("p", 1)
+    });
+    fleet.give(&work(vec![lrp("p", 0)], vec![])).await;
+    fleet
+        .bbs
+        .until("the other one runs", |records| records.starts.len() == 2)
+        .await;
+    let start = fleet.bbs.records().starts[1].clone();
+    let ports = start.actual_lrp_net_info.unwrap().ports;
+    let ports: Vec<u32> = ports.iter().map(|port| port.container_port).collect();
+    assert_eq!(ports, [9090]);
+}
+
 #[tokio::test]
 async fn a_full_cell_refuses_and_a_repeated_request_does_no_harm() {
     let set = |config: &mut Config| {

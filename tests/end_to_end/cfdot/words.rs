@@ -31,6 +31,7 @@ const CASES: &str = r#"
 3   | HTTP                          | domains --timeout -1                           | invalid value '-1'
 3   | HTTP CFDOT_TIMEOUT=x          | domains                                        | CFDOT_TIMEOUT is not a number
 255 | HTTP                          | domains --nonsense                             | unexpected argument '--nonsense'
+255 | HTTP                          | tasks -d                                       | a value is required for '--domain <DOMAIN>'
 255 | HTTP                          | nonsense                                       | unrecognized subcommand 'nonsense'
 255 | HTTP                          | --nonsense                                     | unexpected argument '--nonsense'
 3   | HTTP                          | domains more                                   | Error: Too many arguments specified

@@ -42,6 +42,12 @@ impl DesiredLrps {
             .cloned()
     }
 
+    /// Has the LRP fetched anew from now on.
+    pub(super) fn forget(&self, process_guid: &str) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(process_guid);
+    }
+
     fn place(&self, process_guid: &str) -> Fetched {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, fetched)) = kept.get(process_guid)

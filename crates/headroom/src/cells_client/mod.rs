@@ -50,7 +50,8 @@ pub(crate) fn run(command: &ClientCommand) -> ExitCode {
 }
 
 /// Tells what is wrong with words that are no command, if they were meant for one of these, and
-/// gives the exit code: 3 for wrong arguments, 255 for a command or a flag that does not exist.
+/// gives the exit code: 3 for wrong arguments, 255 for a command or a flag that does not exist, or
+/// a flag without its value.
 pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     let mut words = std::env::args().skip(1);
     let ours = words.next().is_some_and(|word| word == "cells")
@@ -65,6 +66,8 @@ pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     let code = match error.kind() {
         ErrorKind::UnknownArgument if flag => 255,
         ErrorKind::InvalidSubcommand => 255,
+        // A flag without its value; one that is wrong is of another kind.
+        ErrorKind::InvalidValue => 255,
         kind => {
             if kind == ErrorKind::MissingRequiredArgument {
                 tell("Error: Missing arguments");

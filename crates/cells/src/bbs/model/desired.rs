@@ -6,7 +6,7 @@ use diego::auction::{LrpStartRequest, Placement, Resource};
 use diego::models::metric_tag_value::DynamicValue;
 use diego::models::{
     DesiredLrp, DesiredLrpKey, DesiredLrpResource, DesiredLrpSchedulingInfo, DesiredLrpUpdate,
-    MetricTagValue, ModificationTag, VolumePlacement,
+    MetricTagValue, ModificationTag, ProtoRoutes, VolumePlacement,
 };
 
 use super::Context;
@@ -21,7 +21,7 @@ pub fn create(request: DesiredLrp, context: &mut Context<'_>) -> DesiredLrp {
             epoch: (context.new_guid)(),
             index: 0,
         }),
-        routes: Some(request.routes.unwrap_or_default()),
+        routes: Some(kept(request.routes.unwrap_or_default())),
         // Readers of the first version get it from the one in milliseconds.
         deprecated_start_timeout_s: 0,
         ..request
@@ -36,7 +36,7 @@ pub fn update(desired: &DesiredLrp, update: &DesiredLrpUpdate) -> DesiredLrp {
         new.instances = instances;
     }
     if let Some(routes) = &update.routes {
-        new.routes = Some(routes.clone());
+        new.routes = Some(kept(routes.clone()));
     }
     if let Some(annotation) = &update.annotation {
         new.annotation.clone_from(annotation);
@@ -56,6 +56,18 @@ pub fn update(desired: &DesiredLrp, update: &DesiredLrpUpdate) -> DesiredLrp {
         ..tag
     });
     new
+}
+
+/// Routes as they are kept: with their JSON as Go's encoder writes it. Clients that compare what
+/// they read with what they wrote know it so from Diego's BBS.
+fn kept(mut routes: ProtoRoutes) -> ProtoRoutes {
+    for json in routes.routes.values_mut() {
+        // What is no text in UTF-8 stays as it came.
+        if let Ok(compact) = diego::json::compact(json) {
+            *json = compact.into_bytes();
+        }
+    }
+    routes
 }
 
 /// A record in two parts: what the scheduling info holds, and the rest as a
@@ -265,6 +277,35 @@ mod tests {
             },
             desired
         );
+    }
+
+    #[test]
+    fn routes_are_kept_as_go_writes_them() {
+        let routes = |json: &str| ProtoRoutes {
+            routes: [("cf-router".into(), json.as_bytes().to_vec())].into(),
+        };
+        let sent = Some(routes(
+            "[ {\"hostnames\": [\"a.b/<c>?d&e f\"],\n\t\"port\": 8080} ]",
+        ));
+        let expected = Some(routes(
+            r#"[{"hostnames":["a.b/\u003cc\u003e?d\u0026e f"],"port":8080}]"#,
+        ));
+        let mut new_guid = String::new;
+        let mut context = Context {
+            now: 0,
+            new_guid: &mut new_guid,
+        };
+        let request = DesiredLrp {
+            routes: sent.clone(),
+            ..DesiredLrp::default()
+        };
+        assert_eq!(create(request, &mut context).routes, expected);
+        let change = DesiredLrpUpdate {
+            routes: sent,
+            ..DesiredLrpUpdate::default()
+        };
+        let desired = DesiredLrp::default();
+        assert_eq!(update(&desired, &change).routes, expected);
     }
 
     #[test]

@@ -91,6 +91,20 @@ impl Drop for CallUnderWay {
     }
 }
 
+/// A result as JSON, letter for letter as Diego's BBS sends it.
+fn told(task: &Task) -> serde_json::Result<String> {
+    let annotation = task.task_definition.as_ref().map(|task| &*task.annotation);
+    let body = Body {
+        task_guid: &task.task_guid,
+        failed: task.failed,
+        failure_reason: &task.failure_reason,
+        result: &task.result,
+        annotation: annotation.unwrap_or_default(),
+        created_at: task.created_at,
+    };
+    diego::json::compact(&serde_json::to_vec(&body)?)
+}
+
 fn fields(guid: &str) -> Fields {
     Fields::new().and("task-guid", guid)
 }
@@ -136,15 +150,7 @@ impl Callbacks {
         let uri: Uri = url
             .parse()
             .map_err(|error| format!("address {url:?}: {error}"))?;
-        let body = Body {
-            task_guid: &task.task_guid,
-            failed: task.failed,
-            failure_reason: &task.failure_reason,
-            result: &task.result,
-            annotation: definition.map_or("", |definition| &definition.annotation),
-            created_at: task.created_at,
-        };
-        let body = Bytes::from(serde_json::to_vec(&body).map_err(|error| error.to_string())?);
+        let body = Bytes::from(told(task).map_err(|error| error.to_string())?);
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
             Metrics::count(&self.metrics.callbacks);
@@ -168,5 +174,29 @@ impl Callbacks {
             }
         }
         Err(cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diego::models::TaskDefinition;
+
+    use super::*;
+
+    /// As recorded in `tests/data/bbs/task_callback.json`.
+    #[test]
+    fn a_result_is_told_with_gos_escapes() {
+        let task = Task {
+            task_guid: "ok".into(),
+            result: "result text".into(),
+            created_at: 1_795_254_564_279_748_394,
+            task_definition: Some(TaskDefinition {
+                annotation: r#"{"note":"<&>"}"#.into(),
+                ..TaskDefinition::default()
+            }),
+            ..Task::default()
+        };
+        let expected = r#"{"task_guid":"ok","failed":false,"failure_reason":"","result":"result text","annotation":"{\"note\":\"\u003c\u0026\u003e\"}","created_at":1795254564279748394}"#;
+        assert_eq!(told(&task).unwrap(), expected);
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use diego::models::PortMapping;
 use rand::RngExt;
 
-use super::super::container::{Command, Event};
+use super::super::container::{Call, Command, Event};
 use super::super::executor::{Definition, End, Executor, Job, Network};
 use super::super::metrics::count;
 use super::super::steps::Sign;
+use super::super::work::Work;
 use super::{Cell, Inside, Slot};
 
 /// Longest pause before a failed call is made again.
@@ -28,6 +29,11 @@ impl<E: Executor> Cell<E> {
         let (cell, guid) = (Arc::clone(self), guid.to_owned());
         match command {
             Command::Call(call) => {
+                if let (Call::RemoveLrp | Call::CrashLrp(_), Work::Lrp(lrp)) = (&call, &*slot.work)
+                {
+                    // Once the BBS knows, its place may be that of another LRP of this guid.
+                    self.desired.forget(&lrp.process_guid);
+                }
                 let subject = slot.subject();
                 tokio::spawn(net::boxed(async move {
                     let answer = cell.call(&subject, call).await;

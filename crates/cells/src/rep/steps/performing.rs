@@ -221,10 +221,15 @@ pub(super) async fn is_asked(stop: &mut Shutdown) -> bool {
     }
 }
 
-/// All at once, to the end of each.
+/// All at once, to the end of each. Failures are told in the order of the steps, whichever came
+/// first.
 pub(super) async fn together(steps: Vec<Performing<'_>>) -> Outcome {
-    let outcomes = all(steps, |_| ()).await;
-    let failures: Vec<Failure> = outcomes.into_iter().filter_map(Result::err).collect();
+    let mut outcomes = all(steps, |_| ()).await;
+    outcomes.sort_by_key(|(number, _)| *number);
+    let failures: Vec<Failure> = outcomes
+        .into_iter()
+        .filter_map(|(_, outcome)| outcome.err())
+        .collect();
     match failures.is_empty() {
         true => Ok(()),
         false => Err(Failure::joined(failures)),
@@ -253,7 +258,7 @@ pub(super) async fn codependently<'s>(
     };
     let failures: Vec<Failure> = outcomes
         .into_iter()
-        .filter_map(|outcome| match outcome {
+        .filter_map(|(_, outcome)| match outcome {
             Ok(()) if ends.end_fails => Some(Failure::plain("Codependent step exited")),
             outcome => outcome.err(),
         })
@@ -265,17 +270,17 @@ pub(super) async fn codependently<'s>(
 }
 
 /// Drives steps at the same time; `each` sees the end of every one. Outcomes are in the order
-/// of the ends.
-async fn all(steps: Vec<Performing<'_>>, each: impl Fn(&Outcome)) -> Vec<Outcome> {
+/// of the ends, each with the number of its step.
+async fn all(steps: Vec<Performing<'_>>, each: impl Fn(&Outcome)) -> Vec<(usize, Outcome)> {
     let mut steps: Vec<Option<Performing<'_>>> = steps.into_iter().map(Some).collect();
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(steps.len());
+    let mut outcomes: Vec<(usize, Outcome)> = Vec::with_capacity(steps.len());
     std::future::poll_fn(|cx| {
-        for slot in &mut steps {
+        for (number, slot) in steps.iter_mut().enumerate() {
             if let Some(future) = slot
                 && let std::task::Poll::Ready(outcome) = future.as_mut().poll(cx)
             {
                 each(&outcome);
-                outcomes.push(outcome);
+                outcomes.push((number, outcome));
                 *slot = None;
             }
         }

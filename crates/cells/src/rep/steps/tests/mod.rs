@@ -326,11 +326,12 @@ async fn a_monitor_must_succeed_and_go_on_doing_so() {
     assert_eq!((seen.signs.len(), seen.ended), (0, 5000));
     assert_eq!(seen.text(), "Instance never healthy after 5s: ");
 
-    // What is checked side by side is told by what it wrote.
+    // What is checked side by side is told by what it wrote, in the order in which it stands:
+    // the second one ended first.
     let both = vec![run(100, "no answer"), limited(run(NEVER, "0"), 50)];
     desired.monitor = Some(parallel(both));
     let seen = contain(&desired, Fake::new(), None).await;
-    let expected = "Instance never healthy after 4.2s: Failed to invoke process: exceeded 50ms timeout; no answer";
+    let expected = "Instance never healthy after 4.2s: no answer; Failed to invoke process: exceeded 50ms timeout";
     assert_eq!(seen.text(), expected);
 }
 
