@@ -88,8 +88,8 @@ fn certificates(names: &[String], expired: bool) -> Result<Made, rcgen::Error> {
 fn write(path: &Path, text: &str, mode: u32) -> Result<()> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(mode).open(path);
-    let mut file = file
-        .with_context(|| format!("write {}; if it exists, use another --out", path.display()))?;
+    let mut file =
+        file.with_context(|| format!("write {}; if it exists, use another --out", path.display()))?;
     file.write_all(text.as_bytes())
         .with_context(|| format!("write {}", path.display()))
 }

@@ -256,7 +256,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
             refused,
             places: uploads::places(),
             checking: uploads::checking(),
-            room: uploads::Room::new(config.limits.uploads_bytes),
+            room: net::Room::new(config.limits.uploads_bytes),
             halves: Default::default(),
             limits: config.limits,
             logger: logger.session("intake"),

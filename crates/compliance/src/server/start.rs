@@ -122,7 +122,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         logger: logger.session("intake"),
         places: uploads::places(),
         checking: uploads::checking(),
-        room: uploads::Room::new(config.limits.uploads_bytes),
+        room: net::Room::new(config.limits.uploads_bytes),
         halves: Default::default(),
     };
     let service = Arc::new(Service {

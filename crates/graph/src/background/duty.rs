@@ -102,7 +102,10 @@ mod tests {
     #[test]
     fn nothing_is_only_rest() {
         assert_eq!(DutyCycle::new(0.0, 0, 0).next(5, 5), Turn::Rest(10_000_000));
-        assert_eq!(DutyCycle::new(f64::NAN, 0, 0).next(5, 5), Turn::Rest(10_000_000));
+        assert_eq!(
+            DutyCycle::new(f64::NAN, 0, 0).next(5, 5),
+            Turn::Rest(10_000_000)
+        );
     }
 
     #[test]

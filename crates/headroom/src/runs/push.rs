@@ -90,7 +90,10 @@ impl Receiver {
                 Err(error) => error.to_string(),
             };
             if attempt == ATTEMPTS {
-                bail!("{} did not take it in {ATTEMPTS} attempts: {cause}", self.uri);
+                bail!(
+                    "{} did not take it in {ATTEMPTS} attempts: {cause}",
+                    self.uri
+                );
             }
             tokio::time::sleep(pause).await;
             pause *= 2;

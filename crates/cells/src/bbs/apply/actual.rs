@@ -30,9 +30,12 @@ impl Transaction<'_> {
             routable: request.routable.unwrap_or(true),
             availability_zone: request.availability_zone,
         };
-        self.change_slot(&key.process_guid, key.index, &untraced(), |slot, context| {
-            actual::start(slot, &key, &instance, running, context)
-        })?;
+        self.change_slot(
+            &key.process_guid,
+            key.index,
+            &untraced(),
+            |slot, context| actual::start(slot, &key, &instance, running, context),
+        )?;
         Ok(Reply::Done)
     }
 
@@ -67,17 +70,23 @@ impl Transaction<'_> {
 
     pub(super) fn fail(&mut self, request: FailActualLrpRequest) -> Result<Reply, Error> {
         let key = request.actual_lrp_key.unwrap_or_default();
-        self.change_slot(&key.process_guid, key.index, &untraced(), |slot, context| {
-            actual::fail(slot, &request.error_message, context.now)
-        })?;
+        self.change_slot(
+            &key.process_guid,
+            key.index,
+            &untraced(),
+            |slot, context| actual::fail(slot, &request.error_message, context.now),
+        )?;
         Ok(Reply::Done)
     }
 
     pub(super) fn remove(&mut self, request: &RemoveActualLrpRequest) -> Result<Reply, Error> {
         let instance = request.actual_lrp_instance_key.as_ref();
-        self.change_slot(&request.process_guid, request.index, &untraced(), |slot, _| {
-            actual::remove(slot, instance)
-        })?;
+        self.change_slot(
+            &request.process_guid,
+            request.index,
+            &untraced(),
+            |slot, _| actual::remove(slot, instance),
+        )?;
         Ok(Reply::Done)
     }
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use commit::postgres::PostgresSettings;
 use commit::Started;
+use commit::postgres::PostgresSettings;
 use net::Shutdown;
 use net::tls::Files;
 use telemetry::{Fields, Logger};

@@ -180,8 +180,7 @@ fn a_certificate_may_tell_its_node_in_large_letters() {
     let certificate = NodeCertificate::from_pem(pem.as_bytes()).unwrap();
     let signing = SigningKey::from_pem(key.serialize_pem().as_bytes()).unwrap();
     let xml = write(&hollow_facts(1, &pem));
-    let signed =
-        InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "", "").unwrap();
+    let signed = InventorySignature::sign(xml.as_bytes(), &signing, &certificate, "", "").unwrap();
     let facts = read(xml.as_bytes()).unwrap();
     assert_eq!(signed.verify(xml.as_bytes(), &facts, None), Ok(certificate));
 }
