@@ -49,6 +49,18 @@ fn addresses(table: &Table, uri: &str) -> Vec<String> {
 }
 
 #[test]
+fn endpoints_stay_in_the_order_in_which_they_came() {
+    let table = table();
+    for port in 1..5 {
+        add(&table, "a.ex", &format!("1.1.1.1:{port}"));
+    }
+    let gone = Modification::default();
+    table.unregister(&key("a.ex"), "1.1.1.1:1", &gone, 0);
+    let rest = ["1.1.1.1:2", "1.1.1.1:3", "1.1.1.1:4"];
+    assert_eq!(addresses(&table, "a.ex"), rest);
+}
+
+#[test]
 fn the_last_endpoint_takes_its_route_along() {
     let table = table();
     add(&table, "a.ex", "1.1.1.1:1");
