@@ -43,7 +43,7 @@ pub(crate) enum SignatureError {
     #[error("{0}")]
     Json(String),
     /// The nonce has another length than 12 bytes.
-    #[error("crypto/cipher: incorrect nonce length given to GCM")]
+    #[error("incorrect nonce length")]
     Nonce,
     /// Sealed with another key, or changed.
     #[error("cipher: message authentication failed")]
