@@ -284,6 +284,43 @@ fn traces_that_are_not_whole_are_replaced() {
     assert_eq!(value(&sent, "B3"), Some(single));
 }
 
+/// gorouter's library takes the headers of B3 whole, or not at all.
+#[test]
+fn traces_that_cannot_be_are_sent_on_as_they_came() {
+    let traced = |fields: &str| {
+        let mut fixture = Fixture::new(|settings| settings.tracing.zipkin = true);
+        fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"))
+    };
+    let trace = "7f46165474d11ee5836777d85df2cdab";
+    let span = "05e3ac9a4f6e3b90";
+    let with = |more: &str| {
+        let fields = format!("X-B3-TraceId: {trace}\nX-B3-SpanId: {span}\n{more}");
+        value(&traced(&fields), "B3").map(str::to_owned)
+    };
+    assert_eq!(with("X-B3-Sampled: TRUE\n"), Some(format!("{trace}-{span}-1")));
+    assert_eq!(with("X-B3-Flags: 1\n"), Some(format!("{trace}-{span}-d")));
+    for wrong in [
+        "X-B3-Sampled: maybe\n",
+        "X-B3-Sampled: maybe\nX-B3-Flags: 1\n",
+        "X-B3-ParentSpanId: nonsense\n",
+        "X-B3-ParentSpanId: 105e3ac9a4f6e3b90\n",
+    ] {
+        assert_eq!(with(wrong), None, "{wrong}");
+    }
+    // A span has 64 bits.
+    let long = traced(&format!("X-B3-TraceId: {trace}\nX-B3-SpanId: {trace}\n"));
+    assert_eq!(value(&long, "B3"), None);
+    assert_eq!(value(&long, "X-B3-Spanid"), Some(trace));
+    // Of a single header that is too long or too short nothing is kept.
+    for wrong in [
+        format!("{trace}-{span}-1-{span}-1"),
+        format!("{trace}-{span}-1-5e3ac9"),
+    ] {
+        let sent = traced(&format!("b3: {wrong}\n"));
+        assert!(!value(&sent, "B3").unwrap().starts_with(trace), "{sent}");
+    }
+}
+
 #[test]
 fn a_request_id_is_a_uuid_of_version_4() {
     let sent = Fixture::new(|_| {}).sent("GET / HTTP/1.1\nHost: a.ex.com\n\n");
