@@ -106,7 +106,12 @@ fn client_certificates_are_forwarded_as_the_settings_say() {
         });
         fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), tls);
         let sent = fixture.sent(request);
-        value(&sent, "X-Forwarded-Client-Cert").map(str::to_owned)
+        let sent = value(&sent, "X-Forwarded-Client-Cert").map(str::to_owned);
+        let logged = fixture
+            .exchange
+            .logged_value(&fixture.head, "X-Forwarded-Client-Cert");
+        assert_eq!(sent.as_deref().unwrap_or_default().as_bytes(), logged);
+        sent
     };
     let claimed = Some("claimed".to_owned());
     assert_eq!(seen(ForwardedClientCert::AlwaysForward, b""), claimed);
