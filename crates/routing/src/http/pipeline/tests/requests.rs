@@ -172,6 +172,19 @@ fn double_slashes_are_written_anew() {
     );
     assert_eq!(target("/a//b"), "/a//b");
     assert_eq!(target("/?"), "/?");
+    // An endpoint that speaks TLS is told so.
+    let mut fixture = Fixture::new(|_| {});
+    fixture.admit("GET //a HTTP/1.1\nHost: a.ex.com\n\n");
+    let endpoint = Endpoint {
+        tls: true,
+        ..Endpoint::default()
+    };
+    let (head, exchange) = (&fixture.head, &mut fixture.exchange);
+    let mut out = Vec::new();
+    fixture
+        .pipeline
+        .write_request(head, exchange, Some(&endpoint), &mut out);
+    assert!(out.starts_with(b"GET https://a.ex.com//a HTTP/1.1\r\n"));
 }
 
 #[test]
