@@ -39,7 +39,8 @@ pub enum Failure<'a> {
 pub struct Attempt<'a> {
     /// 1 for the first. Attempts whose verdict was [`Verdict::Resend`] do not count.
     pub number: u32,
-    /// Endpoints of the pool. Each is tried once, but a route service again and again.
+    /// Endpoints that would do, those included that were tried and have left the pool. Each is
+    /// tried once, but a route service again and again.
     pub endpoints: usize,
     /// `host:port` of the endpoint, or of the route service.
     pub address: &'a str,
