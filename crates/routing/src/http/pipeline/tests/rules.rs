@@ -2,11 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::retry::{Attempt, Failure, Fate, Verdict, judge};
+use super::super::retry::{Attempt, Failure, Fate, NO_SUCH_HOST, Verdict, judge, note_no_endpoint};
 use super::super::target::Target;
 use super::super::text::{http_date, log_time};
 use super::*;
-use crate::http::access_log::write_line;
 use crate::http::settings::ForwardedClientCert;
 use wire::tls::TlsFailure;
 
@@ -132,6 +131,20 @@ fn attempts_end_with_the_settings_or_the_endpoints() {
         error(Failure::DialTimeout),
         "endpoint_failure (dial tcp 10.0.0.1:8080: i/o timeout)"
     );
+    assert_eq!(
+        error(Failure::Dial(NO_SUCH_HOST)),
+        "endpoint_failure (dial tcp: lookup 10.0.0.1: no such host)"
+    );
+}
+
+#[test]
+fn a_request_that_nobody_may_serve_is_logged_as_it_would_have_been_sent() {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.admit("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+    note_no_endpoint(&mut fixture.exchange);
+    let expected = r#" x_forwarded_for:"203.0.113.9" x_forwarded_proto:"http" "#;
+    let line = fixture.logged();
+    assert!(line.contains(expected), "{line}");
 }
 
 #[test]
@@ -559,16 +572,7 @@ fn a_route_service_without_a_secret_is_refused() {
         Some("route_service_unsupported")
     );
     // gorouter has set the protocol by then, and nothing else.
-    let mut line = Vec::new();
-    write_line(
-        &fixture.pipeline,
-        &fixture.head,
-        &fixture.client,
-        &fixture.exchange,
-        NOW,
-        &mut line,
-    );
-    let line = String::from_utf8(line).unwrap();
+    let line = fixture.logged();
     let expected = r#" x_forwarded_for:"-" x_forwarded_proto:"http" "#;
     assert!(line.contains(expected), "{line}");
 }
