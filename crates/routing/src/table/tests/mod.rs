@@ -547,4 +547,11 @@ fn the_path_of_cookies_is_that_of_the_first_registration() {
     };
     assert_eq!(pool.context_path(), "/");
     assert!(!matches!(table.lookup(b"b.ex", b"*"), Lookup::Found(_)));
+    // A browser would not send a cookie for `/Shop/` to `/Shop`.
+    let settings = PoolSettings::default();
+    table.register(&key("c.ex/Shop/"), endpoint(1), &settings, 7);
+    let Lookup::Found(pool) = table.lookup(b"c.ex", b"/shop") else {
+        panic!("the route is not there");
+    };
+    assert_eq!(pool.context_path(), "/Shop");
 }
