@@ -88,7 +88,7 @@ fn digits(text: &str) -> Option<u16> {
 }
 
 fn out_of_bounds() -> String {
-    "Port must be between 1024 and 65535".to_owned()
+    "port must be between 1024 and 65535".to_owned()
 }
 
 impl Display for Range {

@@ -203,11 +203,11 @@ fn urls_pass_if_nothing_in_them_needs_an_escape() {
 #[test]
 fn each_rule_of_ports_has_its_text() {
     for (ports, text) in [
-        ("1023", "Port must be between 1024 and 65535"),
-        ("65536", "Port must be between 1024 and 65535"),
-        ("+2000", "Port must be between 1024 and 65535"),
-        ("", "Port must be between 1024 and 65535"),
-        ("1024,", "Port must be between 1024 and 65535"),
+        ("1023", "port must be between 1024 and 65535"),
+        ("65536", "port must be between 1024 and 65535"),
+        ("+2000", "port must be between 1024 and 65535"),
+        ("", "port must be between 1024 and 65535"),
+        ("1024,", "port must be between 1024 and 65535"),
         ("-2000", "range (-2000) requires a starting port"),
         ("2000-", "range (2000-) requires an ending port"),
         (

@@ -14,7 +14,7 @@ pub enum Next {
     Endpoint(Arc<Endpoint>),
     /// All that would do have as many requests in flight as they may have.
     Overloaded,
-    /// There is none.
+    /// There is none, or not the one that the client is bound to, be it gone or full.
     None,
 }
 
@@ -119,9 +119,7 @@ impl Choice {
     pub fn next(&mut self, settings: &SelectionSettings, now: Nanos) -> Next {
         match &self.sticky {
             Affinity::Always(None) => return Next::None,
-            Affinity::Always(Some(it)) if is_full(it, settings.in_flight) => {
-                return Next::Overloaded;
-            }
+            Affinity::Always(Some(it)) if is_full(it, settings.in_flight) => return Next::None,
             Affinity::Always(Some(it)) => return Next::Endpoint(Arc::clone(it)),
             Affinity::First(it) => {
                 let it = Arc::clone(it);

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 #[derive(Debug, Clone)]
 pub struct RouteKey<'a> {
     key: Cow<'a, str>,
-    /// The path as it came, for cookies, whose paths browsers compare with case.
+    /// The path as it came, but for a slash at its end, for cookies, whose paths browsers
+    /// compare with case.
     path: &'a str,
 }
 
@@ -34,6 +35,8 @@ impl<'a> RouteKey<'a> {
         if uri.len() > Self::MOST_BYTES {
             return Err(RouteKeyError::TooLong(uri.len()));
         }
+        // Of the path one slash is cut, and none before a query: so gorouter's cookies have it.
+        let uri = uri.strip_suffix('/').unwrap_or(uri);
         let query = memchr::memchr(b'?', uri.as_bytes());
         let uri = &uri[..query.unwrap_or(uri.len())];
         let path = uri.find('/').map_or("/", |slash| &uri[slash..]);
@@ -54,7 +57,7 @@ impl<'a> RouteKey<'a> {
         &self.key
     }
 
-    /// The path as the registration has it, which the key has in lower case and without a
+    /// The path as the registration has it, which the key has in lower case and without any
     /// slash at its end.
     pub(super) fn path(&self) -> &'a str {
         self.path

@@ -112,11 +112,11 @@ impl Members {
         Self::new(endpoints, hashed)
     }
 
-    /// Without the endpoint at `at`, where the last one moves to, as in gorouter.
+    /// Without the endpoint at `at`; the others stay in their order, as in gorouter.
     pub(super) fn without(&self, at: usize, hashed: bool) -> Self {
         let mut endpoints = self.as_slice().to_vec();
         if at < endpoints.len() {
-            endpoints.swap_remove(at);
+            endpoints.remove(at);
         }
         Self::new(endpoints, hashed)
     }

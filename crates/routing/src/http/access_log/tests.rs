@@ -138,6 +138,19 @@ fn addresses_are_hidden_on_request() {
 }
 
 #[test]
+fn extra_headers_are_told_once_and_the_host_is_none() {
+    let line = line(&request("/", "X-A: 1\r\nX-A: 2\r\n"), |settings| {
+        let names = ["X-A", "Host", "Transfer-Encoding", "X-A", "x-a"];
+        settings.extra_headers = names.map(str::to_owned).to_vec();
+    });
+    let expected = concat!(
+        r#" x_cf_routererror:"unknown_route" x_a:"1" host:"-" transfer_encoding:"-" x_a:"1""#,
+        "\n"
+    );
+    assert!(line.ends_with(expected), "{line}");
+}
+
+#[test]
 fn all_extra_fields_without_an_endpoint() {
     let line = line(&request("/", ""), |settings| {
         settings.extra_fields = vec![

@@ -56,7 +56,29 @@ impl Pipeline {
                 self.finish_fields(head, client, pass, exchange);
                 Admission::Forward
             }
-            Err(refusal) => Admission::Answer(refusal),
+            Err(refusal) => {
+                let said = !exchange.seen.client_proto.is_empty();
+                if refusal.is_behind_proto()
+                    && let Some(proto) = self.forwarded_proto(client, said)
+                {
+                    exchange.seen.client_proto =
+                        exchange.request.push("X-Forwarded-Proto", proto.as_bytes());
+                }
+                Admission::Answer(refusal)
+            }
+        }
+    }
+
+    /// The protocol that endpoints are told in place of what the client said, if it `said`
+    /// any; `None`: that one counts.
+    fn forwarded_proto(&self, client: &Client, said: bool) -> Option<&'static str> {
+        let rules = &self.settings.headers;
+        match client.tls() {
+            _ if rules.force_https => Some("https"),
+            tls if rules.sanitize_proto || !said => {
+                Some(if tls.is_some() { "https" } else { "http" })
+            }
+            _ => None,
         }
     }
 
@@ -139,7 +161,7 @@ impl Pipeline {
         exchange: &mut Exchange,
     ) {
         let rules = &self.settings.headers;
-        let returned = pass == Pass::Returned;
+        let returned = matches!(pass, Pass::Returned | Pass::Vouched);
         let Exchange {
             request: fields,
             seen,
@@ -163,7 +185,12 @@ impl Pipeline {
         match mode {
             ForwardedClientCert::AlwaysForward => {}
             ForwardedClientCert::Forward => {
-                if told || certificate.is_empty() {
+                // What came back with a request goes no further, what a service is told does.
+                let kept = match told {
+                    true => pass == Pass::Vouched,
+                    false => !certificate.is_empty(),
+                };
+                if !kept {
                     fields.remove(b"X-Forwarded-Client-Cert");
                 }
             }
@@ -177,20 +204,12 @@ impl Pipeline {
             }
         }
         seen.sent_proto = seen.client_proto;
-        if !returned {
-            let proto = match client.tls() {
-                _ if rules.force_https => Some("https"),
-                tls if rules.sanitize_proto || seen.client_proto.is_empty() => {
-                    Some(if tls.is_some() { "https" } else { "http" })
-                }
-                _ => None,
-            };
-            if let Some(proto) = proto {
-                if fields.has(b"X-Forwarded-Proto") {
-                    fields.remove(b"X-Forwarded-Proto");
-                }
-                seen.sent_proto = fields.push("X-Forwarded-Proto", proto.as_bytes());
+        let said = !seen.client_proto.is_empty();
+        if !returned && let Some(proto) = self.forwarded_proto(client, said) {
+            if fields.has(b"X-Forwarded-Proto") {
+                fields.remove(b"X-Forwarded-Proto");
             }
+            seen.sent_proto = fields.push("X-Forwarded-Proto", proto.as_bytes());
         }
         if !seen.request_start {
             let mut start = [0; 20];

@@ -289,13 +289,21 @@ impl Pipeline {
         for (name, value) in wire::http1::fields(fields) {
             let at = list.begin(name);
             match list.name(at) {
-                b"Connection" | b"Keep-Alive" | b"Proxy-Connection" | b"Te" | b"Trailer"
-                | b"Transfer-Encoding" | b"Upgrade" | b"Content-Length" => list.drop(at),
+                b"Connection"
+                | b"Content-Length"
+                | b"Keep-Alive"
+                | b"Proxy-Connection"
+                | b"Te"
+                | b"Trailer"
+                | b"Transfer-Encoding"
+                | b"Upgrade"
+                | b"X-Cf-Proxy-Signature" => list.drop(at),
                 _ => {
                     list.keep(at, value);
                 }
             }
         }
+        self.rewrite(&mut list);
         list.sort();
         write_status(1, status, out);
         list.write(out);
@@ -393,9 +401,12 @@ pub(super) fn write_own(
     write_status(head.minor(), status, out);
     list.write(out);
     write_date(now, out);
-    out.extend_from_slice(b"Content-Length: ");
-    decimal(body.len() as u64, out);
-    out.extend_from_slice(b"\r\n");
+    // Of an answer to HEAD Go's server cannot tell no body from one that was not written.
+    if head.method() != b"HEAD" || !body.is_empty() {
+        out.extend_from_slice(b"Content-Length: ");
+        decimal(body.len() as u64, out);
+        out.extend_from_slice(b"\r\n");
+    }
     // After 431 gorouter closes without a word.
     if keep_alive || status != 431 {
         write_connection(head, keep_alive, out);

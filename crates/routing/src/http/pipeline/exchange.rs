@@ -253,6 +253,10 @@ impl Exchange {
     ) -> &'e [u8] {
         let value = match name {
             "X-Forwarded-Proto" if self.sent => Some(self.request.part(self.seen.sent_proto)),
+            // What a client claims here is not what the endpoint was told.
+            "X-Forwarded-Client-Cert" if self.sent => self.request.value(name.as_bytes()),
+            // Go's server takes these out of the fields, so that gorouter's log has a dash.
+            "Host" | "Trailer" | "Transfer-Encoding" => None,
             _ if is_set_early(name) => self.request.value(name.as_bytes()),
             // The rest is as the client sent it.
             _ => head.field(name),

@@ -32,6 +32,7 @@ mod tests;
 pub(crate) mod text;
 mod trace;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use answer::{Answer, AnswerBody, ClientBody, Promise};
@@ -130,7 +131,7 @@ fn canonical(name: &str) -> String {
     spelled.collect()
 }
 
-/// The fields that the settings name, and those of traces.
+/// The fields that the settings name, and those of traces, each once.
 fn logged(settings: &HttpSettings) -> Vec<(String, String)> {
     let mut names = settings.access_log.extra_headers.clone();
     let mut trace = |traced: bool, more: &[&str]| {
@@ -138,9 +139,12 @@ fn logged(settings: &HttpSettings) -> Vec<(String, String)> {
             names.extend(more.iter().map(|name| (*name).to_owned()));
         }
     };
-    let b3 = ["X-B3-TraceId", "X-B3-SpanId", "X-B3-ParentSpanId", "B3"];
+    let b3 = ["x-b3-traceid", "x-b3-spanid", "x-b3-parentspanid", "b3"];
     trace(settings.tracing.zipkin, &b3);
-    trace(settings.tracing.w3c, &["Traceparent", "Tracestate"]);
+    trace(settings.tracing.w3c, &["traceparent", "tracestate"]);
+    // As in gorouter, to which a name in another case is another name.
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     let label = |name: &String| name.to_ascii_lowercase().replace('-', "_");
     names
         .iter()

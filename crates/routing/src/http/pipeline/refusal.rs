@@ -112,6 +112,19 @@ impl Refusal {
         !matches!(self, Self::Malformed | Self::Options | Self::UnknownFailure)
     }
 
+    /// Whether gorouter says it when it has set `X-Forwarded-Proto` already, which its log
+    /// then tells.
+    pub(super) fn is_behind_proto(self) -> bool {
+        matches!(
+            self,
+            Self::RouteServiceDisabled
+                | Self::RouteServiceUpgrade
+                | Self::RouteServiceFailed
+                | Self::StrictInvalidSignature
+                | Self::StrictExpiredSignature
+        )
+    }
+
     /// Whether it counts as a rejected request (`rejected_requests`).
     pub fn is_rejection(self) -> bool {
         matches!(

@@ -25,7 +25,10 @@ impl Pipeline {
         out.push(b' ');
         match &exchange.service {
             Some(service) => out.extend_from_slice(service.path.as_bytes()),
-            None => write_target(head.target(), exchange, out),
+            None => {
+                let tls = endpoint.is_some_and(|endpoint| endpoint.tls);
+                write_target(head.target(), exchange, tls, out);
+            }
         }
         out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
         match &exchange.service {
@@ -96,11 +99,12 @@ fn write_clean(value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the target as it came, but for the quirk of gorouter with `//`.
-fn write_target(target: &[u8], exchange: &Exchange, out: &mut Vec<u8>) {
+fn write_target(target: &[u8], exchange: &Exchange, tls: bool, out: &mut Vec<u8>) {
     if target.starts_with(b"//") {
         let path = part_of(target, &exchange.target.path);
         let query = part_of(target, &exchange.target.query);
-        write_double_slash(&exchange.host, path, query, out);
+        let scheme: &[u8] = if tls { b"https" } else { b"http" };
+        write_double_slash(scheme, &exchange.host, path, query, out);
     } else {
         out.extend_from_slice(target);
     }

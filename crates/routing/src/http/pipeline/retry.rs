@@ -39,7 +39,8 @@ pub enum Failure<'a> {
 pub struct Attempt<'a> {
     /// 1 for the first. Attempts whose verdict was [`Verdict::Resend`] do not count.
     pub number: u32,
-    /// Endpoints of the pool. Each is tried once, but a route service again and again.
+    /// Endpoints that would do, those included that were tried and have left the pool. Each is
+    /// tried once, but a route service again and again.
     pub endpoints: usize,
     /// `host:port` of the endpoint, or of the route service.
     pub address: &'a str,
@@ -135,6 +136,8 @@ pub fn note_no_endpoint(exchange: &mut Exchange) {
     exchange
         .router_error
         .push_str("endpoint_failure (No endpoints available)");
+    // gorouter has made the head by then, and its log tells what would have been sent.
+    exchange.sent = true;
 }
 
 fn refusal(failure: Failure<'_>) -> Refusal {
@@ -177,12 +180,19 @@ fn fate(failure: Failure<'_>, tls: bool) -> Fate {
 /// Of an answer with more fields than it may have: gorouter's own text.
 pub const TOO_MANY_FIELDS: &str = "Too many response headers";
 
+/// Of an endpoint whose name has no address.
+pub const NO_SUCH_HOST: &str = "no such host";
+
 /// Writes the router error as gorouter does: `endpoint_failure (...)` around the text that
 /// Go's library has for it.
 fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
     text.clear();
     text.push_str("endpoint_failure (");
     let written = match failure {
+        Failure::Dial(NO_SUCH_HOST) => {
+            let (host, _) = attempt.address.rsplit_once(':').unwrap_or_default();
+            write!(text, "dial tcp: lookup {host}: {NO_SUCH_HOST}")
+        }
         Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", Far(attempt.address)),
         Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", Far(attempt.address)),
         Failure::Tls(failure) => tls_text(failure, text),

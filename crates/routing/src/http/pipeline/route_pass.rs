@@ -21,6 +21,9 @@ pub(super) enum Pass {
     Outward,
     /// To an endpoint, back from a route service that proved it.
     Returned,
+    /// To an endpoint of a route without a service, from the router itself on the way to a
+    /// route service, or from such a service: it has a proof.
+    Vouched,
 }
 
 impl Pipeline {
@@ -67,7 +70,7 @@ impl Pipeline {
             // Whoever proved to be a route service is believed what it says of the client.
             let believed = verdict.is_ok() && !exchange.seen.forwarded_url.is_empty();
             return Ok(if believed {
-                Pass::Returned
+                Pass::Vouched
             } else {
                 Pass::Straight
             });
@@ -75,9 +78,6 @@ impl Pipeline {
         let Some(signer) = &self.signer else {
             return Err(Refusal::RouteServiceDisabled);
         };
-        if exchange.upgrade == Upgrade::WebSocket && !settings.upgrades {
-            return Err(Refusal::RouteServiceUpgrade);
-        }
         if signed {
             let checked = verified().map_err(|error| (error.to_string(), error));
             let checked = checked.and_then(|forwarded| {
@@ -91,6 +91,11 @@ impl Pipeline {
                     _ => Refusal::InvalidSignature,
                 });
             }
+        }
+        if exchange.upgrade == Upgrade::WebSocket && !settings.upgrades {
+            return Err(Refusal::RouteServiceUpgrade);
+        }
+        if signed {
             for name in SERVICE_FIELDS {
                 exchange.request.remove(name.as_bytes());
             }
@@ -157,7 +162,7 @@ fn same_pool(pool: &crate::table::Pool, forwarded: &str, table: &Table) -> Resul
     let (host, path) = (part_of(bytes, &target.host), part_of(bytes, &target.path));
     let host = memchr::memchr(b':', host).map_or(host, |at| &host[..at]);
     let uri = [host, path].concat();
-    let uri = String::from_utf8_lossy(&uri);
+    let uri = String::from_utf8_lossy(uri.strip_suffix(b"/").unwrap_or(&uri));
     match table.lookup(host, path) {
         Lookup::Nothing => Err(format!(
             "original request URL {uri} does not exist in the routing table"

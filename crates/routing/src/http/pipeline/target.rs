@@ -79,10 +79,17 @@ fn scheme(target: &[u8]) -> Option<usize> {
 }
 
 /// Appends a path whose first segment is empty (`//foo`) as gorouter sends it: in absolute
-/// form, its path and query escaped anew.
-pub(crate) fn write_double_slash(host: &[u8], path: &[u8], query: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"http://");
-    out.extend_from_slice(host);
+/// form, with the scheme that the endpoint speaks, its path and query escaped anew.
+pub(crate) fn write_double_slash(
+    scheme: &[u8],
+    host: &[u8],
+    path: &[u8],
+    query: &[u8],
+    out: &mut Vec<u8>,
+) {
+    for part in [scheme, b"://", host] {
+        out.extend_from_slice(part);
+    }
     percent::write_path(path, out);
     percent::write_query(query, out);
 }

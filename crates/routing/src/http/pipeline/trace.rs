@@ -103,28 +103,11 @@ fn zipkin(
         return;
     }
     if !client.trace_id.is_empty() && !client.span_id.is_empty() {
-        let number = |part| number(fields.part(part), 32);
-        let parent = number(client.parent_id);
-        let (Some(id), Some(span)) = (number(client.trace_id), number(client.span_id)) else {
-            return;
-        };
-        let span = span as u64;
-        let sampled = match (fields.part(client.sampled), fields.part(client.flags)) {
-            (_, b"1") => Some(b'd'),
-            (b"1" | b"true", _) => Some(b'1'),
-            (b"0" | b"false", _) => Some(b'0'),
-            _ => None,
-        };
-        let mut single = b3(id, span);
-        if let Some(sampled) = sampled {
-            single.extend_from_slice(&[b'-', sampled]);
+        // What gorouter's library does not take whole is sent on as it came.
+        if let Some((id, span, single)) = headers(client, fields) {
+            set(fields, "B3", &single);
+            *trace = Some(Trace::named(id, span, random));
         }
-        if let Some(parent) = parent {
-            single.push(b'-');
-            hex(&(parent as u64).to_be_bytes(), &mut single);
-        }
-        set(fields, "B3", &single);
-        *trace = Some(Trace::named(id, span, random));
         return;
     }
     let own = *trace.get_or_insert_with(|| Trace::new(random));
@@ -211,6 +194,30 @@ fn b3(id: u128, span: u64) -> Vec<u8> {
     text
 }
 
+/// Trace and span of the headers `X-B3-...`, and the single header that says the same.
+fn headers(client: &ClientTrace, fields: &FieldList) -> Option<(u128, u64, Vec<u8>)> {
+    let short = |part| u64::try_from(number(fields.part(part), 32)?).ok();
+    let id = number(fields.part(client.trace_id), 32)?;
+    let span = short(client.span_id)?;
+    let sampled = fields.part(client.sampled).to_ascii_lowercase();
+    let sampled = match (sampled.as_slice(), fields.part(client.flags)) {
+        (b"" | b"0" | b"1" | b"false" | b"true", b"1") => Some(b'd'),
+        (b"1" | b"true", _) => Some(b'1'),
+        (b"0" | b"false", _) => Some(b'0'),
+        (b"", _) => None,
+        _ => return None,
+    };
+    let mut single = b3(id, span);
+    if let Some(sampled) = sampled {
+        single.extend_from_slice(&[b'-', sampled]);
+    }
+    if !client.parent_id.is_empty() {
+        single.push(b'-');
+        hex(&short(client.parent_id)?.to_be_bytes(), &mut single);
+    }
+    Some((id, span, single))
+}
+
 /// Trace and span of a single B3 header: `trace-span[-sampled[-parent]]`. One that only
 /// decides on sampling (`0`, `1`, `d`) has neither: both are 0.
 fn single_header(header: &[u8]) -> Option<(u128, u64)> {
@@ -225,7 +232,8 @@ fn single_header(header: &[u8]) -> Option<(u128, u64)> {
     let sampled = parts.next();
     let parent = parts.next();
     let known = sampled.is_none_or(|sampled| matches!(sampled, b"0" | b"1" | b"d"));
-    if !known || parent.is_some_and(|parent| number(parent, 16).is_none()) {
+    let whole = parent.is_none_or(|parent| parent.len() == 16 && number(parent, 16).is_some());
+    if !known || !whole || parts.next().is_some() {
         return None;
     }
     Some((number(id, 32)?, number(span, 16)? as u64))

@@ -21,6 +21,8 @@ use base64::engine::general_purpose::URL_SAFE;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+use super::access_log::quoted;
+
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_001).unwrap();
 
 /// Signs and verifies with one secret, and verifies with the one before it.
@@ -43,7 +45,7 @@ pub(crate) enum SignatureError {
     #[error("{0}")]
     Json(String),
     /// The nonce has another length than 12 bytes.
-    #[error("crypto/cipher: incorrect nonce length given to GCM")]
+    #[error("incorrect nonce length")]
     Nonce,
     /// Sealed with another key, or changed.
     #[error("cipher: message authentication failed")]
@@ -168,12 +170,28 @@ fn open(key: &LessSafeKey, signature: &[u8], metadata: &[u8]) -> Result<Contents
 
 fn json<'d, T: Deserialize<'d>>(document: &'d [u8]) -> Result<T, SignatureError> {
     serde_json::from_slice(document).map_err(|error| {
-        SignatureError::Json(if error.is_eof() {
-            "unexpected end of JSON input".to_owned()
-        } else {
-            error.to_string()
+        SignatureError::Json(match wrong_beginning(document) {
+            _ if error.is_eof() => "unexpected end of JSON input".to_owned(),
+            Some(byte) => format!("invalid character '{byte}' looking for beginning of value"),
+            None => error.to_string(),
         })
     })
+}
+
+/// The first byte of what does not even begin as JSON, as Go writes it.
+fn wrong_beginning(document: &[u8]) -> Option<String> {
+    let mut bytes = document.iter().copied();
+    let first = bytes.find(|byte| !b" \t\r\n".contains(byte))?;
+    match first {
+        b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => None,
+        b'\'' => Some(r"\'".to_owned()),
+        first => {
+            let mut text = Vec::new();
+            let letter = char::from(first).to_string();
+            quoted(letter.as_bytes(), &mut text);
+            Some(String::from_utf8_lossy(&text).into_owned())
+        }
+    }
 }
 
 /// Decodes; an error says which byte is wrong as Go's decoder does.

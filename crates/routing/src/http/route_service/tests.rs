@@ -86,10 +86,11 @@ fn errors_are_worded_as_in_go() {
     // An empty document within `{`.
     assert_eq!(error(&signature, "ew=="), "unexpected end of JSON input");
     let short = URL_SAFE.encode(r#"{"nonce":"AAAA"}"#);
-    assert_eq!(
-        error(&signature, &short),
-        "crypto/cipher: incorrect nonce length given to GCM"
-    );
+    assert_eq!(error(&signature, &short), "incorrect nonce length");
+    for (document, expected) in [(" garbage", "g"), ("'", r"\'"), ("\x01", r"\x01")] {
+        let expected = format!("invalid character '{expected}' looking for beginning of value");
+        assert_eq!(error(&signature, &URL_SAFE.encode(document)), expected);
+    }
 }
 
 #[test]

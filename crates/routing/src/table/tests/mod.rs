@@ -49,6 +49,18 @@ fn addresses(table: &Table, uri: &str) -> Vec<String> {
 }
 
 #[test]
+fn endpoints_stay_in_the_order_in_which_they_came() {
+    let table = table();
+    for port in 1..5 {
+        add(&table, "a.ex", &format!("1.1.1.1:{port}"));
+    }
+    let gone = Modification::default();
+    table.unregister(&key("a.ex"), "1.1.1.1:1", &gone, 0);
+    let rest = ["1.1.1.1:2", "1.1.1.1:3", "1.1.1.1:4"];
+    assert_eq!(addresses(&table, "a.ex"), rest);
+}
+
+#[test]
 fn the_last_endpoint_takes_its_route_along() {
     let table = table();
     add(&table, "a.ex", "1.1.1.1:1");
@@ -535,4 +547,11 @@ fn the_path_of_cookies_is_that_of_the_first_registration() {
     };
     assert_eq!(pool.context_path(), "/");
     assert!(!matches!(table.lookup(b"b.ex", b"*"), Lookup::Found(_)));
+    // A browser would not send a cookie for `/Shop/` to `/Shop`.
+    let settings = PoolSettings::default();
+    table.register(&key("c.ex/Shop/"), endpoint(1), &settings, 7);
+    let Lookup::Found(pool) = table.lookup(b"c.ex", b"/shop") else {
+        panic!("the route is not there");
+    };
+    assert_eq!(pool.context_path(), "/Shop");
 }

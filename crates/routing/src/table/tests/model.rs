@@ -87,7 +87,7 @@ impl Model {
         let Some(at) = at else {
             return Unregistered::Ignored;
         };
-        route.endpoints.swap_remove(at);
+        route.endpoints.remove(at);
         route.emptied = now;
         let gone = route.endpoints.is_empty() && self.empty_pool_stays == 0;
         if gone {

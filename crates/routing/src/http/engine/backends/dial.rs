@@ -12,7 +12,7 @@ use super::{BackendConnection, Backends};
 use crate::http::engine::context::Context;
 use crate::http::engine::resolver::Resolved;
 use crate::http::engine::tls::Towards;
-use crate::http::pipeline::retry::Failure;
+use crate::http::pipeline::retry::{Failure, NO_SUCH_HOST};
 use crate::table::Endpoint;
 
 impl Backends {
@@ -46,7 +46,7 @@ impl Backends {
                     self.resolving.push(client);
                     return Ok(None);
                 }
-                Resolved::Unknown => return Err(Failure::Dial("no such host")),
+                Resolved::Unknown => return Err(Failure::Dial(NO_SUCH_HOST)),
             };
             let socket = self.with_room(|| socket::connect_tcp(address), context);
             let socket = socket.map_err(failed)?;

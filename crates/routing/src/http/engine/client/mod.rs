@@ -342,23 +342,13 @@ impl ClientConnection {
     }
 
     /// All of an answer is in the outbox. `keep_alive`: another request may follow;
-    /// `body_read`: all of this one's body came; `waits`: its client may be waiting for
-    /// leave to send it.
-    pub(super) fn answered(
-        &mut self,
-        keep_alive: bool,
-        body_read: bool,
-        waits: bool,
-        context: &mut Context,
-    ) {
+    /// `body_read`: all of this one's body came.
+    pub(super) fn answered(&mut self, keep_alive: bool, body_read: bool, context: &mut Context) {
         // A stream carries one request.
         if !keep_alive || self.stream.socket().is_none() {
             self.close_after_answer(context);
         } else if body_read {
             self.await_request(context);
-        } else if waits && self.inbox.is_empty() {
-            // Whether the body still comes, nobody knows.
-            self.close_after_answer(context);
         } else {
             self.deadline = context.clock.after(context.shared.settings.head_timeout);
             self.discard(DISCARD, context);

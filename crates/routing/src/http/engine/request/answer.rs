@@ -7,6 +7,7 @@ use wire::stream::{Received, StreamError};
 use super::{ActiveRequest, Course, Lent, ON, OVER, malformed};
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::client::DISCARD;
+use crate::http::engine::context::Context;
 use crate::http::pipeline::fields::has_token;
 use crate::http::pipeline::{
     Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
@@ -171,6 +172,7 @@ impl ActiveRequest {
     }
 
     fn pass_on(&mut self, lent: &mut Lent<'_>) -> Result<Course, AnswerError> {
+        let keep_alive = self.keeps_client(lent.context);
         let Some(connection) = &mut self.connection else {
             return Ok(ON);
         };
@@ -178,7 +180,7 @@ impl ActiveRequest {
         let mut sink = AnswerSink {
             now: context.clock.times(),
             pipeline: &context.shared.pipeline,
-            keep_alive: context.keeps_connections() && self.head.keep_alive(),
+            keep_alive,
             head: &self.head,
             exchange: &mut self.exchange,
             out: lent.client.outbox().sheet(&mut context.buffers),
@@ -268,21 +270,26 @@ impl ActiveRequest {
     pub(super) fn refuse(&mut self, refusal: Refusal, lent: &mut Lent<'_>) -> Course {
         self.unlogged = !refusal.is_logged();
         self.refused = Some(refusal);
-        // A client that waits for leave to send its body was not given it: whether the body
-        // still comes, nobody knows.
+        let keep_alive = self.keeps_client(lent.context);
+        let keep_alive = self.write_refusal(refusal, keep_alive, lent);
+        self.complete(keep_alive, lent)
+    }
+
+    /// Whether the client's connection can go on behind an answer that begins now.
+    fn keeps_client(&self, context: &Context) -> bool {
+        // A client that waits for leave to send its body was not given it, or has not sent all:
+        // whether the rest still comes, nobody knows.
         let waits = self.head.expects_continue() && !self.body_read;
         // Nor is it worth while to read much that nobody wants.
         let read = self.exchange.progress.request_body;
         let much = matches!(self.head.body(), RequestBody::Exactly(length)
             if length.saturating_sub(read) >= DISCARD as u64);
-        let keep_alive =
-            lent.context.keeps_connections() && self.head.keep_alive() && !waits && !much;
-        let keep_alive = self.write_refusal(refusal, keep_alive, lent);
-        self.complete(keep_alive, lent)
+        context.keeps_connections() && self.head.keep_alive() && !waits && !much
     }
 
     /// Answers a health check of the router itself.
     pub(super) fn answer_health_check(&mut self, lent: &mut Lent<'_>) -> Course {
+        let keep_alive = self.keeps_client(lent.context);
         let context = &mut *lent.context;
         let times = context.clock.times();
         let healthy = context.keeps_connections();
@@ -290,7 +297,7 @@ impl ActiveRequest {
             &self.head,
             &mut self.exchange,
             healthy,
-            healthy && self.head.keep_alive(),
+            keep_alive,
             times,
             lent.client.outbox().sheet(&mut context.buffers),
         );
@@ -299,9 +306,8 @@ impl ActiveRequest {
 
     /// All of the answer is in the outbox. `keep_alive`: another request may follow.
     fn complete(&self, keep_alive: bool, lent: &mut Lent<'_>) -> Course {
-        let waits = self.head.expects_continue();
         let (client, context) = (&mut lent.client, &mut *lent.context);
-        client.answered(keep_alive, self.body_read, waits, context);
+        client.answered(keep_alive, self.body_read, context);
         OVER
     }
 }

@@ -84,8 +84,9 @@ impl ActiveRequest {
                 self.endpoint = Some(endpoint);
                 self.connect(false, lent)
             }
-            Next::Overloaded => self.refuse(Refusal::Overloaded, lent),
-            Next::None => {
+            Next::Overloaded if self.attempts == 0 => self.refuse(Refusal::Overloaded, lent),
+            // What failed before is told rather than that nobody else may be asked.
+            Next::Overloaded | Next::None => {
                 if self.attempts == 0 {
                     note_no_endpoint(&mut self.exchange);
                 }
@@ -289,10 +290,17 @@ impl ActiveRequest {
             return ON;
         };
         let pool = self.exchange.pool().cloned();
+        let wanted = self.exchange.instance();
+        let is_other = |it: &&Arc<Endpoint>| {
+            !Arc::ptr_eq(&it.state, &endpoint.state) && wanted.is_none_or(|wanted| wanted.is(it))
+        };
+        let others = pool
+            .as_ref()
+            .map_or(0, |pool| pool.endpoints().iter().filter(is_other).count());
         let connection = self.connection.as_ref();
         let attempt = Attempt {
             number: self.attempts,
-            endpoints: pool.as_ref().map_or(0, |pool| pool.endpoints().len()),
+            endpoints: self.gone + 1 + others,
             address: endpoint.identity(),
             local: connection.and_then(|it| it.local()),
             reused: connection.is_some_and(|it| it.was_used()),
@@ -314,6 +322,7 @@ impl ActiveRequest {
             }
             (Fate::Remove, Some(pool)) => {
                 context.shared.table.remove(pool, &endpoint, now);
+                self.gone += 1;
             }
             (Fate::Remove, None) | (Fate::Stays, _) => {}
         }

@@ -55,6 +55,8 @@ pub(super) struct ActiveRequest {
     resolving: bool,
     /// Attempts so far; those that were resent do not count.
     attempts: u32,
+    /// Endpoints that left the pool when it had tried them.
+    gone: usize,
     endpoint: Option<Arc<Endpoint>>,
     /// Whether the endpoint counts this request as one that waits for it.
     counted: bool,
@@ -170,7 +172,7 @@ impl ActiveRequest {
     fn reset(&mut self) {
         self.choice = None;
         (self.to_service, self.resolving) = (false, false);
-        self.attempts = 0;
+        (self.attempts, self.gone) = (0, 0);
         self.endpoint = None;
         self.counted = false;
         self.connection = None;

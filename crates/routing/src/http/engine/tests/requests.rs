@@ -113,6 +113,30 @@ fn a_body_comes_only_when_the_backend_wants_it() {
     assert_eq!(client.answer().unwrap().body, b"thanks");
 }
 
+/// Whether the rest of a body comes that nobody asks for any more, nobody knows; and much of it
+/// is not worth while.
+#[test]
+fn an_answer_before_the_body_says_that_the_connection_ends() {
+    let backend = Backend::new(|mut connection, _| {
+        connection.head();
+        connection.send(&ok(b"no"));
+        connection.wait_for_end();
+    });
+    let bench = Bench::new(&[backend.address]);
+    for (expect, length, expected) in [
+        ("Expect: 100-continue\r\n", 5, Some("close")),
+        ("", 300_000, Some("close")),
+        ("", 5, None),
+    ] {
+        let mut client = bench.client();
+        let head = "POST / HTTP/1.1\r\nHost: app.test\r\n";
+        client.send(format!("{head}{expect}Content-Length: {length}\r\n\r\n").as_bytes());
+        let seen = client.answer().unwrap();
+        let found = (seen.status, seen.field("connection"));
+        assert_eq!(found, (200, expected), "{expect}{length}");
+    }
+}
+
 #[test]
 fn a_silent_backend_does_not_keep_a_polite_client_waiting() {
     let backend = Backend::answering(|asked| ok(&asked.message.body));

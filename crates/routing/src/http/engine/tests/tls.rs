@@ -99,6 +99,42 @@ fn register(bench: &Bench, address: SocketAddr, name: &str) {
         .register(&key, endpoint, &PoolSettings::default(), 0);
 }
 
+/// An endpoint that has left the pool was tried all the same: the one behind it has its turn.
+#[test]
+fn dead_endpoints_that_leave_do_not_shorten_the_attempts() {
+    let backend = Backend::answering(|_| ok(b""));
+    let bench = Bench::new(&[backend.address]);
+    let dead = [nobody(), nobody()];
+    let mut client = bench.client();
+    // In one of three rounds both dead ones come first.
+    for round in 0..6 {
+        for address in dead {
+            register(&bench, address, "instance");
+        }
+        assert_eq!(client.get("/").status, 200, "round {round}");
+    }
+}
+
+#[test]
+fn what_failed_is_told_rather_than_that_the_others_are_full() {
+    let backend = Backend::new(|mut connection, _| {
+        if connection.request().is_some() {
+            connection.wait_for_end();
+        }
+    });
+    let bench = Bench::with(&[backend.address], |settings| {
+        settings.backends.in_flight = 1;
+    });
+    let mut waits = bench.client();
+    waits.send(b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n");
+    bench.until("it is under way", |totals| totals.routed == 1);
+    register(&bench, nobody(), "instance");
+    let seen = bench.client().get("/");
+    assert_eq!(seen.status, 502);
+    let error = seen.field("x-cf-routererror").unwrap();
+    assert!(error.starts_with("endpoint_failure (dial tcp"), "{error}");
+}
+
 #[test]
 fn requests_flow_through_tls_on_both_sides() {
     let authority = Authority::new();

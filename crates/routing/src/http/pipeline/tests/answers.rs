@@ -220,6 +220,21 @@ fn settings_cannot_break_the_framing() {
 }
 
 #[test]
+fn an_own_answer_to_head_tells_the_length_of_a_body_only() {
+    let length = |request: &str, most: usize| {
+        let mut fixture = Fixture::new(|settings| settings.request_head_bytes = most);
+        let answer = fixture.refused(request);
+        value(&answer, "Content-Length").map(str::to_owned)
+    };
+    let none = "404 Not Found: Requested route ('no.ex.com') does not exist.\n".len();
+    let head = "HEAD / HTTP/1.1\nHost: no.ex.com\n\n";
+    assert_eq!(length(head, 1000), Some(none.to_string()));
+    // Too large a head is answered without a body.
+    assert_eq!(length("HEAD / HTTP/1.1\nHost: a.ex.com\n\n", 10), None);
+    assert_eq!(length(GET, 10), Some("0".to_owned()));
+}
+
+#[test]
 fn an_empty_body_without_a_length_gets_one() {
     let (answer, promise) = answered(GET, 200, "", AnswerBody::Exactly(0));
     assert_eq!(promise.body, ClientBody::Exactly(0));
@@ -340,6 +355,19 @@ fn interim_answers_lose_their_framing() {
     let fields = b"Link: </a.css>\r\nContent-Length: 5\r\nConnection: close\r\n";
     fixture.pipeline.write_interim(103, fields, &mut out);
     assert_eq!(out, b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
+}
+
+#[test]
+fn interim_answers_are_rewritten_too() {
+    let fixture = Fixture::new(|settings| {
+        settings.headers.remove = vec!["Server".to_owned()];
+        settings.headers.add = vec![("X-Added".to_owned(), "a".to_owned())];
+    });
+    let mut out = Vec::new();
+    let fields = b"Server: secret\r\nLink: </a.css>\r\nX-CF-Proxy-Signature: secret\r\n";
+    fixture.pipeline.write_interim(103, fields, &mut out);
+    let expected = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nX-Added: a\r\n\r\n";
+    assert_eq!(out, expected);
 }
 
 #[test]

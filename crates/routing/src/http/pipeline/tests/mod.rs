@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 use wire::http1::{Limits, RequestHead, RequestScanner};
 
 use super::*;
+use crate::http::access_log::write_line;
 use crate::table::{Endpoint, PoolSettings, RouteKey, Table, TableSettings};
 
 const NOW: Times = Times {
@@ -118,6 +119,20 @@ impl Fixture {
         self.pipeline
             .write_refusal(&self.head, &mut self.exchange, refusal, true, NOW, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    /// Its line in the access log, as far as it has come.
+    fn logged(&self) -> String {
+        let mut line = Vec::new();
+        write_line(
+            &self.pipeline,
+            &self.head,
+            &self.client,
+            &self.exchange,
+            NOW,
+            &mut line,
+        );
+        String::from_utf8(line).unwrap()
     }
 }
 

@@ -106,7 +106,12 @@ fn client_certificates_are_forwarded_as_the_settings_say() {
         });
         fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), tls);
         let sent = fixture.sent(request);
-        value(&sent, "X-Forwarded-Client-Cert").map(str::to_owned)
+        let sent = value(&sent, "X-Forwarded-Client-Cert").map(str::to_owned);
+        let logged = fixture
+            .exchange
+            .logged_value(&fixture.head, "X-Forwarded-Client-Cert");
+        assert_eq!(sent.as_deref().unwrap_or_default().as_bytes(), logged);
+        sent
     };
     let claimed = Some("claimed".to_owned());
     assert_eq!(seen(ForwardedClientCert::AlwaysForward, b""), claimed);
@@ -167,6 +172,19 @@ fn double_slashes_are_written_anew() {
     );
     assert_eq!(target("/a//b"), "/a//b");
     assert_eq!(target("/?"), "/?");
+    // An endpoint that speaks TLS is told so.
+    let mut fixture = Fixture::new(|_| {});
+    fixture.admit("GET //a HTTP/1.1\nHost: a.ex.com\n\n");
+    let endpoint = Endpoint {
+        tls: true,
+        ..Endpoint::default()
+    };
+    let (head, exchange) = (&fixture.head, &mut fixture.exchange);
+    let mut out = Vec::new();
+    fixture
+        .pipeline
+        .write_request(head, exchange, Some(&endpoint), &mut out);
+    assert!(out.starts_with(b"GET https://a.ex.com//a HTTP/1.1\r\n"));
 }
 
 #[test]
@@ -282,6 +300,46 @@ fn traces_that_are_not_whole_are_replaced() {
     );
     let single = "7f46165474d11ee5836777d85df2cdab-05e3ac9a4f6e3b90-1-00e3ac9a4f6e3b90";
     assert_eq!(value(&sent, "B3"), Some(single));
+}
+
+/// gorouter's library takes the headers of B3 whole, or not at all.
+#[test]
+fn traces_that_cannot_be_are_sent_on_as_they_came() {
+    let traced = |fields: &str| {
+        let mut fixture = Fixture::new(|settings| settings.tracing.zipkin = true);
+        fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"))
+    };
+    let trace = "7f46165474d11ee5836777d85df2cdab";
+    let span = "05e3ac9a4f6e3b90";
+    let with = |more: &str| {
+        let fields = format!("X-B3-TraceId: {trace}\nX-B3-SpanId: {span}\n{more}");
+        value(&traced(&fields), "B3").map(str::to_owned)
+    };
+    assert_eq!(
+        with("X-B3-Sampled: TRUE\n"),
+        Some(format!("{trace}-{span}-1"))
+    );
+    assert_eq!(with("X-B3-Flags: 1\n"), Some(format!("{trace}-{span}-d")));
+    for wrong in [
+        "X-B3-Sampled: maybe\n",
+        "X-B3-Sampled: maybe\nX-B3-Flags: 1\n",
+        "X-B3-ParentSpanId: nonsense\n",
+        "X-B3-ParentSpanId: 105e3ac9a4f6e3b90\n",
+    ] {
+        assert_eq!(with(wrong), None, "{wrong}");
+    }
+    // A span has 64 bits.
+    let long = traced(&format!("X-B3-TraceId: {trace}\nX-B3-SpanId: {trace}\n"));
+    assert_eq!(value(&long, "B3"), None);
+    assert_eq!(value(&long, "X-B3-Spanid"), Some(trace));
+    // Of a single header that is too long or too short nothing is kept.
+    for wrong in [
+        format!("{trace}-{span}-1-{span}-1"),
+        format!("{trace}-{span}-1-5e3ac9"),
+    ] {
+        let sent = traced(&format!("b3: {wrong}\n"));
+        assert!(!value(&sent, "B3").unwrap().starts_with(trace), "{sent}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::retry::{Attempt, Failure, Fate, Verdict, judge};
+use super::super::retry::{Attempt, Failure, Fate, NO_SUCH_HOST, Verdict, judge, note_no_endpoint};
 use super::super::target::Target;
 use super::super::text::{http_date, log_time};
 use super::*;
@@ -131,6 +131,20 @@ fn attempts_end_with_the_settings_or_the_endpoints() {
         error(Failure::DialTimeout),
         "endpoint_failure (dial tcp 10.0.0.1:8080: i/o timeout)"
     );
+    assert_eq!(
+        error(Failure::Dial(NO_SUCH_HOST)),
+        "endpoint_failure (dial tcp: lookup 10.0.0.1: no such host)"
+    );
+}
+
+#[test]
+fn a_request_that_nobody_may_serve_is_logged_as_it_would_have_been_sent() {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.admit("GET / HTTP/1.1\nHost: a.ex.com\n\n");
+    note_no_endpoint(&mut fixture.exchange);
+    let expected = r#" x_forwarded_for:"203.0.113.9" x_forwarded_proto:"http" "#;
+    let line = fixture.logged();
+    assert!(line.contains(expected), "{line}");
 }
 
 #[test]
@@ -314,6 +328,18 @@ fn error_pages_come_from_the_template_and_are_escaped() {
     assert!(ErrorTemplate::parse("{{ .Status").is_err());
 }
 
+/// The fields by which a route service proves that it was asked.
+fn proof(sent: &str) -> String {
+    [
+        "X-Cf-Proxy-Signature",
+        "X-Cf-Proxy-Metadata",
+        "X-Cf-Forwarded-Url",
+    ]
+    .iter()
+    .map(|name| format!("{name}: {}\n", value(sent, name).unwrap()))
+    .collect()
+}
+
 #[test]
 fn a_route_service_is_asked_first_and_believed_when_it_proves_itself() {
     let mut fixture = Fixture::new(|settings| {
@@ -382,14 +408,7 @@ fn what_a_route_service_is_asked_comes_back_as_it_was() {
         let request = format!("GET {target} HTTP/1.1\nHost: bound.ex.com\n");
         let sent = fixture.sent(&format!("{request}\n"));
         assert!(fixture.exchange.route_service().is_some(), "{target}");
-        let proof: String = [
-            "X-Cf-Proxy-Signature",
-            "X-Cf-Proxy-Metadata",
-            "X-Cf-Forwarded-Url",
-        ]
-        .iter()
-        .map(|name| format!("{name}: {}\n", value(&sent, name).unwrap()))
-        .collect();
+        let proof = proof(&sent);
         let back = fixture.sent(&format!("{request}{proof}\n"));
         assert!(fixture.exchange.route_service().is_none(), "{target}");
         assert!(
@@ -414,14 +433,7 @@ fn a_certificate_that_comes_back_is_believed_over_tls_alone() {
         fixture.route("bound.ex.com", &bound);
         let request = "GET / HTTP/1.1\nHost: bound.ex.com\n";
         let sent = fixture.sent(&format!("{request}\n"));
-        let proof: String = [
-            "X-Cf-Proxy-Signature",
-            "X-Cf-Proxy-Metadata",
-            "X-Cf-Forwarded-Url",
-        ]
-        .iter()
-        .map(|name| format!("{name}: {}\n", value(&sent, name).unwrap()))
-        .collect();
+        let proof = proof(&sent);
         if tls {
             let facts = Some(TlsFacts::default());
             fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), facts);
@@ -434,6 +446,61 @@ fn a_certificate_that_comes_back_is_believed_over_tls_alone() {
             "{back}"
         );
     }
+}
+
+/// What the first way let through reaches the service, and not the application behind it.
+#[test]
+fn a_certificate_reaches_a_service_that_is_a_route_of_this_router() {
+    let mut fixture = Fixture::new(|settings| {
+        settings.route_services.secret = "shared".into();
+        settings.headers.client_cert = ForwardedClientCert::Forward;
+    });
+    let bound = PoolSettings {
+        route_service_url: "https://rs.ex.com/".into(),
+        ..PoolSettings::default()
+    };
+    fixture.route("bound.ex.com", &bound);
+    fixture.route("rs.ex.com", &PoolSettings::default());
+    let sent = fixture.sent("GET / HTTP/1.1\nHost: bound.ex.com\n\n");
+    let proof = proof(&sent);
+    let facts = Some(TlsFacts::default());
+    fixture.client = Client::new("203.0.113.9:4711".parse().unwrap(), facts);
+    for (host, expected) in [("rs.ex.com", Some("told")), ("bound.ex.com", None)] {
+        let claim = "X-Forwarded-Client-Cert: told\n";
+        let sent = fixture.sent(&format!("GET / HTTP/1.1\nHost: {host}\n{proof}{claim}\n"));
+        assert_eq!(value(&sent, "X-Forwarded-Client-Cert"), expected, "{host}");
+    }
+    // Without a proof the connection's certificate decides.
+    let sent = fixture.sent("GET / HTTP/1.1\nHost: rs.ex.com\nX-Forwarded-Client-Cert: told\n\n");
+    assert_eq!(value(&sent, "X-Forwarded-Client-Cert"), None);
+}
+
+/// gorouter looks at a signature before anything else of route services.
+#[test]
+fn a_signature_that_is_not_valid_is_told_before_an_upgrade_is_refused() {
+    let mut fixture = Fixture::new(|settings| {
+        settings.route_services.secret = "shared".into();
+    });
+    let bound = PoolSettings {
+        route_service_url: "https://rs.ex.com/".into(),
+        ..PoolSettings::default()
+    };
+    fixture.route("bound.ex.com", &bound);
+    fixture.route("other.ex.com", &bound);
+    let sent = fixture.sent("GET / HTTP/1.1\nHost: bound.ex.com\n\n");
+    let proof = proof(&sent);
+    let upgrade = "Connection: Upgrade\nUpgrade: websocket\n";
+    let mut ask =
+        |host: &str| fixture.refused(&format!("GET / HTTP/1.1\nHost: {host}\n{upgrade}{proof}\n"));
+    let expected = "502 Bad Gateway: Failed to validate Route Service Signature: route service \
+                    forwarded URL other.ex.com/ does not match the original request URL bound.ex.com\n";
+    let answer = ask("other.ex.com");
+    assert!(answer.ends_with(expected), "{answer}");
+    let answer = ask("bound.ex.com");
+    assert_eq!(
+        value(&answer, "X-Cf-Routererror"),
+        Some("route_service_unsupported")
+    );
 }
 
 #[test]
@@ -503,6 +570,10 @@ fn a_route_service_without_a_secret_is_refused() {
         value(&answer, "X-Cf-Routererror"),
         Some("route_service_unsupported")
     );
+    // gorouter has set the protocol by then, and nothing else.
+    let line = fixture.logged();
+    let expected = r#" x_forwarded_for:"-" x_forwarded_proto:"http" "#;
+    assert!(line.contains(expected), "{line}");
 }
 
 #[test]
