@@ -97,23 +97,39 @@ pub(crate) struct Evidence {
     error: Option<f64>,
     /// The smallest slowdown that is shown to be one with the power.
     pub(crate) detectable: Option<f64>,
-    /// Normal deviates of the upper end and of the power.
-    reach: (f64, f64),
+    reach: Reach,
+}
+
+/// How many standard errors lie between what is estimated and what is said of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reach {
+    /// To the upper end of the interval.
+    end: f64,
+    /// To a slowdown that is shown to be one with the power. Among several metrics the lower end is
+    /// farther away than the upper one.
+    seen: f64,
+    /// To the lower end.
+    slower: f64,
 }
 
 impl Evidence {
     pub(crate) fn of(found: &HodgesLehmann, tails: Tails) -> Self {
         let (low, high) = (found.low(tails.low), found.high(tails.high));
-        let reach = (-normal_quantile(tails.high), normal_quantile(tails.power));
+        let slower = -normal_quantile(tails.low);
+        let reach = Reach {
+            end: -normal_quantile(tails.high),
+            seen: slower + normal_quantile(tails.power),
+            slower,
+        };
         let width = high.zip(low).map(|(high, low)| high - low);
         // From the ranks and not from the deviation: one outlier makes that arbitrarily large.
-        let error = width.map(|width| width / (reach.0 - normal_quantile(tails.low)));
+        let error = width.map(|width| width / (reach.end + reach.slower));
         Self {
             estimate: found.estimate(),
             low,
             high,
             error,
-            detectable: error.map(|error| (reach.0 + reach.1) * error),
+            detectable: error.map(|error| reach.seen * error),
             reach,
         }
     }
@@ -170,16 +186,16 @@ impl Evidence {
         if error <= 0.0 {
             return None;
         }
-        let (end, power) = self.reach;
+        let Reach { end, seen, slower } = self.reach;
         let enough = match self.estimate > limit {
-            true => self.estimate / end,
-            false => ((limit - self.estimate) / end).min(limit / (end + power)),
+            true => self.estimate / slower,
+            false => ((limit - self.estimate) / end).min(limit / seen),
         };
         let noise = enough / error;
         let factor = noise.powi(-2);
         let reachable = factor.is_finite() && factor <= RUNS_FACTOR_MOST;
         let more = || ((runs as f64 * factor).ceil() as usize).max(runs + 1);
-        let smallest = direction.share(self.high?.max((end + power) * error));
+        let smallest = direction.share(self.high?.max(seen * error));
         Some(Needs {
             runs: reachable.then(more).filter(|runs| *runs <= RUNS_MOST),
             noise_share: reachable.then_some(noise.min(1.0)),
@@ -211,12 +227,17 @@ mod tests {
     use super::*;
 
     fn evidence(values: &[f64]) -> Evidence {
-        let (low, high) = (0.025, 0.025);
-        let power = 0.8;
-        Evidence::of(
-            &HodgesLehmann::of_one(values).unwrap(),
-            Tails { low, high, power },
-        )
+        evidence_among(1, values)
+    }
+
+    /// Of one of several metrics, none of which is shown to be slower yet.
+    fn evidence_among(metrics: u32, values: &[f64]) -> Evidence {
+        let tails = Tails {
+            low: 0.025 / f64::from(metrics),
+            high: 0.025,
+            power: 0.8,
+        };
+        Evidence::of(&HodgesLehmann::of_one(values).unwrap(), tails)
     }
 
     #[test]
@@ -260,6 +281,22 @@ mod tests {
         let reach = stats::student_quantile(0.975, 23.0) + stats::student_quantile(0.8, 23.0);
         let (mean, formula) = (sum / 400.0, reach * (1.05_f64 / 24.0).sqrt());
         assert!((mean / formula - 1.0).abs() < 0.05, "{mean} {formula}");
+    }
+
+    /// Of slowdowns as large as is told, four in five are shown, whatever else is gated.
+    #[test]
+    fn what_is_detectable_is_seen_as_often_as_is_said() {
+        let mut random = stats::SplitMix::new(3);
+        let mut sample =
+            |slower: f64| -> Vec<f64> { (0..40).map(|_| slower + random.normal()).collect() };
+        for metrics in [1, 2, 7] {
+            let told = (0..200).map(|_| evidence_among(metrics, &sample(0.0)).detectable.unwrap());
+            let told: Vec<f64> = told.collect();
+            let mean = stats::mean(&told).unwrap();
+            let seen = (0..600).filter(|_| evidence_among(metrics, &sample(mean)).slower());
+            let share = seen.count() as f64 / 600.0;
+            assert!((0.74..0.86).contains(&share), "{share} of {metrics}");
+        }
     }
 
     #[test]
