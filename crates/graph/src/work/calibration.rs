@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spin::{self, thread_cpu};
 use crate::Nanos;
+use crate::topology::{Action, Endpoint, Service, Topology, Work};
 
 /// Processor time of one run, long beside the clock's own cost.
 const RUN_NS: Nanos = 50_000;
@@ -49,6 +50,29 @@ impl Drift {
         let share = self.share();
         share.is_nan() || share.abs() > DRIFT
     }
+
+    /// What it means for the services of a topology, for people; `None`: nothing, as it is small or
+    /// nobody does a fixed number of operations.
+    pub fn told(&self, topology: &Topology) -> Option<String> {
+        let counts = |service: &Service| service.endpoints.iter().any(counts_operations);
+        let matters = self.is_too_large() && topology.services.iter().any(counts);
+        matters.then(|| {
+            format!(
+                "an operation takes {:.2} ns and took {:.2} ns at the start: times of `ops` and \
+                 `primes` of this run cannot be compared, neither with each other nor with other runs",
+                self.now_ns, self.before_ns
+            )
+        })
+    }
+}
+
+/// Does it work by number, not by time?
+fn counts_operations(endpoint: &Endpoint) -> bool {
+    let mut counts = false;
+    endpoint.each_step(|step| {
+        counts |= matches!(step.action, Action::Work(Work::Ops(_) | Work::Primes(_)));
+    });
+    counts
 }
 
 impl Calibration {
@@ -118,7 +142,11 @@ fn runs(clock_ns: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+
+    use document::Source;
+
     use super::*;
+    use crate::topology::read;
 
     #[test]
     fn costs_are_those_of_this_machine() {
@@ -150,5 +178,29 @@ mod tests {
         assert!(drift(2.2).is_too_large() && drift(1.8).is_too_large());
         assert!(!drift(2.08).is_too_large() && !drift(1.92).is_too_large());
         assert!(drift(f64::NAN).is_too_large());
+    }
+
+    /// Only who counts operations needs the machine to stay as fast as it was.
+    #[test]
+    fn a_machine_that_became_slower_is_told_where_work_is_counted() {
+        let topology = |work: &str| {
+            let text =
+                format!("[services.a]\nentry = true\nsteps = [{{ sequence = [{{ {work} }}] }}]\n");
+            let source = Source {
+                name: "graph.toml".to_owned(),
+                text,
+            };
+            read(&source).unwrap()
+        };
+        let drift = |now_ns| Drift {
+            before_ns: 2.0,
+            now_ns,
+        };
+        let (counted, timed) = (topology("ops = 50000"), topology("cpu = \"1ms\""));
+        let told = drift(2.2).told(&counted).unwrap();
+        assert!(told.starts_with("an operation takes 2.20 ns and took 2.00 ns"));
+        assert!(drift(1.8).told(&topology("primes = 1000")).is_some());
+        assert_eq!(drift(2.08).told(&counted), None);
+        assert_eq!(drift(2.2).told(&timed), None);
     }
 }

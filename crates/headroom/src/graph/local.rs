@@ -148,11 +148,29 @@ impl Local {
         self.logger.of_every_level().info(READY, ready);
         shutdown.asked().await;
         let local = Arc::clone(self);
-        let drained = tokio::task::spawn_blocking(move || local.host.drain(DRAIN)).await;
+        let drained = tokio::task::spawn_blocking(move || {
+            let drained = local.host.drain(DRAIN);
+            local.tell_drift();
+            drained
+        });
+        let drained = drained.await;
         served.stop().await;
         let fields = Fields::new().and("drained", drained.unwrap_or(false));
         self.logger.info("stopped", fields);
         ended(&self.logger, Ok::<(), std::io::Error>(()))
+    }
+}
+
+impl Local {
+    /// Tells if the machine is not as fast as it was, where that spoils what was measured.
+    fn tell_drift(&self) {
+        let drift = self.site.calibration().recheck();
+        if let Some(told) = drift.told(&self.host.topology().0) {
+            let fields = Fields::new()
+                .and("before_ns", drift.before_ns)
+                .and("now_ns", drift.now_ns);
+            self.logger.error("calibration-drifted", &told, fields);
+        }
     }
 }
 
