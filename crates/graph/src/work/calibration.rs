@@ -142,7 +142,6 @@ fn runs(clock_ns: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-
     use document::Source;
 
     use super::*;
@@ -184,8 +183,7 @@ mod tests {
     #[test]
     fn a_machine_that_became_slower_is_told_where_work_is_counted() {
         let topology = |work: &str| {
-            let text =
-                format!("[services.a]\nentry = true\nsteps = [{{ sequence = [{{ {work} }}] }}]\n");
+            let text = format!("[services.a]\nentry = true\nsteps = [{{ {work} }}]\n");
             let source = Source {
                 name: "graph.toml".to_owned(),
                 text,
