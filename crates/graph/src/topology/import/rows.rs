@@ -6,7 +6,7 @@
 //! | column | |
 //! |---|---|
 //! | `traceid` | all rows of a request have the same |
-//! | `rpcid` | a dotted path: `0.1.2` is the second call by the callee of `0.1` |
+//! | `rpcid` (v2022: `rpc_id`) | a dotted path: `0.1.2` is the second call by the callee of `0.1` |
 //! | `um`, `dm` | who calls (upstream), who is called; empty, `NAN` or `(?)`: not known |
 //! | `rt` | milliseconds; below zero in the callee's own record of an RPC |
 //! | `timestamp` | milliseconds; optional, without it calls are one after the other |
@@ -192,7 +192,7 @@ impl Columns {
         };
         Ok(Self {
             trace: needed("traceid")?,
-            rpc: needed("rpcid")?,
+            rpc: find("rpc_id").map_or_else(|| needed("rpcid"), Ok)?,
             caller: needed("um")?,
             callee: needed("dm")?,
             took: needed("rt")?,

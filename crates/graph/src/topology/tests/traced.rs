@@ -102,6 +102,22 @@ fn rows_become_trees_and_trees_one_graph() {
 }
 
 #[test]
+fn the_columns_of_2022_are_known_by_their_names() {
+    let graph = from_rows(
+        "timestamp,traceid,service,rpc_id,rpctype,um,uminstanceid,interface,dm,dminstanceid,rt\n\
+         1,T_1,S_1,0,http,,,/buy,MS_1,MS_1_POD_0,9.0\n\
+         2,T_1,S_1,0.1,rpc,MS_1,MS_1_POD_0,price,MS_2,MS_2_POD_4,2.0\n",
+    )
+    .unwrap()
+    .topology;
+    assert_eq!(named(&graph), ["ms-1", "ms-2"]);
+    assert_eq!(
+        calls(&graph, "ms-1", "/buy"),
+        [("ms-2", Some("/price"), 1.0, true)]
+    );
+}
+
+#[test]
 fn calls_that_run_at_the_same_time_are_parallel() {
     let graph = from_rows(
         "traceid,rpcid,um,dm,rt,timestamp\n\
