@@ -1,6 +1,6 @@
 //! Spans as a graph.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::calls::{Made, Merged, OwnWork, Trace, Visit};
 use super::{Imported, TraceError};
@@ -12,14 +12,19 @@ const MOST_DEPTH: usize = 64;
 
 /// A graph that behaves as the services of these spans did: our own, or those that
 /// [`traces::zipkin::read`] and [`traces::otlp::read_json`] give. Client and
-/// server may share an id, as Zipkin's do. Attempts after a first one are left out.
+/// server may share an id, as Zipkin's do. Attempts after a first one are left out, and so
+/// are spans that came already: who sends spans again does so after an answer that was lost.
 ///
 /// # Errors
 /// There is no call, or too many services.
 pub fn spans(name: &str, spans: &[Span]) -> Result<Imported, TraceError> {
     let mut order: Vec<TraceId> = Vec::new();
     let mut traces: HashMap<TraceId, Vec<&Span>> = HashMap::new();
+    let mut known = HashSet::new();
     for span in spans {
+        if !known.insert((span.trace, span.id, span.kind)) {
+            continue;
+        }
         let trace = traces.entry(span.trace).or_insert_with(|| {
             order.push(span.trace);
             Vec::new()

@@ -319,6 +319,14 @@ fn spans_of_others_are_understood() {
 }
 
 #[test]
+fn spans_that_came_twice_are_those_of_one_request() {
+    let graph = generate::chain(3).unwrap();
+    let once = simulated(&graph, 20);
+    let twice = [once.clone(), once.clone()].concat();
+    assert_eq!(spans("chain", &twice), spans("chain", &once));
+}
+
+#[test]
 fn spans_without_a_call_are_no_graph() {
     let graph = generate::chain(1).unwrap();
     let error = spans("none", &simulated(&graph, 3)).unwrap_err();
