@@ -176,8 +176,8 @@ pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
 /// Reads spans as their writer means them, for those who have the rest of their traces to
 /// [normalise] them with: Zipkin's JSON is a list, OTLP's and Jaeger's are objects with keys of
 /// their own (of OTLP, several may follow each other, as the collector's file exporter writes
-/// them, and the last may be cut off); what is no JSON is OTLP in protobuf. Any may be packed by
-/// gzip, up to 1 GiB unpacked.
+/// them, and the last may be cut off; the answers of Tempo are OTLP too); what is no JSON is OTLP
+/// in protobuf. Any may be packed by gzip, up to 1 GiB unpacked.
 ///
 /// Spans that cannot be used are left out and counted.
 ///
@@ -192,16 +192,16 @@ pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Decoded, ReadError> {
         Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
             jaeger::decode(bytes, origin, &mut names)?
         }
-        Some(b'{') if first_key(bytes) == Some(otlp::KEY) => {
+        Some(b'{') if first_key(bytes).is_some_and(|key| otlp::KEYS.contains(&key)) => {
             otlp::decode_json_lines(bytes, origin, &mut names)?
         }
         Some(b'{') => {
             return Err(ReadError::Form {
                 format: "OTLP or Jaeger",
                 cause: format!(
-                    "its first key is {:?}; expected {:?} of OTLP, or one of {:?} of Jaeger",
+                    "its first key is {:?}; expected one of {:?} of OTLP, or of {:?} of Jaeger",
                     first_key(bytes).unwrap_or_default(),
-                    otlp::KEY,
+                    otlp::KEYS,
                     jaeger::KEYS
                 ),
             });
@@ -353,6 +353,24 @@ mod tests {
             {"traceID":"0","spanID":"1","startTime":5},{"traceID":"a","spanID":"1","startTime":5}]}]}"#;
         let jaeger = decoded(jaeger);
         assert_eq!((jaeger.spans.len(), jaeger.unnamed), (1, 1));
+    }
+
+    #[test]
+    fn answers_of_tempo_and_jaeger_are_otlp_whose_ids_may_be_in_base64() {
+        let coded = SPAN
+            .replace("0000000000000000000000000000000a", "AAAAAAAAAAAAAAAAAAAACg==")
+            .replace("000000000000000b", "AAAAAAAAAAs=");
+        let expected = decoded(SPAN.as_bytes()).spans;
+        assert_eq!(expected.len(), 1);
+        for text in [
+            coded.replace("resourceSpans", "batches"),
+            format!(r#"{{"trace":{coded},"metrics":{{}}}}"#),
+            format!(r#"{{"result":{SPAN}}}"#),
+            SPAN.replace("scopeSpans", "instrumentationLibrarySpans"),
+        ] {
+            assert_eq!(decoded(text.as_bytes()).spans, expected, "{text}");
+        }
+        assert!(decoded(br#"{"trace":{}}"#).spans.is_empty());
     }
 
     #[test]

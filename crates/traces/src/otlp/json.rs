@@ -16,8 +16,10 @@ enum Lenient<N> {
     Text(String),
 }
 
-/// Ids, as hexadecimal digits.
+/// Ids, as hexadecimal digits; Tempo has them as protobuf's JSON has bytes, in base64.
 pub(super) mod hex {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::Serializer;
 
@@ -36,6 +38,10 @@ pub(super) mod hex {
         let text = text.unwrap_or_default();
         let refuse = || D::Error::custom(format!("{text:?} is not an id in hexadecimal digits"));
         let digits = text.as_bytes();
+        // Neither 8 bytes nor 16 are a multiple of three: their base64 always has this end.
+        if digits.ends_with(b"=") {
+            return STANDARD.decode(digits).map_err(|_| refuse());
+        }
         // Ids are 16 bytes at most; the reader checks how many there are.
         if digits.len() % 2 != 0 || digits.len() > 32 {
             return Err(refuse());

@@ -12,7 +12,7 @@ use super::json;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Traces {
     #[prost(message, repeated, tag = "1")]
-    #[serde(deserialize_with = "json::some")]
+    #[serde(alias = "batches", deserialize_with = "json::some")]
     pub(super) resource_spans: Vec<ResourceSpans>,
 }
 
@@ -22,6 +22,8 @@ pub(super) struct ResourceSpans {
     #[prost(message, optional, tag = "1")]
     pub(super) resource: Option<Resource>,
     #[prost(message, repeated, tag = "2")]
+    // Its name before OTLP 0.15, with the same tag in protobuf.
+    #[serde(alias = "instrumentationLibrarySpans")]
     #[serde(deserialize_with = "json::some")]
     pub(super) scope_spans: Vec<ScopeSpans>,
 }

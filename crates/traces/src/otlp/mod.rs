@@ -19,8 +19,9 @@ pub use write::{write_json, write_protobuf};
 /// Where spans are posted.
 pub const PATH: &str = "/v1/traces";
 
-/// The one key of a body in JSON.
-pub const KEY: &str = "resourceSpans";
+/// Keys with which a file in JSON begins: OTLP's own, Tempo's for the same, and those under which
+/// the APIs of Tempo and of Jaeger put a whole body.
+pub const KEYS: [&str; 4] = ["resourceSpans", "batches", "trace", "result"];
 
 /// Content type of protobuf.
 pub const PROTOBUF: &str = "application/x-protobuf";

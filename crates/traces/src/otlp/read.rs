@@ -1,9 +1,10 @@
 //! Reading spans.
 
 use prost::Message;
+use serde::Deserialize;
 
-use super::message::{KeyValue, Resource, Span as Written, Traces, Value};
-use super::names;
+use super::message::{KeyValue, Resource, ResourceSpans, Span as Written, Traces, Value};
+use super::{json, names};
 use crate::attributes::{self, Facts, Raw};
 use crate::clock::Epoch;
 use crate::names::Names;
@@ -60,6 +61,16 @@ pub(crate) fn decode_json(
     Ok(decoded)
 }
 
+/// A body as files have it: as it was posted, or within the answer of a query service.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Kept {
+    #[serde(alias = "batches", deserialize_with = "json::some")]
+    resource_spans: Vec<ResourceSpans>,
+    #[serde(alias = "result")]
+    trace: Option<Traces>,
+}
+
 /// Reads several such bodies, one after the other, as files have them, and whether the last of
 /// several was cut off. Spans may end before they begin, and those without ids are counted.
 ///
@@ -70,11 +81,16 @@ pub(crate) fn decode_json_lines(
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Decoded, ReadError> {
-    let bodies = serde_json::Deserializer::from_slice(bodies).into_iter::<Traces>();
+    let bodies = serde_json::Deserializer::from_slice(bodies).into_iter::<Kept>();
     let mut decoded = Decoded::default();
-    for (traces, place) in bodies.zip(0..) {
-        match traces {
-            Ok(traces) => read(&traces, origin, names, &mut decoded),
+    for (kept, place) in bodies.zip(0..) {
+        match kept {
+            Ok(kept) => {
+                let traces = kept.trace.unwrap_or(Traces {
+                    resource_spans: kept.resource_spans,
+                });
+                read(&traces, origin, names, &mut decoded);
+            }
             // Its writer was stopped, or is still writing.
             Err(error) if error.is_eof() && place > 0 => {
                 decoded.is_cut = true;
@@ -126,8 +142,6 @@ fn span_of(
     shared: &mut Names,
 ) -> Result<Span, ReadError> {
     let refuse = |what| ReadError::Id { place, what };
-    let trace = <[u8; 16]>::try_from(span.trace_id.as_slice()).map(u128::from_be_bytes);
-    let trace = trace.ok().filter(|id| *id != 0).map(TraceId);
     let id = <[u8; 8]>::try_from(span.span_id.as_slice()).map(u64::from_be_bytes);
     let id = id.ok().filter(|id| *id != 0).map(SpanId);
     let parent = match span.parent_span_id.as_slice() {
@@ -146,7 +160,7 @@ fn span_of(
         .end_time_unix_nano
         .checked_sub(span.start_time_unix_nano);
     let raw = Raw {
-        trace: trace.ok_or_else(|| refuse("traceId"))?,
+        trace: trace_id(&span.trace_id).ok_or_else(|| refuse("traceId"))?,
         id: id.ok_or_else(|| refuse("spanId"))?,
         parent: parent.map(SpanId).map_err(|_| refuse("parentSpanId"))?,
         kind: match span.kind {
@@ -164,6 +178,17 @@ fn span_of(
         },
     };
     Ok(facts.span(&raw, shared))
+}
+
+/// An id of 16 bytes, or of the 8 that older systems have.
+fn trace_id(bytes: &[u8]) -> Option<TraceId> {
+    let number = match bytes.len() {
+        8 | 16 => bytes
+            .iter()
+            .fold(0_u128, |number, byte| number << 8 | u128::from(*byte)),
+        _ => 0,
+    };
+    (number != 0).then_some(TraceId(number))
 }
 
 fn plain(attribute: &KeyValue) -> attributes::Value<'_> {

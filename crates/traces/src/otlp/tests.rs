@@ -162,6 +162,14 @@ fn what_is_wrong_is_named() {
     assert!(error.to_string().contains("OTLP in protobuf"), "{error}");
 }
 
+#[test]
+fn a_trace_id_of_64_bits_is_one() {
+    let text = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"d269b633813fc60c",
+        "spanId":"eee19b7ec3c1b174","startTimeUnixNano":"7","endTimeUnixNano":"9"}]}]}]}"#;
+    let spans = read_json(text.as_bytes(), &Origin::unix(), &mut Names::default()).unwrap();
+    assert_eq!(spans[0].trace, TraceId(0xd269_b633_813f_c60c));
+}
+
 fn one(kind: u8, attributes: &str, status: &str) -> Span {
     let text = format!(
         r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"5B8EFFF798038103D269B633813FC60C",
