@@ -330,8 +330,10 @@ pub(super) fn to_micros(start: u64, end: u64) -> (u64, u64) {
 
 /// The path of a URL or of what follows its authority.
 fn path_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| {
+    let plain = url.split(['?', '#']).next().unwrap_or(url);
+    // Of a target, which begins with its path, another URL may be a part.
+    let whole = plain.split_once("://").filter(|_| !plain.starts_with('/'));
+    whole.map_or(plain, |(_, rest)| {
         rest.find('/').map_or("/", |slash| &rest[slash..])
-    });
-    rest.split(['?', '#']).next().unwrap_or(rest)
+    })
 }

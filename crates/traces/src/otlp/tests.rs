@@ -191,6 +191,22 @@ fn a_route_says_what_a_request_is_whatever_path_it_had() {
 }
 
 #[test]
+fn a_url_within_a_target_is_no_path() {
+    let named = |key: &str, value: &str| {
+        let text = format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#);
+        one(2, &text, "").name.to_string()
+    };
+    let login = "/login?next=https://shop.example/cart";
+    assert_eq!(named("http.target", login), "/login");
+    assert_eq!(
+        named("http.target", "/proxy/http://a/b#c"),
+        "/proxy/http://a/b"
+    );
+    assert_eq!(named("http.url", "http://a:80/buy?to=http://b/c"), "/buy");
+    assert_eq!(named("url.full", "http://a?at=/b"), "/");
+}
+
+#[test]
 fn what_says_that_it_failed_has_whatever_was_answered_first() {
     let status = |code: u16| {
         format!(r#"{{"key":"http.response.status_code","value":{{"intValue":{code}}}}}"#)
