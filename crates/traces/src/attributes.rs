@@ -105,6 +105,17 @@ impl<'a> Value<'a> {
     }
 }
 
+impl<'a> From<&'a serde_json::Value> for Value<'a> {
+    fn from(json: &'a serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::String(text) => Self::Text(text),
+            serde_json::Value::Bool(yes) => Self::Bool(*yes),
+            serde_json::Value::Number(number) => number.as_u64().map_or(Self::Other, Self::Number),
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What a format has fields for.
 #[derive(Debug)]
 pub(super) struct Raw<'a> {

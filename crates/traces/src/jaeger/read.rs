@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::attributes::{self, Facts, Raw};
+use crate::attributes::{Facts, Raw};
 use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
@@ -158,7 +158,7 @@ impl Read<'_> {
         };
         let mut facts = Facts::default();
         for tag in &self.tags {
-            facts.take(&tag.key, tag.value());
+            facts.take(&tag.key, (&tag.value).into());
         }
         let micros = (self.start_time, self.duration);
         let (start, end) = facts.times(micros, 0, origin);
@@ -189,19 +189,6 @@ impl Read<'_> {
         let above = child.or(first).map(|one| &*one.id);
         let above = above.or(self.parent.as_deref());
         above.filter(|id| id.bytes().any(|digit| digit != b'0'))
-    }
-}
-
-impl Tag<'_> {
-    fn value(&self) -> attributes::Value<'_> {
-        match &self.value {
-            Value::String(text) => attributes::Value::Text(text),
-            Value::Bool(yes) => attributes::Value::Bool(*yes),
-            Value::Number(number) => number
-                .as_u64()
-                .map_or(attributes::Value::Other, attributes::Value::Number),
-            _ => attributes::Value::Other,
-        }
     }
 }
 

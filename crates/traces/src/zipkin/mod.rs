@@ -1,8 +1,9 @@
-//! Spans as Zipkin's (version 2, JSON).
+//! Spans as Zipkin's (JSON): version 2, and what is read of version 1.
 //!
 //! Zipkin counts microseconds. Processor time, queueing and the like go along as tags, and so
 //! do the nanoseconds.
 
+mod annotations;
 mod read;
 #[cfg(test)]
 mod tests;

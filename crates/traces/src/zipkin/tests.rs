@@ -121,6 +121,50 @@ fn a_server_that_shares_its_clients_span_gets_one_of_its_own() {
 }
 
 #[test]
+fn annotations_of_version_1_tell_services_kinds_and_both_sides_of_a_call() {
+    let text = r#"[
+        {"traceId":"aa","id":"1","name":"get","annotations":[
+            {"timestamp":1000,"value":"sr","endpoint":{"serviceName":"front","port":80}},
+            {"timestamp":1900,"value":"ss","endpoint":{"serviceName":"front","port":80}}],
+         "binaryAnnotations":[
+            {"key":"http.path","value":"/buy","endpoint":{"serviceName":"front"}},
+            {"key":"http.status_code","value":"503","endpoint":{"serviceName":"front"}}]},
+        {"traceId":"aa","id":"2","parentId":"1","name":"get","timestamp":1100,"duration":400,
+         "annotations":[
+            {"timestamp":1100,"value":"cs","endpoint":{"serviceName":"front"}},
+            {"timestamp":1200,"value":"sr","endpoint":{"serviceName":"store"}},
+            {"timestamp":1450,"value":"ss","endpoint":{"serviceName":"store"}},
+            {"timestamp":1500,"value":"cr","endpoint":{"serviceName":"front"}}],
+         "binaryAnnotations":[
+            {"key":"http.path","value":"/get","endpoint":{"serviceName":"store"}}]},
+        {"traceId":"aa","id":"3","parentId":"2","name":"select","timestamp":1250,"duration":100,
+         "binaryAnnotations":[{"key":"lc","value":"sql","endpoint":{"serviceName":"store"}}]},
+        {"traceId":"aa","id":"4","parentId":"1","name":"put","timestamp":1600,"duration":200,
+         "annotations":[
+            {"timestamp":1600,"value":"cs","endpoint":{"serviceName":"front"}},
+            {"timestamp":1800,"value":"cr","endpoint":{"serviceName":"front"}}],
+         "binaryAnnotations":[{"key":"sa","value":true,"endpoint":{"serviceName":"cache"}}]}]"#;
+    let spans = of(text).unwrap();
+    let told = |span: &Span| {
+        let times = (span.start / 1000, span.end / 1000);
+        format!("{:?} {} {} {times:?}", span.kind, span.service, span.name)
+    };
+    assert_eq!(
+        spans.iter().map(told).collect::<Vec<_>>(),
+        [
+            "Server front /buy (1000, 1900)",
+            "Client front get (1100, 1500)",
+            "Server store /get (1200, 1450)",
+            "Internal store select (1250, 1350)",
+            "Client front put (1600, 1800)",
+        ]
+    );
+    assert_eq!(spans[0].status, 503);
+    assert_eq!((&*spans[1].peer, &*spans[4].peer), ("store", "cache"));
+    assert_eq!((spans[2].parent, spans[3].parent), (SpanId(2), spans[2].id));
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named() {
     let id = r#""traceId":"aa","id":"1""#;
     assert_eq!(of(&format!("[{{{id}}}]")).unwrap(), []);
