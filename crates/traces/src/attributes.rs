@@ -205,7 +205,7 @@ impl<'a> Facts<'a> {
             "otel.status_code" => self.failed |= value.text() == Some("ERROR"),
             "otel.status_description" => self.message = value.text().unwrap_or_default(),
             "error" => self.error(value),
-            PEER => self.callee.take(0, value),
+            PEER | "service.peer.name" => self.callee.take(0, value),
             "server.address" => self.callee.take(ADDRESS, value),
             "net.peer.name" => self.callee.take(ADDRESS + 1, value),
             "peer.hostname" => self.callee.take(ADDRESS + 2, value),

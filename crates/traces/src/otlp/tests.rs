@@ -191,6 +191,15 @@ fn a_route_says_what_a_request_is_whatever_path_it_had() {
 }
 
 #[test]
+fn a_callee_is_named_by_the_old_convention_and_the_new_one() {
+    let address = r#"{"key":"server.address","value":{"stringValue":"10.0.0.7"}}"#;
+    for key in ["peer.service", "service.peer.name"] {
+        let named = format!(r#"{address},{{"key":"{key}","value":{{"stringValue":"store"}}}}"#);
+        assert_eq!(&*one(3, &named, "").peer, "store", "{key}");
+    }
+}
+
+#[test]
 fn a_url_within_a_target_is_no_path() {
     let named = |key: &str, value: &str| {
         let text = format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#);
