@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::calls::{Made, Merged, OwnWork, Trace, Visit};
 use super::{Imported, TraceError};
+use traces::analysis::TOLERANCE;
 use traces::{Span, SpanKind};
 use traces::{SpanId, TraceId};
 
@@ -172,7 +173,8 @@ fn made(visit: usize, span: &Span, caller: &Visit) -> Made {
         visit,
         begun: span.start,
         ended: span.end,
-        waits: span.end <= caller.ended,
+        // Whole microseconds can end a call just after who waited for it.
+        waits: span.end <= caller.ended.saturating_add(TOLERANCE),
     }
 }
 

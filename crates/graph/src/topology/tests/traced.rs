@@ -319,6 +319,24 @@ fn spans_of_others_are_understood() {
 }
 
 #[test]
+fn a_call_that_seems_to_end_a_microsecond_late_was_waited_for() {
+    let json = |length: u64| {
+        format!(
+            r#"[{{"traceId":"01","id":"01","kind":"SERVER","name":"/buy","timestamp":1000,"duration":900,"localEndpoint":{{"serviceName":"front"}}}},
+            {{"traceId":"01","id":"02","parentId":"01","kind":"CLIENT","name":"/get","timestamp":1100,"duration":{length},"localEndpoint":{{"serviceName":"front"}},"remoteEndpoint":{{"serviceName":"store"}}}}]"#
+        )
+    };
+    for (length, waits) in [(800, true), (801, true), (850, false)] {
+        let read = traces::read(json(length).as_bytes(), &traces::Origin::unix()).unwrap();
+        let graph = spans("shop", &read).unwrap().topology;
+        assert_eq!(
+            calls(&graph, "front", "/buy"),
+            [("store", Some("/get"), 1.0, waits)]
+        );
+    }
+}
+
+#[test]
 fn spans_that_came_twice_are_those_of_one_request() {
     let graph = generate::chain(3).unwrap();
     let once = simulated(&graph, 20);
