@@ -343,8 +343,8 @@ pub(super) fn to_micros(start: u64, end: u64) -> (u64, u64) {
 fn path_of(url: &str) -> &str {
     let plain = url.split(['?', '#']).next().unwrap_or(url);
     // Of a target, which begins with its path, another URL may be a part.
-    let whole = plain.split_once("://").filter(|_| !plain.starts_with('/'));
-    whole.map_or(plain, |(_, rest)| {
-        rest.find('/').map_or("/", |slash| &rest[slash..])
-    })
+    match plain.split_once("://").filter(|_| !plain.starts_with('/')) {
+        Some((_, rest)) => rest.find('/').map_or("/", |slash| &rest[slash..]),
+        None => plain,
+    }
 }

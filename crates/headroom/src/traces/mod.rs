@@ -37,8 +37,8 @@ pub(crate) enum TracesCommand {
 }
 
 const FORMS: &str = "\
-A file holds spans of whole traces: OTLP (JSON or protobuf, as exporters post them), Zipkin v2
-JSON, or Jaeger's JSON (what its API and its \"Download Results\" give), packed by gzip or not. Services, kinds, failures
+A file holds spans of whole traces: OTLP (JSON or protobuf, as exporters post them and Tempo answers), Zipkin's
+JSON, or Jaeger's (what its API and its \"Download Results\" give), packed by gzip or not. Services, kinds, failures
 and clocks are made the same whatever form they come in.
 
 Requests that enter at one place and reach the same endpoints are one kind.";
