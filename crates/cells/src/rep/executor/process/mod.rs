@@ -116,8 +116,8 @@ impl Process {
             false => None,
             true => Some(Arc::new(Limits::open()?)),
         };
-        // What was fetched once serves the next rep as well.
-        let cache = root.join(".cache");
+        // Several reps may share the root, and each counts its files from 0.
+        let cache = folder.path.join(".cache");
         let monitoring = Monitoring {
             healthy: settings.healthy_interval,
             unhealthy: settings.unhealthy_interval,

@@ -554,6 +554,21 @@ async fn folders_go_with_their_containers() {
 }
 
 #[tokio::test]
+async fn reps_that_share_a_root_leave_each_others_files_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let settings = ProcessSettings {
+        root: Some(root.path().to_owned()),
+        ..ProcessSettings::default()
+    };
+    let first = Bench::with(settings.clone());
+    let fetched = first.executor.folder.path.join(".cache/0");
+    std::fs::write(&fetched, "").unwrap();
+    let second = Bench::with(settings);
+    assert!(fetched.exists());
+    assert!(!second.executor.folder.path.join(".cache/0").exists());
+}
+
+#[tokio::test]
 async fn logs_have_a_rate() {
     let bench = Bench::new();
     // One that does not log what containers write says when that is too much all the same.
