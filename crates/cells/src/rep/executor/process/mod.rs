@@ -212,6 +212,7 @@ impl Executor for Process {
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
+        self.leftovers.gone(&job.guid).await;
         let delay = self.settings.create.draw(&mut rand::rng());
         tokio::time::sleep(delay).await;
         let made = folder.clone();

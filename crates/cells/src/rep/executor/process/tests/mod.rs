@@ -554,6 +554,21 @@ async fn folders_go_with_their_containers() {
 }
 
 #[tokio::test]
+async fn what_a_container_left_is_not_looked_for_in_the_next_of_its_guid() {
+    let bench = Bench::new();
+    let job = task(sh("touch here; sleep 0.5; test -e here"));
+    let mut other = job.clone();
+    other.guid = "g-2".into();
+    bench.executor.create(Arc::new(job.clone())).await.unwrap();
+    // After one look comes a pause, in which the next container would have started.
+    bench.executor.forget(&other);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bench.executor.forget(&job);
+    let end = bench.run(job).await.completion;
+    assert!(!end.failed, "{}", end.reason);
+}
+
+#[tokio::test]
 async fn reps_that_share_a_root_leave_each_others_files_alone() {
     let root = tempfile::tempdir().unwrap();
     let settings = ProcessSettings {
