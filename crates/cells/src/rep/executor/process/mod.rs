@@ -147,7 +147,9 @@ impl Process {
 
     /// By which the processes of a container are found, wherever they have gone.
     fn tag_of(&self, job: &Job) -> RunTag {
-        RunTag::new(&job.guid, self.made_unix_ns)
+        // In tags all signs are hyphens: `a_b` and `a-b` must not have the same.
+        let name = job.guid.replace('-', "--").replace('_', "-u");
+        RunTag::new(&name, self.made_unix_ns)
     }
 
     fn folder_of(&self, job: &Job) -> Result<PathBuf, String> {

@@ -569,6 +569,20 @@ async fn what_a_container_left_is_not_looked_for_in_the_next_of_its_guid() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_container_is_not_that_of_one_whose_guid_is_much_alike() {
+    let bench = Bench::new();
+    let job = task(sh("sleep 1"));
+    let mut other = job.clone();
+    other.guid = "g_1".into();
+    let forget = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        bench.executor.forget(&other);
+    };
+    let (end, ()) = tokio::join!(bench.run(job), forget);
+    assert!(!end.completion.failed, "{}", end.completion.reason);
+}
+
+#[tokio::test]
 async fn reps_that_share_a_root_leave_each_others_files_alone() {
     let root = tempfile::tempdir().unwrap();
     let settings = ProcessSettings {
