@@ -16,6 +16,7 @@
 
 pub mod auction_sim;
 pub mod auctioneer;
+mod basic;
 pub mod bbs;
 pub mod benchmark;
 pub mod client;

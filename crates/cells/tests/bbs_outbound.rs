@@ -9,7 +9,7 @@ use cells::bbs::{self, Config, Running};
 use diego::locket::{LockRequest, Resource, TypeCode};
 use diego::models::*;
 use diego::{Bbs, TRACE_HEADER, path};
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use net::{Body, Client, ClientOptions, Handler, Incoming};
 use prost::Message;
@@ -21,6 +21,7 @@ use crate::fake_bbs::eventually;
 /// A rep or a receiver of results: keeps the paths of what it is asked, with their trace ids.
 struct Peer {
     asked: Mutex<Vec<(String, String)>>,
+    heads: Mutex<Vec<HeaderMap>>,
     bodies: Mutex<Vec<Vec<u8>>>,
     status: Mutex<StatusCode>,
     /// How long it takes to answer; who waits already learns of a change.
@@ -32,6 +33,8 @@ impl Handler for Peer {
         let trace = request.headers().get(TRACE_HEADER);
         let trace = trace.map_or("", |trace| trace.to_str().unwrap()).to_owned();
         let path = request.uri().path().to_owned();
+        let head = request.headers().clone();
+        self.heads.lock().unwrap().push(head);
         self.asked.lock().unwrap().push((path, trace));
         let body = request.into_body().collect().await.unwrap().to_bytes();
         self.bodies.lock().unwrap().push(body.to_vec());
@@ -49,6 +52,7 @@ impl Peer {
     async fn start() -> (Arc<Self>, String, watch::Sender<bool>) {
         let peer = Arc::new(Self {
             asked: Mutex::default(),
+            heads: Mutex::default(),
             bodies: Mutex::default(),
             status: Mutex::new(StatusCode::ACCEPTED),
             takes: Mutex::default(),
@@ -343,6 +347,21 @@ async fn a_result_that_nobody_took_is_sent_again() {
     while world.task_state().await.is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+#[tokio::test]
+async fn a_receiver_learns_who_sends_if_its_address_says_so() {
+    let world = World::start().await;
+    let (receiver, url, _ask) = Peer::start().await;
+    let host = url.replace("http://", "");
+    let callback = format!("http://us%40er:pass@{host}/done");
+    world.desire_task(&callback).await;
+    world.act(path::CANCEL_TASK, &cancel()).await;
+    eventually("it is sent", || receiver.count("/done") > 0).await;
+    let heads = receiver.heads.lock().unwrap();
+    // That is us@er:pass.
+    assert_eq!(heads[0]["authorization"], "Basic dXNAZXI6cGFzcw==");
+    assert_eq!(heads[0]["host"], host.as_str());
 }
 
 /// As many at once as there are workers, though all of them go to one receiver: a pool within

@@ -222,6 +222,29 @@ async fn nothing_expires_while_nobody_was_there_to_renew_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_held_for_longer_when_the_clock_is_put_back() {
+    let cluster = Cluster::start();
+    let store = cluster.database("locket");
+    let server = server(&store).await;
+    assert_eq!(lock(server.address, "k", "o").await, Some(TAKEN));
+    sql(
+        &cluster,
+        "BEGIN; UPDATE locket_pulse SET seen = seen + interval '2 hours';
+         UPDATE locket_keys SET expires = expires + interval '2 hours'; COMMIT",
+    );
+    let longer = "SELECT count(*) FROM locket_keys
+        WHERE expires > clock_timestamp() + interval '1 hour'";
+    for _ in 0..1500 {
+        if sql(&cluster, longer) == "0" {
+            assert_eq!(lock(server.address, "k", "other").await, Some(COLLISION));
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it is held for more than its hour");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_comes_back_has_what_was_held() {
     let mut cluster = Cluster::start();
     let store = cluster.database("locket");

@@ -169,9 +169,9 @@ async fn an_instance_runs_once_its_monitor_succeeds_and_crashes_when_it_does_not
                 .flatten()
                 .map(|it| it.path())
         };
-        // The rep's own.
-        let containers = within(root.path()).find(|path| !path.ends_with(".cache"))?;
-        within(&containers).next()
+        let containers = within(root.path()).next()?;
+        // What it has fetched is no container.
+        within(&containers).find(|path| !path.ends_with(".cache"))
     };
     let tries = || {
         let file = folder().map(|folder| folder.join("tries"));

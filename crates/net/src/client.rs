@@ -419,9 +419,11 @@ async fn ended(host: &Host, error: hyper::Error, outcome: Option<Outcome>) -> Cl
 /// Requests to a server carry the path alone, and the host as a header.
 fn to_origin_form<B>(request: &mut Request<B>) {
     let uri = request.uri();
-    let host = uri
-        .authority()
-        .and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let host = uri.authority().and_then(|authority| {
+        // Who asks, before an `@`, is no part of the host, and for nobody else to read.
+        let host = authority.as_str().rsplit('@').next();
+        HeaderValue::from_str(host.unwrap_or_default()).ok()
+    });
     let path = uri
         .path_and_query()
         .map_or_else(|| Uri::from_static("/"), |path| Uri::from(path.clone()));
@@ -462,6 +464,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
+
+    #[test]
+    fn who_asks_is_no_part_of_the_host() {
+        for before in ["", "user:pass@"] {
+            let address = format!("http://{before}host:80/path?a=b");
+            let mut request = Request::get(address).body(()).unwrap();
+            to_origin_form(&mut request);
+            assert_eq!(request.headers()[HOST], "host:80", "{before}");
+            assert_eq!(request.uri().to_string(), "/path?a=b");
+        }
+    }
 
     #[test]
     fn hosts_that_nobody_uses_are_forgotten_when_there_are_many() {

@@ -126,8 +126,8 @@ impl Default for Simulation {
 /// How a process executor behaves.
 #[derive(Debug, Clone)]
 pub struct ProcessSettings {
-    /// Folder under which the rep makes one for its containers, which goes with it, and keeps
-    /// what it has fetched; `None`: `headroom-containers` among the system's temporary files.
+    /// Folder under which the rep makes one for its containers and what it has fetched, which
+    /// goes with it; `None`: `headroom-containers` among the system's temporary files.
     pub root: Option<PathBuf>,
     /// Time between asking a process to end and killing it.
     pub grace: Duration,

@@ -12,7 +12,7 @@ use rand::RngExt;
 use serde::Serialize;
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::metrics::{Metrics, count};
 use crate::locket_client::{LocketClient, Refused};
@@ -117,9 +117,18 @@ impl Presence {
         loop {
             // Counted from before the call: the BBS counts from when it arrives.
             let asked = Instant::now();
+            // What is held is not held for longer because no answer comes.
+            let until = match *hold.borrow() {
+                Hold::Held => expires,
+                Hold::Missing | Hold::Taken => asked + self.ttl,
+            };
             let renewed = match self.agent.is_silent() {
                 true => Err(Refused::Other(SILENT.to_owned())),
-                false => self.locket.lock(self.resource(), self.ttl).await,
+                false => {
+                    let locked = self.locket.lock(self.resource(), self.ttl);
+                    let locked = timeout_at(until, locked).await;
+                    locked.unwrap_or_else(|_| Err(Refused::Other("no answer".to_owned())))
+                }
             };
             let now = match renewed {
                 Ok(()) => {
@@ -186,5 +195,63 @@ impl Presence {
             r#type: "presence".into(),
             type_code: TypeCode::Presence.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use fleet::Silence;
+    use http::{Request, Response};
+    use net::{Body, Client, ClientOptions, Handler, Incoming, Limits};
+    use telemetry::{Level, Sink};
+
+    use super::*;
+
+    /// Answers once, and then no more.
+    #[derive(Default)]
+    struct Stuck(AtomicUsize);
+
+    impl Handler for Stuck {
+        async fn handle(&self, _: Request<Incoming>) -> Response<Body> {
+            if self.0.fetch_add(1, Relaxed) > 0 {
+                std::future::pending::<()>().await;
+            }
+            Response::new(net::empty())
+        }
+    }
+
+    #[tokio::test]
+    async fn without_an_answer_it_is_held_for_as_long_as_it_lives() {
+        let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (_stop, stopped) = net::shutdown();
+        let (limits, stuck) = (Limits::default(), Arc::new(Stuck::default()));
+        tokio::spawn(net::serve(listener, None, limits, stuck, stopped));
+        let presence = Presence {
+            locket: LocketClient {
+                client: Client::new(ClientOptions::default()),
+                base,
+                holder: "rep of the same cell",
+            },
+            cell_id: "c".into(),
+            owner: "o".into(),
+            value: String::new(),
+            ttl: Duration::from_secs(2),
+            heartbeat: Duration::from_millis(100),
+            jitter: 0.0,
+            agent: Silence::of(1).agent(0),
+            metrics: Arc::default(),
+            logger: Logger::new("rep", Sink::nothing(), Level::Info),
+        };
+        let (hold, mut held) = watch::channel(Hold::Missing);
+        let (_ask, shutdown) = net::shutdown();
+        tokio::spawn(presence.keep(hold, shutdown));
+        held.wait_for(|held| *held == Hold::Held).await.unwrap();
+        // The client itself would wait for half a minute.
+        let missing = held.wait_for(|held| *held == Hold::Missing);
+        let seen = tokio::time::timeout(Duration::from_secs(20), missing).await;
+        assert!(matches!(seen, Ok(Ok(_))), "{seen:?}");
     }
 }

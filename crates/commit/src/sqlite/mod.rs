@@ -4,7 +4,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,6 +65,13 @@ impl Sqlite {
             }
             _ => refuse(error.to_string()),
         };
+        // There may be secrets in it. What SQLite writes beside it has its rights; what cannot be
+        // made SQLite tells better.
+        let _ = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
         let mut connection = Connection::open(path).map_err(opening)?;
         connection.set_prepared_statement_cache_capacity(32);
         // The lock comes with the first transaction and stays.

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 const FIRST: &str = "CREATE TABLE numbers (id INTEGER PRIMARY KEY, value TEXT NOT NULL);";
@@ -55,6 +57,19 @@ fn rows_are_there_again_and_tables_grow_with_the_program() {
         ),
         "{newer}"
     );
+}
+
+#[test]
+fn only_its_owner_may_read_it() {
+    let folder = folder();
+    let path = folder.path().join("a.sqlite");
+    let mut database = Sqlite::open(&path, "test", &[FIRST]).unwrap();
+    put(&mut database, "1").unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{file:?}: {mode:o}");
+    }
 }
 
 #[test]

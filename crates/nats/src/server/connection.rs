@@ -231,7 +231,7 @@ impl Session {
                 return end;
             }
             authorized
-                .send_if_modified(|known| *known != std::mem::replace(known, self.authorized));
+                .send_if_modified(|known| std::mem::replace(known, self.authorized) != *known);
             if let Some(late) = self.late.take() {
                 // Above the bound it is cut off; that is not this client's business.
                 let _ = tokio::time::timeout(STALL, late.outbound.half_empty()).await;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use commit::View;
 use diego::models::Task;
 use diego::models::task::State as TaskState;
-use http::header::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use http::{StatusCode, Uri};
 use net::{Client, ClientError};
 use serde::Serialize;
@@ -20,6 +20,7 @@ use super::super::metrics::Metrics;
 use super::super::state::State;
 use super::Outbound;
 use super::waiting::Due;
+use crate::basic::authorization;
 
 /// Times that a result is sent before convergence sends it again.
 const ATTEMPTS: u32 = 3;
@@ -150,13 +151,16 @@ impl Callbacks {
         let uri: Uri = url
             .parse()
             .map_err(|error| format!("address {url:?}: {error}"))?;
+        let before = uri.authority().and_then(|it| it.as_str().rsplit_once('@'));
+        let who = before.and_then(|(who, _)| HeaderValue::from_str(&authorization(who)).ok());
+        let headers: HeaderMap = who.map(|who| (AUTHORIZATION, who)).into_iter().collect();
         let body = Bytes::from(told(task).map_err(|error| error.to_string())?);
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
             Metrics::count(&self.metrics.callbacks);
             let post = self
                 .client
-                .post(&uri, "application/json", HeaderMap::new(), body.clone());
+                .post(&uri, "application/json", headers.clone(), body.clone());
             cause = match post.await {
                 Ok(answer) => match answer.status {
                     StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {

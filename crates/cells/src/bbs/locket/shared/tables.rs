@@ -104,13 +104,15 @@ pub(super) fn fetch_all(code: i32) -> Statement<'static> {
 }
 
 /// Renews the pulse. Where it had stopped, what was held when it was seen last is held for
-/// its whole time to live from now on. One server after the other does so.
+/// its whole time to live from now on; where the clock was put back, all is, which would be held for
+/// so much longer otherwise. One server after the other does so.
 pub(super) const BEAT: &str = "BEGIN;
     SELECT FROM locket_pulse FOR UPDATE;
     UPDATE locket_keys SET expires = clock_timestamp() + ttl_s * interval '1 s'
     FROM (
         SELECT key FROM locket_keys, locket_pulse
         WHERE seen <= clock_timestamp() - interval '5 s' AND expires > seen
+            OR seen > clock_timestamp() + interval '5 s'
         ORDER BY key FOR UPDATE OF locket_keys
     ) AS held
     WHERE sha256(locket_keys.key) = sha256(held.key);

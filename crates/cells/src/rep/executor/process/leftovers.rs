@@ -1,5 +1,6 @@
 //! What containers leave behind, and what a rep does.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use processes::{RunTag, is_alive};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::limits::Limits;
 
@@ -77,10 +79,43 @@ pub(super) struct Left {
     pub(super) guid: String,
 }
 
+/// How many containers of each guid have left something.
+type Guids = watch::Sender<HashMap<String, usize>>;
+
 /// Ends processes of containers that left their groups, and then removes the rest.
 pub(super) struct Leftovers {
     /// Closed, it ends the thread.
-    left: Sender<Left>,
+    left: Sender<(Left, Going)>,
+    going: Arc<Guids>,
+}
+
+/// What a container left is there until this is dropped.
+struct Going {
+    guid: String,
+    all: Arc<Guids>,
+}
+
+impl Going {
+    fn new(guid: &str, all: &Arc<Guids>) -> Self {
+        all.send_modify(|all| *all.entry(guid.to_owned()).or_default() += 1);
+        Self {
+            guid: guid.to_owned(),
+            all: Arc::clone(all),
+        }
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        self.all.send_modify(|all| {
+            let others = all.get(&self.guid).map_or(0, |count| count.saturating_sub(1));
+            if others == 0 {
+                all.remove(&self.guid);
+            } else {
+                all.insert(self.guid.clone(), others);
+            }
+        });
+    }
 }
 
 impl Leftovers {
@@ -91,22 +126,34 @@ impl Leftovers {
         std::thread::Builder::new()
             .name("leftovers".into())
             .spawn(move || work(&received, &runtime, limits.as_ref()))?;
-        Ok(Self { left })
+        Ok(Self {
+            left,
+            going: Arc::default(),
+        })
     }
 
     /// Removes what a container left, soon.
     pub(super) fn remove(&self, left: Left) {
+        let going = Going::new(&left.guid, &self.going);
         // It fails when the thread is gone, and the rep with it.
-        let _ = self.left.send(left);
+        let _ = self.left.send((left, going));
+    }
+
+    /// Waits until nothing is left of former containers of this guid, whose tag, folder and group
+    /// are those of the next: a task that was rejected may come back at once.
+    pub(super) async fn gone(&self, guid: &str) {
+        let mut going = self.going.subscribe();
+        // The sender lives as long as this.
+        let _ = going.wait_for(|all| !all.contains_key(guid)).await;
     }
 }
 
-fn work(received: &Receiver<Left>, runtime: &Handle, limits: Option<&Arc<Limits>>) {
+fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Arc<Limits>>) {
     while let Ok(first) = received.recv() {
-        let all: Vec<Left> = std::iter::once(first).chain(received.try_iter()).collect();
+        let all: Vec<_> = std::iter::once(first).chain(received.try_iter()).collect();
         // Those that even a kill does not end are left to the reaper.
-        RunTag::sweep_all(all.iter().map(|left| &left.tag));
-        for left in all {
+        RunTag::sweep_all(all.iter().map(|(left, _)| &left.tag));
+        for (left, going) in all {
             let limits = limits.cloned();
             runtime.spawn_blocking(move || {
                 // A folder that cannot be removed, or was never made, is not an error here.
@@ -114,6 +161,7 @@ fn work(received: &Receiver<Left>, runtime: &Handle, limits: Option<&Arc<Limits>
                 if let Some(limits) = limits {
                     limits.remove(&left.guid);
                 }
+                drop(going);
             });
         }
         std::thread::sleep(PAUSE);

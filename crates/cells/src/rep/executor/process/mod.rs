@@ -116,8 +116,8 @@ impl Process {
             false => None,
             true => Some(Arc::new(Limits::open()?)),
         };
-        // What was fetched once serves the next rep as well.
-        let cache = root.join(".cache");
+        // Several reps may share the root, and each counts its files from 0.
+        let cache = folder.path.join(".cache");
         let monitoring = Monitoring {
             healthy: settings.healthy_interval,
             unhealthy: settings.unhealthy_interval,
@@ -147,7 +147,9 @@ impl Process {
 
     /// By which the processes of a container are found, wherever they have gone.
     fn tag_of(&self, job: &Job) -> RunTag {
-        RunTag::new(&job.guid, self.made_unix_ns)
+        // In tags all signs are hyphens: `a_b` and `a-b` must not have the same.
+        let name = job.guid.replace('-', "--").replace('_', "-u");
+        RunTag::new(&name, self.made_unix_ns)
     }
 
     fn folder_of(&self, job: &Job) -> Result<PathBuf, String> {
@@ -212,6 +214,7 @@ impl Executor for Process {
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
+        self.leftovers.gone(&job.guid).await;
         let delay = self.settings.create.draw(&mut rand::rng());
         tokio::time::sleep(delay).await;
         let made = folder.clone();

@@ -3,8 +3,10 @@
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
-use http::Uri;
-use net::{Client, ClientError, ClientOptions};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use net::{Client, ClientOptions};
 use nix::errno::Errno;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,8 +14,6 @@ use url::Url;
 
 use super::super::super::steps::Check;
 
-/// Most of an answer that is read.
-const ANSWER_BYTES: usize = 16 << 20;
 /// How often another path may be named.
 const REDIRECTS: usize = 10;
 
@@ -53,44 +53,44 @@ async fn http(address: &str, port: u16, path: &str, check: &Check) -> Result<(),
         .parse()
         .map_err(|_| no_request())?;
     let client = Client::new(ClientOptions {
-        connections_per_host: 1,
         connect_within: check.within,
-        answer_within: check.within,
-        answer_bytes: ANSWER_BYTES,
-        tls: None,
+        ..ClientOptions::default()
     });
     for _ in 0..=REDIRECTS {
-        let left = check.within.saturating_sub(began.elapsed());
-        let uri: Uri = url.as_str().parse().map_err(|_| no_request())?;
-        let headers = [
-            ("user-agent", "diego-healthcheck"),
-            ("x-forwarded-proto", "https"),
-        ];
-        let uri = uri.to_string();
-        let asked = client.ask("GET", &uri, headers, Vec::new());
-        let answer = match timeout(left, asked).await {
-            Err(_) | Ok(Err(ClientError::TooSlow { .. })) => {
-                return Err(failed(&timed_out(check.within)));
-            }
+        let left = || check.within.saturating_sub(began.elapsed());
+        let request = Request::get(url.as_str())
+            .header("user-agent", "diego-healthcheck")
+            .header("x-forwarded-proto", "https")
+            .body(Empty::<Bytes>::new())
+            .map_err(|_| no_request())?;
+        let answer = match timeout(left(), client.open(request)).await {
+            Err(_) => return Err(failed(&timed_out(check.within))),
             // Whatever it was: Diego's check says so of every failure.
             Ok(Err(_)) => return Err(failed("connection refused")),
             Ok(Ok(answer)) => answer,
         };
-        let status = answer.status.as_u16();
-        let location = answer.headers.get("location");
+        let status = answer.status().as_u16();
+        let location = answer.headers().get("location");
         let location = location.and_then(|location| location.to_str().ok());
         let next = location.and_then(|location| url.join(location).ok());
         let own = |next: &Url| next.origin() == url.origin();
-        match next.filter(|next| matches!(status, 301 | 302 | 303 | 307 | 308) && own(next)) {
-            Some(next) => url = next,
-            None if status == 200 => return Ok(()),
-            None => {
-                let took = began.elapsed().as_millis();
-                return Err(failed(&format!(
-                    "received status code {status} in {took}ms"
-                )));
-            }
+        let moved = matches!(status, 301 | 302 | 303 | 307 | 308);
+        if let Some(next) = next.filter(|next| moved && own(next)) {
+            url = next;
+            continue;
         }
+        let took = began.elapsed().as_millis();
+        // Read only so that nobody hangs up on its sender: what becomes of it says nothing, as with
+        // Diego's check.
+        let mut body = answer.into_body();
+        let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _ = timeout(left(), rest).await;
+        return match status {
+            200 => Ok(()),
+            _ => Err(failed(&format!(
+                "received status code {status} in {took}ms"
+            ))),
+        };
     }
     // So it is said of every other failure.
     Err(failed("connection refused"))
@@ -154,6 +154,11 @@ mod tests {
                     Some("/round") => "302 Found\r\nlocation: /round",
                     Some("/bad") => "503 Bad",
                     Some("/cut") => continue,
+                    Some("/half") => {
+                        let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
+                        let _ = stream.write_all(half).await;
+                        continue;
+                    }
                     _ => {
                         open.push(stream);
                         continue;
@@ -173,6 +178,7 @@ mod tests {
         let asked = async |path| ask("127.0.0.1", port, &check(8080, Some(path))).await;
         assert_eq!(asked("/good").await, Ok(()));
         assert_eq!(asked("/moved").await, Ok(()));
+        assert_eq!(asked("/half").await, Ok(()));
         let failed = "failed to make HTTP request to";
         let error = asked("/bad").await.unwrap_err();
         let expected = format!("{failed} '/bad' on port 8080: received status code 503 in ");

@@ -554,6 +554,50 @@ async fn folders_go_with_their_containers() {
 }
 
 #[tokio::test]
+async fn what_a_container_left_is_not_looked_for_in_the_next_of_its_guid() {
+    let bench = Bench::new();
+    let job = task(sh("touch here; sleep 0.5; test -e here"));
+    let mut other = job.clone();
+    other.guid = "g-2".into();
+    bench.executor.create(Arc::new(job.clone())).await.unwrap();
+    // After one look comes a pause, in which the next container would have started.
+    bench.executor.forget(&other);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bench.executor.forget(&job);
+    let end = bench.run(job).await.completion;
+    assert!(!end.failed, "{}", end.reason);
+}
+
+#[tokio::test]
+async fn the_end_of_a_container_is_not_that_of_one_whose_guid_is_much_alike() {
+    let bench = Bench::new();
+    let job = task(sh("sleep 1"));
+    let mut other = job.clone();
+    other.guid = "g_1".into();
+    let forget = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        bench.executor.forget(&other);
+    };
+    let (end, ()) = tokio::join!(bench.run(job), forget);
+    assert!(!end.completion.failed, "{}", end.completion.reason);
+}
+
+#[tokio::test]
+async fn reps_that_share_a_root_leave_each_others_files_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let settings = ProcessSettings {
+        root: Some(root.path().to_owned()),
+        ..ProcessSettings::default()
+    };
+    let first = Bench::with(settings.clone());
+    let fetched = first.executor.folder.path.join(".cache/0");
+    std::fs::write(&fetched, "").unwrap();
+    let second = Bench::with(settings);
+    assert!(fetched.exists());
+    assert!(!second.executor.folder.path.join(".cache/0").exists());
+}
+
+#[tokio::test]
 async fn logs_have_a_rate() {
     let bench = Bench::new();
     // One that does not log what containers write says when that is too much all the same.

@@ -4,8 +4,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
@@ -19,6 +17,7 @@ use url::Url;
 
 use super::cache::Version;
 use super::checksum::{ChecksumError, Expected};
+use crate::basic::authorization;
 
 /// Longest silence of a server.
 const IDLE: Duration = Duration::from_secs(10);
@@ -189,8 +188,7 @@ fn request(url: &Url, known: &Version) -> Result<Request<Full<Bytes>>, FetchErro
     let mut request = Request::get(bare.as_str());
     if !url.username().is_empty() || url.password().is_some() {
         let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
-        let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
-        request = request.header(AUTHORIZATION, value);
+        request = request.header(AUTHORIZATION, authorization(&pair));
     }
     if !known.etag.is_empty() {
         request = request.header(IF_NONE_MATCH, &known.etag);

@@ -115,12 +115,9 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Keeps files in `folder`, which is emptied.
+    /// Keeps files in `folder`, which must be nobody else's, and is made.
     pub(super) fn new(folder: PathBuf, settings: TransferSettings) -> Result<Self, Error> {
-        match fs::remove_dir_all(&folder) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause.into()),
-            _ => super::make_folder(&folder)?,
-        }
+        super::make_folder(&folder)?;
         let tls = net::tls::anonymous(settings.authorities.as_deref())?;
         Ok(Self {
             client: Client::new(ClientOptions {
@@ -165,7 +162,14 @@ impl Transfers {
         let turn = self.turn(wanted.cache_key);
         let _turn = turn.lock().await;
         let known = self.index().find(wanted.cache_key);
-        let Some((file, version)) = known.filter(|(_, version)| version.is_told()) else {
+        let known = known.filter(|(_, version)| version.is_told());
+        // Opened before the server is asked: meanwhile another key may take its place. Whoever
+        // tidies up temporary files may have removed it.
+        let opened = known.and_then(|(file, version)| {
+            let file = File::open(self.folder.join(file.to_string())).ok()?;
+            Some((file, version))
+        });
+        let Some((file, version)) = opened else {
             return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         };
         let next = self.new_file();
@@ -182,13 +186,8 @@ impl Transfers {
         match fetched.await? {
             Fetched::New { bytes, version } => self.keep(wanted, path, next, bytes, version),
             Fetched::Unchanged => {
-                let opened = File::open(self.folder.join(file.to_string()));
-                let archive = opened.map_err(FetchError::from)?;
-                verify(&archive, expected).await?;
-                Ok(Archive {
-                    file: archive,
-                    fetched: 0,
-                })
+                verify(&file, expected).await?;
+                Ok(Archive { file, fetched: 0 })
             }
         }
     }

@@ -17,6 +17,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use url::Url;
 
+use crate::basic::authorization;
+
 /// Longest time for one attempt.
 const WITHIN: Duration = Duration::from_secs(15 * 60);
 /// How often a file is sent.
@@ -130,8 +132,7 @@ fn request(url: &Url, sums: &Sums, body: Body) -> Result<Request<Body>, http::Er
         .header("Content-Digest", format!("sha-256=:{}:", sums.sha256));
     if !url.username().is_empty() || url.password().is_some() {
         let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
-        let value = format!("Basic {}", BASE64_STANDARD.encode(pair));
-        request = request.header(AUTHORIZATION, value);
+        request = request.header(AUTHORIZATION, authorization(&pair));
     }
     request.body(body)
 }

@@ -347,6 +347,12 @@ async fn what_is_kept_is_asked_for_and_not_fetched_again() {
     assert_eq!(bench.bring("/app", "k", "").await.unwrap(), 2048);
     assert_eq!(bench.read("a"), "2");
     assert_eq!((bench.asked(), bench.cached()), (vec![200], 1));
+    // One that somebody has removed is fetched again.
+    for file in std::fs::read_dir(bench.folder.path().join("cache")).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    assert_eq!(bench.bring("/app", "k", "").await.unwrap(), 2048);
+    assert_eq!((bench.asked(), bench.cached()), (vec![200], 1));
     // Another checksum than that of what is kept.
     let sum = "00000000000000000000000000000000";
     let error = bench.bring("/app", "k", sum).await.unwrap_err();
