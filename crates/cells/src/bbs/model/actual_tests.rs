@@ -330,8 +330,13 @@ fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
         match event {
             Happened::Crashed { .. } => {}
             Happened::Created(row) => {
-                // An evacuating record that is refreshed is created again.
-                view.retain(|old| old.presence != row.presence || old.instance() != row.instance());
+                // An evacuating record that is refreshed is created again. Of others a new one comes
+                // before the old one goes, and both may be of no instance.
+                let leaves = row.presence() == Presence::Evacuating;
+                let is_same = |old: &ActualLrp| {
+                    old.presence == row.presence && old.instance() == row.instance()
+                };
+                view.retain(|old| !(leaves && is_same(old)));
                 view.push(ActualLrp::clone(row));
             }
             Happened::Changed { before, after } => {
@@ -350,6 +355,21 @@ fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
             }
         }
     }
+}
+
+#[test]
+fn one_that_crashed_for_good_is_told_to_be_placed_again() {
+    let mut slot = in_state(UNCLAIMED);
+    let mut view: Vec<ActualLrp> = slot.rows().map(|row| ActualLrp::clone(row)).collect();
+    let crashes = ["a", "b", "c"].map(|who| [Call::Claim(who), Call::Start(who), Call::Crash(who)]);
+    for call in crashes.into_iter().flatten().chain([Call::Unclaim]) {
+        let before = slot.clone();
+        let crashed = apply(&mut slot, call, 10).unwrap();
+        follow(&mut view, &of_instances(&before, &slot, crashed));
+        let rows: Vec<ActualLrp> = slot.rows().map(|row| ActualLrp::clone(row)).collect();
+        assert_eq!(view, rows);
+    }
+    assert_eq!(state(&slot), Some(UNCLAIMED));
 }
 
 proptest! {

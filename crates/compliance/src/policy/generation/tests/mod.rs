@@ -528,7 +528,7 @@ fn foreach_within_foreach_is_bounded() {
     assert_eq!(generate(&mut engine).failed, 4);
     let (_, failure) = engine.failures().next().unwrap();
     assert!(
-        failure.to_string().contains("foreach within foreach"),
+        failure.to_string().contains("is a foreach inside another?"),
         "{failure}"
     );
 }
