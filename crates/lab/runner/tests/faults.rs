@@ -224,6 +224,27 @@ hold = "1s"
 }
 
 #[test]
+fn a_fault_of_what_has_ended_says_so_and_accuses_no_other_fault() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "short"
+run = "sh -c 'echo up; sleep 0.1'"
+ready = "log up"
+on_exit = "expected"
+[[step]]
+name = "late"
+run = "sleep 0.5"
+[[step]]
+name = "break"
+fault = { pause = "short", for = "50ms" }
+"#);
+    let verdict = finished.unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
+    let why = verdict.reason.unwrap_or_default();
+    assert!(why.contains("the others have ended"), "{why}");
+}
+
+#[test]
 fn two_faults_do_not_hit_the_same_copy_and_say_when_none_is_left() {
     let (_folder, finished) = made(
         r#"

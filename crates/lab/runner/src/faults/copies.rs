@@ -134,10 +134,14 @@ impl<'a> Faults<'a> {
             able.retain(|copy| copy.index == *index);
         }
         if able.len() < wanted {
+            let others = match all.iter().all(Copy::is_up) {
+                true => "another fault has the others",
+                false => "the others have ended, or another fault has them",
+            };
             let (all, left) = (all.len(), able.len());
             return Err(format!(
                 "{wanted} of {all} copies are to be hit, and {left} of those that can be are up; \
-                 another fault has the others"
+                 {others}"
             ));
         }
         let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
