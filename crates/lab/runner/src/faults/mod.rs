@@ -272,7 +272,8 @@ impl<'a> Faults<'a> {
                 let hit = Hit::take(hit.await.map_err(failed)?);
                 at = Instant::now();
                 let (text, place, shown) = self.tell_begin(word, step, hit.names());
-                let remedy = self.hit(*does, (system, fault.length), &hit).await?;
+                let is_timed = fault.length.is_some() || fault.keep;
+                let remedy = self.hit(*does, (system, is_timed), &hit).await?;
                 // How to undo it is on the disk before it is done, which may take a while: it lasts
                 // from when it is.
                 if !matches!(does, ProcessFault::Kill(_) | ProcessFault::Restart(_)) {
