@@ -247,12 +247,12 @@ fn a_fault_of_what_has_ended_says_so_and_accuses_no_other_fault() {
     let (_folder, finished) = run(r#"
 [[system]]
 name = "short"
-run = "sh -c 'echo up; sleep 0.1'"
+run = "sh -c 'echo up; sleep 0.5'"
 ready = "log up"
 on_exit = "expected"
 [[step]]
 name = "late"
-run = "sleep 0.5"
+hold = "1s"
 [[step]]
 name = "break"
 fault = { pause = "short", for = "50ms" }
