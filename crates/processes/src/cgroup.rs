@@ -305,16 +305,23 @@ impl Drop for Group {
 
 /// Did the kernel kill a process in the group with this folder to keep a limit of memory?
 pub fn out_of_memory(folder: &Path) -> bool {
+    memory_kills(folder) > 0
+}
+
+/// How many processes the kernel has killed so far in the group with this folder, to keep a limit
+/// of memory.
+pub fn memory_kills(folder: &Path) -> u64 {
     // Version 2 and version 1; either has a line `oom_kill` with the count.
     ["memory.events", "memory.oom_control"]
         .iter()
         .filter_map(|file| fs::read_to_string(folder.join(file)).ok())
-        .any(|text| {
+        .filter_map(|text| {
             let mut counts = text
                 .lines()
                 .filter_map(|line| line.strip_prefix("oom_kill "));
-            counts.any(|count| count.trim() != "0")
+            counts.find_map(|count| count.trim().parse::<u64>().ok())
         })
+        .sum()
 }
 
 /// Where our own group is among those of a controller.
@@ -498,14 +505,15 @@ mod tests {
     #[test]
     fn a_kill_for_memory_is_told_by_both_versions() {
         for (file, text, expected) in [
-            ("memory.events", "low 0\noom_kill 2\n", true),
-            ("memory.oom_control", "under_oom 0\noom_kill 1\n", true),
-            ("memory.events", "oom 3\noom_kill 0\n", false),
-            ("other", "oom_kill 1\n", false),
+            ("memory.events", "low 0\noom_kill 2\n", 2),
+            ("memory.oom_control", "under_oom 0\noom_kill 1\n", 1),
+            ("memory.events", "oom 3\noom_kill 0\n", 0),
+            ("other", "oom_kill 1\n", 0),
         ] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(file), text).unwrap();
-            assert_eq!(out_of_memory(folder.path()), expected, "{file} {text}");
+            assert_eq!(memory_kills(folder.path()), expected, "{file} {text}");
+            assert_eq!(out_of_memory(folder.path()), expected > 0, "{file} {text}");
         }
     }
 

@@ -23,7 +23,7 @@ mod reaper;
 
 use std::path::Path;
 
-pub use cgroup::{Bounds, Group, GroupError, Groups, Hierarchy, out_of_memory};
+pub use cgroup::{Bounds, Group, GroupError, Groups, Hierarchy, memory_kills, out_of_memory};
 pub use disk::{DiskError, may_mount, mount_disk, unmount_disks, unmount_disks_below};
 pub use lines::Lines;
 pub use memory::give_back_freed_memory;

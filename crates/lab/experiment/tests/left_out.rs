@@ -168,3 +168,67 @@ wait = { until = "alive.ok == 100%", at_most = "1s" }
         "one is judged"
     );
 }
+
+#[test]
+fn faults_end_before_what_is_left_out_and_what_it_would_have_told_goes_with_it() {
+    let mut plan = plan_of(
+        r#"
+lab = 1
+name = "through"
+[[system]]
+name = "a"
+run = "a"
+[[system]]
+name = "b"
+run = "b"
+[[system]]
+name = "web"
+run = "nginx {port}"
+needs = "nginx"
+[[load]]
+name = "users"
+http = "GET http://{web.addr}/"
+[[probe]]
+name = "leads"
+http = "http://{web.addr}/leader"
+value = "json /name"
+[[driver]]
+name = "shop"
+run = "shop --at {web.addr}"
+makes = { order = ["paid"] }
+[[step]]
+name = "break"
+hold = "1s"
+fault = [{ pause = "a", through = "first" }, { pause = "b", through = "second" }]
+[[step]]
+name = "first"
+load = { users = "10/s" }
+hold = "1s"
+[[step]]
+name = "stays"
+hold = "1s"
+[[step]]
+name = "second"
+load = { users = "10/s" }
+hold = "1s"
+[[step]]
+name = "is told who leads"
+signal = { system = "a", signal = "HUP", pick = { probe = "leads" } }
+[[step]]
+name = "kills who leads"
+fault = { kill = "b", pick = { probe = "leads" }, for = "1s" }
+[[step]]
+name = "orders"
+make = { what = "order", count = 1 }
+[[step]]
+name = "last"
+hold = "1s"
+"#,
+    );
+    plan.leave_out(|_| false);
+    assert_eq!(names(&plan)[3], ["break", "stays", "last"]);
+    assert!(plan.drivers.is_empty(), "{:?}", plan.drivers);
+    let faults = plan.steps[0].faults.iter();
+    let through: Vec<Option<&str>> = faults.map(|fault| fault.through.as_deref()).collect();
+    assert_eq!(through, [None, Some("stays")]);
+}

@@ -376,6 +376,30 @@ that = "'s': leads.value max <= 1 and asked ok > 99% and recovery(leads) < 5s"
 }
 
 #[test]
+fn a_path_may_hold_an_address() {
+    let plan = plan_of(
+        r#"
+lab = 1
+name = "t"
+[[load]]
+name = "login"
+http = "http://127.0.0.1:8080"
+rate = "1/s"
+request = [{ name = "go", http = "GET /login?back=https://shop.example/cart" }]
+[[step]]
+name = "s"
+load = { login = "on" }
+hold = "1s"
+"#,
+    );
+    let request = &plan.loads[0].journeys[0].requests[0];
+    assert_eq!(
+        request.path.to_string(),
+        "/login?back=https://shop.example/cart"
+    );
+}
+
+#[test]
 fn agents_of_a_fleet_fall_silent() {
     let text = r#"
 lab = 1

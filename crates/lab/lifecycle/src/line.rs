@@ -14,7 +14,7 @@ pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// JSON when the line has an object, otherwise logfmt.
+    /// JSON when the line is an object, or has one with a time behind a text; otherwise logfmt.
     #[default]
     Auto,
     /// Lager's JSON; text before the first `{` (monit, BOSH) is skipped.
@@ -61,7 +61,7 @@ impl Scanner {
         let line = &line[..line.len().min(MAX_LINE_BYTES)];
         self.find(format, line).ok_or(Unreadable)?;
 
-        let at = FieldId::times().find_map(|id| timestamp::parse(&text(line, self.top[id.0])));
+        let at = self.at(line);
         let message = FieldId::messages()
             .map(|id| self.top[id.0])
             .find(Slot::is_present);
@@ -80,10 +80,21 @@ impl Scanner {
             Format::Lager => self.json(line, memchr(b'{', line)?),
             Format::Logfmt => self.logfmt(line),
             Format::Auto => match memchr(b'{', line) {
-                Some(start) => self.json(line, start).or_else(|| self.logfmt(line)),
+                Some(start) => {
+                    let object = self.json(line, start);
+                    // What stands behind a text, and has no time, may be the value of a pair.
+                    let is_alone = line[..start].trim_ascii().is_empty();
+                    let object = object.filter(|()| is_alone || self.at(line).is_some());
+                    object.or_else(|| self.logfmt(line))
+                }
                 None => self.logfmt(line),
             },
         }
+    }
+
+    /// The time of what was read of a line.
+    fn at(&self, line: &[u8]) -> Option<i64> {
+        FieldId::times().find_map(|id| timestamp::parse(&text(line, self.top[id.0])))
     }
 
     fn json(&mut self, line: &[u8], start: usize) -> Option<()> {

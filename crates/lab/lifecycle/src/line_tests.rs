@@ -75,6 +75,10 @@ fn logfmt() {
         assert_eq!((read.at, read.message.as_str()), (AT, r#"task "a" {done}"#));
         assert_eq!(read.fields, some(&["7", "g", "", "x y"]));
     }
+    let object = r#"ts=1464900000.123456789 msg=got id=7 body={"id":8,"msg":"m"}"#;
+    let with_object = read(Format::Auto, object, &["id"]).unwrap();
+    assert_eq!((with_object.at, &*with_object.message), (AT, "got"));
+    assert_eq!(with_object.fields, some(&["7"]));
     let read = read(
         Format::Logfmt,
         "ts=1464900000.123456789 a=1 a=2",

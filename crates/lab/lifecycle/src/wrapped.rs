@@ -15,9 +15,9 @@ const LENGTH_DIGITS: usize = 7;
 /// syslog's header, as it is.
 ///
 /// A message that is JSON is a line by itself. Any other becomes JSON with `timestamp`, `message`
-/// and `source`, the program's name. The time is that of the header where it is exact (RFC 5424);
-/// that of the older form knows neither year nor offset, so there the time of its arrival counts, in
-/// nanoseconds since the Unix epoch.
+/// and `source`, the program's name. The time is that of the header where it is exact: that of RFC 5424,
+/// and of an older form whose time is written so, as Go's library and rsyslog do. RFC 3164's own knows
+/// neither year nor offset, so there the time of its arrival counts, in nanoseconds since the Unix epoch.
 pub fn syslog_line(message: &[u8], arrived_unix_ns: i64) -> Cow<'_, [u8]> {
     let message = message.trim_ascii_end();
     let Some(rest) = after_priority(message) else {
@@ -137,17 +137,19 @@ fn rfc5424(rest: &[u8]) -> Option<Head<'_>> {
     })
 }
 
-/// `Nov 26 18:04:05 HOST TAG: MESSAGE`, of which programs leave out what they like.
+/// `Nov 26 18:04:05 HOST TAG: MESSAGE`, of which programs leave out what they like. Some write a
+/// time of RFC 3339 instead.
 fn rfc3164(rest: &[u8]) -> Head<'_> {
     // `Mmm dd hh:mm:ss ` is always as long.
     let timed = rest.len() > 16 && rest[3] == b' ' && rest[9] == b':' && rest[12] == b':';
-    let body = if timed && rest[15] == b' ' {
-        &rest[16..]
-    } else {
-        rest
+    let exact = word(rest).filter(|(first, _)| first.parse::<Timestamp>().is_ok());
+    let (time, body) = match exact {
+        Some((first, after)) => (Some(first), after),
+        None if timed && rest[15] == b' ' => (None, &rest[16..]),
+        None => (None, rest),
     };
     let whole = Head {
-        time: None,
+        time,
         source: "",
         message: body,
     };

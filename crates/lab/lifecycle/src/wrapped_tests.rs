@@ -18,6 +18,8 @@ fn a_message_that_is_json_is_a_line_by_itself() {
         "<134>1 2026-11-26T18:04:05.5Z host shop 42 ID47 [a@1 b=\"x ] \\\" y\"][c@2 d=\"e\"] \u{feff}",
         "<13>Nov 26 18:04:05 host shop[42]: ",
         "<13>Nov  6 18:04:05 shop: ",
+        "<13>2026-11-26T18:04:05Z host shop[42]: ",
+        "<13>2026-11-26T18:04:05.123456+02:00 host shop: ",
         "<13>shop: ",
     ] {
         assert_eq!(line(&format!("{head}{json}\n")), json, "{head}");
@@ -30,6 +32,10 @@ fn any_other_message_becomes_json_with_its_time() {
     assert_eq!(
         line("<134>1 2026-11-26T18:04:05.25+02:00 host shop 42 - - order 7 \"paid\""),
         r#"{"message":"order 7 \"paid\"","source":"shop","timestamp":"1795709045.250000000"}"#
+    );
+    assert_eq!(
+        line("<134>2026-11-26T18:04:05.25+02:00 host shop[42]: order 7 paid"),
+        r#"{"message":"order 7 paid","source":"shop","timestamp":"1795709045.250000000"}"#
     );
     // The older form knows neither year nor offset.
     for head in [

@@ -224,6 +224,46 @@ hold = "1s"
 }
 
 #[test]
+fn what_is_to_stay_down_no_supervisor_starts() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "kept"
+run = "sh -c 'echo up; exec sleep 600'"
+ready = "log up"
+on_exit = "restart"
+restart_after = "10ms"
+[[step]]
+name = "crash"
+hold = "600ms"
+fault = { kill = "kept", at = "100ms", keep = true }
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    assert_eq!(log(&finished, "kept"), "up\n");
+}
+
+#[test]
+fn a_fault_of_what_has_ended_says_so_and_accuses_no_other_fault() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "short"
+run = "sh -c 'echo up; sleep 0.5'"
+ready = "log up"
+on_exit = "expected"
+[[step]]
+name = "late"
+hold = "1s"
+[[step]]
+name = "break"
+fault = { pause = "short", for = "50ms" }
+"#);
+    let verdict = finished.unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
+    let why = verdict.reason.unwrap_or_default();
+    assert!(why.contains("the others have ended"), "{why}");
+}
+
+#[test]
 fn two_faults_do_not_hit_the_same_copy_and_say_when_none_is_left() {
     let (_folder, finished) = made(
         r#"

@@ -29,7 +29,8 @@ own = {
 }[way]()
 for task in range(60):
     for message in ["task.start", "task.done"]:
-        line = json.dumps({"time": time.time(), "msg": message, "guid": f"{way}-{task}"})
+        long = "x" * (5000 if way == "journal" else 0)
+        line = json.dumps({"time": time.time(), "msg": message, "guid": f"{way}-{task}", "long": long})
         text = {
             "tcp": line + "\n",
             "counted": (lambda m: f"{len(m)} {m}")(f"<134>1 - host shop - - - {line}"),

@@ -244,9 +244,26 @@ inputs = ["{{work}}/own-{{index}}/app.log*", "{}"]
 name = "task"
 key = ["guid"]
 points = [["start", "task.start"], ["done", "task.done"]]
+[[probe]]
+name = "late"
+log = "member"
+pattern = "late"
+every = "50ms"
+within = "10s"
+[[probe]]
+name = "each"
+log = "member"
+of = "member"
+pattern = "late"
+every = "50ms"
+within = "10s"
+[[step]]
+name = "before"
+wait = {{ until = "late.value == 0 and each.value max == 0", at_most = "20s" }}
 [[step]]
 name = "work"
 run = "touch {{work}}/go; until [ -e {{work}}/own-0/written -a -e {{work}}/own-1/written ]; do sleep 0.02; done"
+wait = {{ until = "late.value == 2 and each.value min == 1", at_most = "20s" }}
 [[expect]]
 that = "task.start..done count == 120"
 [[expect]]

@@ -2,7 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{events, log, options, plan, refused, run};
+use crate::support::{events, log, of, options, plan, refused, run};
 use lab_runner::RunError;
 use lab_store::{EventKind, Outcome, ProcessSample, SystemProcess};
 
@@ -331,6 +331,33 @@ hold = "1m"
             let reason = finished.verdict.reason.unwrap();
             let said = "was ended by SIGKILL, having used up its limit of memory";
             assert!(reason.contains(said), "{reason}");
+        }
+        Err(error) => {
+            let refused = error.to_string().contains("limit the memory of ");
+            assert!(refused, "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_process_does_not_inherit_that_the_one_before_had_used_up_its_memory() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "greedy"
+run = "sh -c 'if [ -e {work}/again ]; then echo again; exec sleep 600; fi; touch {work}/again; exec python3 -c \"print(len([7] * (32 << 20)))\"'"
+memory = "32MiB"
+on_exit = "restart"
+restart_after = "10ms"
+[[step]]
+name = "look"
+run = "until grep -q again {work}/../logs/greedy.log; do sleep 0.02; done"
+"#);
+    match finished {
+        Ok(finished) => {
+            let ends = of(&finished, EventKind::SystemExited).into_iter();
+            let ends: Vec<String> = ends.map(|(.., text)| text).collect();
+            let greedy = "was ended by SIGKILL, having used up its limit of memory";
+            assert_eq!(ends, [greedy, "was ended by SIGTERM"]);
         }
         Err(error) => {
             let refused = error.to_string().contains("limit the memory of ");

@@ -177,7 +177,8 @@ fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
 pub(super) fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     let text = reader.verbatim(field, "a text, /pattern/ or field=value")?;
     let matcher = text.as_str();
-    if matcher.trim().is_empty() || matcher.contains('\n') {
+    let says_nothing = matcher.trim().is_empty() || between_slashes(matcher) == Some("");
+    if says_nothing || matcher.contains('\n') {
         let message = "a matcher is text of one line; this one matches every line or none";
         reader.problem(Problem::new(field.span(), message));
         return None;

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Act, Driver, FaultKind, Plan, Probe, ProbeKind, Step, Template, Traffic};
+use super::{
+    Act, Driver, DriverKind, FaultKind, Plan, Probe, ProbeKind, Step, Template, Traffic, Who,
+};
 use crate::expr::{Affected, Expr, Growing, Metric};
 
 /// Names of what is not there.
@@ -110,6 +112,7 @@ impl Plan {
             probes,
             ..gone
         };
+        let all: Vec<String> = self.steps.iter().map(|step| step.name.clone()).collect();
         let mut steps: Vec<String> = Vec::new();
         self.steps.retain(|step| {
             let goes = gone.is_used_by(step);
@@ -120,6 +123,9 @@ impl Plan {
             }
             !goes
         });
+        for step in &mut self.steps {
+            gone.end_before(step, &all);
+        }
         let expects = self
             .expects
             .extract_if(.., |expect| gone.is_judged_by(&expect.that));
@@ -150,7 +156,34 @@ impl Gone {
 
     fn has(&self, driver: &Driver) -> bool {
         let system = driver.talk_to.as_ref();
-        system.is_some_and(|system| self.systems.contains(system))
+        let words = match &driver.kind {
+            DriverKind::Program(words) => words.as_slice(),
+            DriverKind::Builtin { .. } => &[],
+        };
+        let remote = driver.remote.iter().map(|remote| &remote.address);
+        words.iter().chain(remote).any(|word| self.is_in(word))
+            || system.is_some_and(|system| self.systems.contains(system))
+    }
+
+    /// Has faults that were to go on through a step that is gone end with the last one before it
+    /// that is left, of `all` in order.
+    fn end_before(&self, step: &mut Step, all: &[String]) {
+        let place = |name: &String| all.iter().position(|one| one == name);
+        let own = place(&step.name);
+        for fault in &mut step.faults {
+            let through = fault.through.as_ref();
+            let Some(through) = through.filter(|through| self.steps.contains(*through)) else {
+                continue;
+            };
+            let between = own.zip(place(through));
+            let between = between.and_then(|(own, last)| all.get(own + 1..last));
+            let mut left = between.unwrap_or_default().iter();
+            fault.through = left.rfind(|name| !self.steps.contains(*name)).cloned();
+        }
+    }
+
+    fn is_picked_by(&self, who: &Who) -> bool {
+        matches!(who, Who::Probe { probe, .. } if self.probes.contains(probe))
     }
 
     fn is_asked_by(&self, probe: &Probe) -> bool {
@@ -185,14 +218,16 @@ impl Gone {
             .make
             .iter()
             .any(|make| self.entities.contains(&make.what));
-        let signals = step.signals.iter().any(|signal| is_gone(&signal.system));
+        let signals = step
+            .signals
+            .iter()
+            .any(|signal| is_gone(&signal.system) || self.is_picked_by(&signal.who));
         let uses = step.uses().any(|name| self.kept.contains(name));
         let requests = step.requests().any(|call| self.is_in(&call.target));
         let runs = step.run.iter().any(|command| self.is_in(command));
         let faults = step.faults.iter().any(|fault| match &fault.kind {
-            FaultKind::Process { system, .. } | FaultKind::Silence { fleet: system, .. } => {
-                is_gone(system)
-            }
+            FaultKind::Process { system, who, .. } => is_gone(system) || self.is_picked_by(who),
+            FaultKind::Silence { fleet, .. } => is_gone(fleet),
             FaultKind::Network { connections, .. } => connections.iter().any(|one| {
                 is_gone(&one.to) || is_gone(&one.from) || self.loads.contains(&one.from)
             }),

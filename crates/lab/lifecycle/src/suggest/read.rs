@@ -251,7 +251,13 @@ fn first_look(format: Format, logs: &[&[u8]]) -> (Vec<String>, Shapes) {
 /// it, members of other objects as `a.b`, down to four levels. Lists are no fields.
 pub fn field_names(line: &[u8]) -> Vec<String> {
     let start = line.iter().position(|byte| *byte == b'{');
-    let object = start.and_then(|start| serde_json::from_slice::<Value>(&line[start..]).ok());
+    let object = start.and_then(|start| {
+        let object: Value = serde_json::from_slice(&line[start..]).ok()?;
+        // As lines are read: behind a text it may be the value of a pair.
+        let is_alone = line[..start].trim_ascii().is_empty();
+        let is_line = is_alone || TIME.iter().any(|name| object.get(*name).is_some());
+        is_line.then_some(object)
+    });
     let mut names = Vec::new();
     match object {
         Some(value) => members(&value, "", 0, &mut names),

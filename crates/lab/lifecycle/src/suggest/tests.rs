@@ -269,3 +269,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn fields_are_those_that_a_line_is_read_with() {
+    let pairs = br#"ts=1 id=7 body={"a":1}"#;
+    assert_eq!(field_names(pairs), ["body", "id", "ts"]);
+    let lager = br#"rep: {"timestamp":"1","data":{"guid":"a"}}"#;
+    assert_eq!(field_names(lager), ["guid", "timestamp"]);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, Scarce, System, Who};
+use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, Scarce, Who};
 use lab_faults::choose::{self, choose, part_of};
 use lab_faults::undo::Resource;
 use lab_store::EventKind;
@@ -101,13 +101,12 @@ impl<'a> Hit<'a> {
 }
 
 impl<'a> Faults<'a> {
-    /// Whether a supervisor starts the copies again that a fault of this length kills; else the
-    /// fault itself keeps them down and starts them.
-    fn leaves_to_supervisor(self, length: Option<Duration>, system: &str) -> bool {
+    /// Whether a supervisor starts the copies again that are killed; else the fault itself keeps
+    /// them down.
+    fn is_supervised(self, system: &str) -> bool {
         let mut systems = self.starting.systems.iter();
         let system = systems.find(|known| known.name == system);
-        let supervised = |system: &System| matches!(system.on_exit, OnExit::Restart(_));
-        length.is_none() && system.is_some_and(supervised)
+        system.is_some_and(|system| matches!(system.on_exit, OnExit::Restart(_)))
     }
 
     /// Copies drawn from those that run and are free.
@@ -134,10 +133,14 @@ impl<'a> Faults<'a> {
             able.retain(|copy| copy.index == *index);
         }
         if able.len() < wanted {
+            let others = match all.iter().all(Copy::is_up) {
+                true => "another fault has the others",
+                false => "the others have ended, or another fault has them",
+            };
             let (all, left) = (all.len(), able.len());
             return Err(format!(
                 "{wanted} of {all} copies are to be hit, and {left} of those that can be are up; \
-                 another fault has the others"
+                 {others}"
             ));
         }
         let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
@@ -179,16 +182,17 @@ impl<'a> Faults<'a> {
             .await
     }
 
-    /// Does to copies of a system what a fault of this length does; gives what puts it right.
+    /// Does to copies of a system what a fault does, of which the file says for how long if it
+    /// `is_timed`; gives what puts it right.
     pub(super) async fn hit(
         self,
         does: ProcessFault,
-        (system, length): (&str, Option<Duration>),
+        (system, is_timed): (&str, bool),
         hit: &Hit<'a>,
     ) -> Result<Remedy, Trouble> {
         Ok(match does {
             ProcessFault::Kill(end) => {
-                let is_supervised = self.leaves_to_supervisor(length, system);
+                let is_supervised = !is_timed && self.is_supervised(system);
                 let all = hit.take_down(!is_supervised);
                 signal(&all, signal_of(end));
                 for copy in all {

@@ -53,24 +53,37 @@ async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
     let _ = phase.wait_for(|now| *now >= wanted).await;
 }
 
-/// How far turns are planned: a step that goes on for longer ends without further ones.
+/// How far turns are planned at a time.
 const HORIZON: Duration = Duration::from_secs(24 * 3600);
-/// Most turns that are planned of one fault.
+/// About how many are planned at a time, at least and at most.
+const LEAST_TURNS: u32 = 2;
 const MOST_TURNS: u32 = 50_000;
 
-/// When the turns of a fault begin and end, from the first moment at which it may.
+/// When the turns of a fault begin and end, from the first moment at which it may. They do not end:
+/// how long a step goes on is not known.
 fn turns(
     every: Every,
     length: Duration,
     seed: u64,
     drawn: &str,
-) -> Result<Vec<Range<Duration>>, RecurError> {
+) -> impl Iterator<Item = Result<Range<Duration>, RecurError>> {
     let (gaps, gap) = match every {
         Every::Fixed(gap) => (Gaps::Fixed(gap), gap),
         Every::Exponential(gap) => (Gaps::Exponential(gap), gap),
     };
-    let window = HORIZON.min((gap + length) * MOST_TURNS);
-    recur::turns(gaps, length, Duration::ZERO..window, seed, drawn)
+    let each = gap + length;
+    let window = HORIZON.clamp(each * LEAST_TURNS, each * MOST_TURNS);
+    (0_u32..).flat_map(move |number| {
+        let begin = window * number;
+        let name = match number {
+            0 => drawn.to_owned(),
+            _ => format!("{drawn} window {number}"),
+        };
+        match recur::turns(gaps, length, begin..begin + window, seed, &name) {
+            Ok(turns) => turns.into_iter().map(Ok).collect::<Vec<_>>(),
+            Err(error) => vec![Err(error)],
+        }
+    })
 }
 
 /// What faults are made with.
@@ -165,8 +178,8 @@ impl<'a> Faults<'a> {
         };
         let began = Instant::now();
         let turns = turns(every, fault.length.unwrap_or_default(), self.seed, &drawn);
-        let turns = turns.map_err(|error| Trouble::Broken(error.to_string()))?;
         for (turn, at) in (0..).zip(turns) {
+            let at = at.map_err(|error| Trouble::Broken(error.to_string()))?;
             tokio::select! {
                 () = tokio::time::sleep_until(began + at.start) => {}
                 () = reached(&mut phase, Phase::Done) => break,
@@ -259,7 +272,8 @@ impl<'a> Faults<'a> {
                 let hit = Hit::take(hit.await.map_err(failed)?);
                 at = Instant::now();
                 let (text, place, shown) = self.tell_begin(word, step, hit.names());
-                let remedy = self.hit(*does, (system, fault.length), &hit).await?;
+                let is_timed = fault.length.is_some() || fault.keep;
+                let remedy = self.hit(*does, (system, is_timed), &hit).await?;
                 // How to undo it is on the disk before it is done, which may take a while: it lasts
                 // from when it is.
                 if !matches!(does, ProcessFault::Kill(_) | ProcessFault::Restart(_)) {
@@ -322,5 +336,28 @@ impl<'a> Faults<'a> {
         let text = format!("{} for {lasted}: {text}", begun.text);
         let recorder = self.starting.recorder;
         recorder.event(EventKind::FaultEnded, step, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_recurs_for_as_long_as_its_step_goes_on() {
+        let hours = |hours: u64| Duration::from_secs(3600 * hours);
+        let (second, ms) = (Duration::from_secs(1), Duration::from_millis);
+        let begins = |every: Every, length: Duration, most: usize| -> Vec<Duration> {
+            let found = turns(every, length, 1, "fault").take(most);
+            found.map(|turn| turn.unwrap().start).collect()
+        };
+        let often = begins(Every::Fixed(ms(10)), ms(1), 120_000);
+        assert_eq!((often.len(), often[0]), (120_000, ms(10)));
+        let rare = begins(Every::Fixed(hours(48)), second, 3);
+        assert_eq!(rare[..2], [hours(48), hours(96) + second]);
+        let drawn = begins(Every::Exponential(hours(40)), second, 200);
+        for begins in [often, rare, drawn] {
+            assert!(begins.windows(2).all(|two| two[0] < two[1]));
+        }
     }
 }

@@ -13,11 +13,13 @@ use crate::processes::{Addresses, Ports};
 use files::{Files, gathered, has_files};
 use received::{Received, arrived, receives};
 
-/// Names of the logs that a copy of a system writes elsewhere, as they are gathered.
+/// Names of all logs of a copy of a system: of its output, and of what it writes elsewhere, as that
+/// is gathered.
 pub(crate) fn logs_of(system: &System, copy: &str) -> Vec<String> {
     let files = has_files(system).then(|| gathered(copy));
     let received = receives(system).then(|| arrived(copy));
-    files.into_iter().chain(received).collect()
+    let output = [copy.to_owned(), format!("{copy}.err")];
+    output.into_iter().chain(files).chain(received).collect()
 }
 
 /// Everything that gathers.

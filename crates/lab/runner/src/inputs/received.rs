@@ -390,6 +390,8 @@ fn journal(words: &[String], log: &Path) -> Result<(Program, PathBuf), String> {
         "--follow".to_owned(),
         "--no-tail".into(),
         "--output=json".into(),
+        // Without it a message of more than 4 KiB is left out of its entry.
+        "--all".into(),
         since,
     ];
     args.extend(words.iter().map(|word| match word.contains('=') {

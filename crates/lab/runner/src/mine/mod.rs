@@ -127,10 +127,8 @@ fn logs(plan: &Plan, folder: &RunFolder) -> (Vec<(PathBuf, Log)>, Vec<String>) {
         for name in copy_names(system) {
             let copy = u32::try_from(copies.len()).unwrap_or(u32::MAX);
             let log = Log { format, copy };
-            logs.push((folder.file(RunFile::Log(&name)), log));
-            logs.push((folder.file(RunFile::Log(&format!("{name}.err"))), log));
-            for gathered in logs_of(system, &name) {
-                logs.push((folder.file(RunFile::Log(&gathered)), log));
+            for own in logs_of(system, &name) {
+                logs.push((folder.file(RunFile::Log(&own)), log));
             }
             copies.push(name);
         }

@@ -37,6 +37,7 @@ use self::ask::Asker;
 use self::command::{AT_A_TIME, Command, Wanted};
 use self::log::LogCount;
 use self::value::Value;
+use crate::inputs::logs_of;
 use crate::loads::{client_tls, password};
 use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itself, shown};
 use crate::progress::{ProbeView, Status};
@@ -360,20 +361,24 @@ fn asker(
     };
     let count = |pattern: &str| {
         let names = match (&probe.kind, copy) {
-            (_, Some(copy)) => vec![copy.name.clone()],
-            (ProbeKind::Log { system, .. }, None) => names_of(starting.systems, system),
+            (_, Some(copy)) => logs_of(&starting.systems[copy.system], &copy.name),
+            (ProbeKind::Log { system, .. }, None) => logs_of_all(starting.systems, system),
             _ => Vec::new(),
         };
-        let files = names
-            .iter()
-            .flat_map(|name| [log(name), log(&format!("{name}.err"))]);
-        LogCount::new(pattern, files.collect::<Vec<PathBuf>>())
+        let files: Vec<PathBuf> = names.iter().map(|name| log(name)).collect();
+        LogCount::new(pattern, files)
     };
     Asker::new(&probe.kind, client, render, command, password, count)
 }
 
-/// Names of the copies of a system.
-fn names_of(systems: &[System], name: &str) -> Vec<String> {
-    let system = systems.iter().find(|system| system.name == name);
-    system.map(copy_names).unwrap_or_default()
+/// Names of the logs of all copies of a system.
+fn logs_of_all(systems: &[System], name: &str) -> Vec<String> {
+    let Some(system) = systems.iter().find(|system| system.name == name) else {
+        return Vec::new();
+    };
+    let copies = copy_names(system);
+    copies
+        .iter()
+        .flat_map(|copy| logs_of(system, copy))
+        .collect()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use processes::{Leader, Reaper, ReaperError, RunTag, Signal, StartError, out_of_memory};
+use processes::{Leader, Reaper, ReaperError, RunTag, Signal, StartError, memory_kills};
 use tokio::sync::watch;
 
 use super::launch::{Launch, Pipes};
@@ -138,6 +138,9 @@ impl Children {
         let logs = launch.logs();
         let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
         let logs_from = logs.iter().map(length).collect();
+        // Those that the group has seen end before are none of this process.
+        let kills = |launch: &Launch| launch.cgroup.as_deref().map_or(0, memory_kills);
+        let kills_before = kills(&launch);
         let (mut process, pipes) =
             launch
                 .spawn(&self.base)
@@ -159,7 +162,7 @@ impl Children {
             let _ = reaper.gone(group);
             let _ = tell.send(Some(Ended {
                 how,
-                out_of_memory: launch.cgroup.as_deref().is_some_and(out_of_memory),
+                out_of_memory: kills(&launch) > kills_before,
             }));
         }));
         Ok(Child {

@@ -6,6 +6,7 @@ use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
 use super::Named;
 use crate::plan::Scarce;
+use crate::text::Text;
 
 /// Most descriptors that processes are left: Linux lets a process have no more.
 const MOST_DESCRIPTORS: u64 = 1 << 30;
@@ -52,10 +53,11 @@ pub(super) fn exhaust(
         system.is_some_and(|system| system.disk_bytes.is_none())
     };
     // Who is hit is read elsewhere, and what is wrong with that told there.
-    let target = fields
-        .get("exhaust")
-        .and_then(|field| field.value.get_ref().as_str());
-    if target.is_some_and(|target| is_without(&named, target)) {
+    let target = fields.get("exhaust").and_then(|field| {
+        let text = Text::at(field.value.get_ref().as_str()?, field.span());
+        reader.scope.text(&text, &mut Vec::new())
+    });
+    if target.is_some_and(|target| is_without(&named, target.as_str())) {
         let problem = Problem::new(
             field.span(),
             "the system has no disk of its own to be filled",

@@ -243,6 +243,13 @@ fn fault<'t>(
         reader.problem(Problem::new(field.span(), message));
         return None;
     }
+    if let (true, true, Some(field)) = (fault.keep, fault.kind.is_restart(), fields.get("keep")) {
+        let message =
+            "a restart is over when the copies are ready again, and leaves nothing to keep";
+        let problem = Problem::new(field.span(), message);
+        reader.problem(problem.help("kill them, and keep that, to have them stay down"));
+        return None;
+    }
     if let (true, Some(_), Some(field)) = (fault.keep, &fault.through, fields.get("keep")) {
         let message = "\"keep\" leaves the fault to the end of the run, \"through\" ends it before";
         reader.problem(Problem::new(field.span(), message));

@@ -377,15 +377,20 @@ impl Common<'_> {
         let text = reader.verbatim(field, &format!("a request such as {example}"))?;
         let written = reader.scope.written(&text, &mut reader.problems)?;
         let (method, path) = self::method(&written);
-        if path.as_str().contains("://") {
-            let message = "all requests of a load go to the same target";
-            let problem = Problem::new(path.whole(), message);
-            reader.problem(problem.help("write the path only, and the target in the load"));
-            return None;
-        }
+        // Behind the slash an address is an argument.
         if !path.as_str().starts_with('/') {
-            let message = format!("a path begins with /, found \"{}\"", path.as_str());
-            reader.problem(Problem::new(path.whole(), message));
+            let problem = match path.as_str().contains("://") {
+                true => {
+                    let message = "all requests of a load go to the same target";
+                    let problem = Problem::new(path.whole(), message);
+                    problem.help("write the path only, and the target in the load")
+                }
+                false => {
+                    let message = format!("a path begins with /, found \"{}\"", path.as_str());
+                    Problem::new(path.whole(), message)
+                }
+            };
+            reader.problem(problem);
             return None;
         }
         let method = self.method(reader, method.as_ref());
