@@ -155,7 +155,8 @@ impl<'a> Context<'a> {
             [Token::Parameter(path)] => self.parameter(path),
             tokens => {
                 let mut text = String::new();
-                self.expand(tokens, &mut text)?;
+                // Its variables count with those around it.
+                self.expand_from(0, tokens, &mut text)?;
                 Ok(Cow::Owned(Value::String(text)))
             }
         }
