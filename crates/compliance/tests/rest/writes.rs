@@ -414,6 +414,28 @@ async fn groups_name_such_as_are_there_and_no_circle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_is_dynamic_no_more_keeps_its_members() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let query = json!({"where": [
+        {"objectType": "node", "attribute": "nodeId", "comparator": "exists"}]});
+    let made = json!({"id": "mine", "displayName": "Mine", "query": query});
+    admin.data(Method::PUT, "groups", Some(made)).await;
+    let path = "groups/mine";
+    for (change, nodes) in [
+        (json!({"dynamic": false}), json!([A])),
+        (json!({"dynamic": false, "description": "kept"}), json!([A])),
+        (json!({"dynamic": true}), json!([A])),
+        (json!({"dynamic": false, "nodeIds": []}), json!([])),
+    ] {
+        let shown = admin.data(Method::POST, path, Some(change.clone())).await;
+        assert_eq!(shown["groups"][0]["dynamic"], change["dynamic"]);
+        assert_eq!(shown["groups"][0]["nodeIds"], nodes, "{change}");
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_folder_makes_no_circle_of_groups_with_those_of_the_api() {
     let data = tempfile::tempdir().unwrap();
     let (server, admin, _) = reported(data.path()).await;
