@@ -17,6 +17,9 @@ use crate::reports::runlog::{Report, ReportKind, write_report};
 
 /// Bytes of a message that are reported.
 const MESSAGE_BYTES: usize = 4_096;
+/// Bytes of a key that are reported: of a report whose fields are longer than servers take nothing
+/// would be kept.
+const KEY_BYTES: usize = 32 << 10;
 
 /// How a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,13 +232,17 @@ impl Log<'_> {
             ComplianceMode::ChangesOnly if !fine => {}
             ComplianceMode::ChangesOnly | ComplianceMode::ReportsDisabled => return,
         }
+        let key = match key {
+            "" => "None",
+            key => &key[..key.floor_char_boundary(KEY_BYTES)],
+        };
         self.write(&Report {
             start_datetime: self.start,
             execution_datetime: self.now,
             rule_id: &directive.rule,
             directive_id: &directive.directive,
             component: call.component.as_str().into(),
-            key_value: if key.is_empty() { "None" } else { key }.into(),
+            key_value: key.into(),
             event_type: kind.name(),
             msg: message[..message.floor_char_boundary(MESSAGE_BYTES)].into(),
             policy: &directive.technique,

@@ -169,6 +169,17 @@ fn outcomes_become_reports_by_mode() {
 }
 
 #[test]
+fn a_call_of_a_long_command_is_reported_by_its_beginning() {
+    let command = "é".repeat(40_000);
+    let calls = vec![call("i", "m", &[("name", &*command)])];
+    let outcome = run_on(&policy(Enforce, calls), &mut AsTold(Vec::new()));
+    let found = told(&outcome);
+    assert_eq!(found.len(), 1);
+    let key = found[0].2.as_str();
+    assert!(command.starts_with(key) && key.len() > 30_000);
+}
+
+#[test]
 fn conditions_decide_and_outcomes_set_them() {
     let mut calls = all_keys();
     for (id, condition) in [
