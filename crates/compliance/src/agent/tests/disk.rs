@@ -522,6 +522,14 @@ fn links_below_another_root_lead_to_what_is_there() {
     let done = escape.apply("directory_present", &[("path", "/link/a/b")]);
     assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
     assert!(root.join("real/a/b").is_dir());
+    for (path, outcome) in [
+        ("/link", Outcome::Success),
+        ("/etc/f", Outcome::Error),
+        ("/loop", Outcome::Error),
+    ] {
+        let done = escape.apply("directory_present", &[("path", path)]);
+        assert_eq!(done.outcome, outcome, "{path}: {}", done.message);
+    }
     let done = escape.apply("file_content", &[("path", "/loop/f"), ("lines", "a")]);
     assert_eq!(done.outcome, Outcome::Error);
     assert!(done.message.contains("symbolic link"), "{}", done.message);
@@ -558,6 +566,9 @@ fn on_the_machine_links_lead_where_they_lead() {
     assert_eq!(disk.list(&at("absolute"), 9).unwrap(), ["f", "victim"]);
     disk.make_directory(&at("absolute/new/deep")).unwrap();
     assert!(escape.outside("new/deep").is_dir());
+    let kind = |path: &str| disk.stat(path).unwrap().map(|stat| stat.kind);
+    assert_eq!(kind(&at("absolute/")), Some(Kind::Directory));
+    assert_eq!(kind(&at("file/")), None);
     disk.remove(&at("absolute/new"), true).unwrap();
     assert!(!escape.outside("new").exists());
     disk.remove(&at("file"), false).unwrap();
