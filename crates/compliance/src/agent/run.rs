@@ -110,7 +110,8 @@ pub fn run(
                 known: &known,
             };
             let key = key_of(&call.method, &params);
-            let applied = match holds(&methods.expanded(&call.condition), &known) {
+            let condition = named(methods, &call.condition);
+            let applied = match holds(&condition, &known) {
                 Ok(true) => methods.apply(&invocation, mode),
                 Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
                 Err(error) => Applied::new(Outcome::Error, error.to_string()),
@@ -166,6 +167,32 @@ fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outco
         let endings = outcome.conditions().iter();
         known.extend(endings.map(|ending| format!("{name}_{ending}")));
     }
+}
+
+/// A condition with the values of variables in it, each as a part of a name.
+fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
+    if !condition.contains('$') {
+        return Cow::Borrowed(condition);
+    }
+    let mut out = String::new();
+    let mut rest = condition;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = match from.as_bytes().get(1) {
+            Some(b'{') => from.find('}'),
+            Some(b'(') => from.find(')'),
+            _ => None,
+        };
+        let (variable, after) = from.split_at(end.map_or(1, |end| end + 1));
+        match methods.expanded(variable) {
+            Cow::Owned(value) if value != variable => out.push_str(&canonify(&value)),
+            _ => out.push_str(variable),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Parameters with the values of variables in them.

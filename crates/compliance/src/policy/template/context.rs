@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::expression::EvaluateError;
 use super::super::inheritance::{Inherited, Properties};
 use super::{DEPTH, EXPANDED_BYTES, NodeFact, Substitutions, TemplateError, Token, parse};
+use crate::agent::condition::canonify;
 use crate::model::mode::GlobalPolicyMode;
 use crate::model::node::Node;
 use crate::model::property::text_of;
@@ -133,6 +134,13 @@ impl<'a> Context<'a> {
                 }
                 Token::Expression(expression) => {
                     out.push_str(&text_of(&expression.evaluate(self)?));
+                }
+                Token::Name(tokens) => {
+                    let from = out.len();
+                    self.expand_from(start, tokens, out)?;
+                    let name = canonify(&out[from..]);
+                    out.truncate(from);
+                    out.push_str(&name);
                 }
             }
             if out.len() - start > EXPANDED_BYTES {
