@@ -1,6 +1,8 @@
 //! What this machine is, as far as files of Linux tell.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::Ipv6Addr;
 use std::path::Path;
 
@@ -21,6 +23,9 @@ const ADDRESSES: usize = 1_000;
 /// Bytes of a file that an inventory is made of.
 const FILE_BYTES: usize = 64 << 20;
 
+/// Bytes of a file of the kernel: a router has millions of routes, which stand among its addresses.
+const KERNEL_BYTES: u64 = 4 << 20;
+
 /// The machine whose files are below `root`.
 pub(crate) fn facts(
     root: &Path,
@@ -35,10 +40,10 @@ pub(crate) fn facts(
         String::from_utf8(content.unwrap_or_default()).unwrap_or_default()
     };
     let kernel = |path: &str| {
-        std::fs::read_to_string(path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        let mut text = String::new();
+        // What cannot be read tells nothing.
+        let _ = File::open(path).and_then(|file| file.take(KERNEL_BYTES).read_to_string(&mut text));
+        text.trim().to_owned()
     };
     let told = kernel("/proc/sys/kernel/hostname");
     let hostname = hostname.map_or(told, str::to_owned);
