@@ -17,6 +17,9 @@ use crate::reports::runlog::{Report, ReportKind, write_report};
 
 /// Bytes of a message that are reported.
 const MESSAGE_BYTES: usize = 4_096;
+/// Bytes of a key that are reported: of a report whose fields are longer than servers take nothing
+/// would be kept.
+const KEY_BYTES: usize = 32 << 10;
 
 /// How a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +110,8 @@ pub fn run(
                 known: &known,
             };
             let key = key_of(&call.method, &params);
-            let applied = match holds(&methods.expanded(&call.condition), &known) {
+            let condition = named(methods, &call.condition);
+            let applied = match holds(&condition, &known) {
                 Ok(true) => methods.apply(&invocation, mode),
                 Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
                 Err(error) => Applied::new(Outcome::Error, error.to_string()),
@@ -163,6 +167,32 @@ fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outco
         let endings = outcome.conditions().iter();
         known.extend(endings.map(|ending| format!("{name}_{ending}")));
     }
+}
+
+/// A condition with the values of variables in it, each as a part of a name.
+fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
+    if !condition.contains('$') {
+        return Cow::Borrowed(condition);
+    }
+    let mut out = String::new();
+    let mut rest = condition;
+    while let Some(at) = rest.find('$') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = match from.as_bytes().get(1) {
+            Some(b'{') => from.find('}'),
+            Some(b'(') => from.find(')'),
+            _ => None,
+        };
+        let (variable, after) = from.split_at(end.map_or(1, |end| end + 1));
+        match methods.expanded(variable) {
+            Cow::Owned(value) if value != variable => out.push_str(&canonify(&value)),
+            _ => out.push_str(variable),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// Parameters with the values of variables in them.
@@ -229,13 +259,17 @@ impl Log<'_> {
             ComplianceMode::ChangesOnly if !fine => {}
             ComplianceMode::ChangesOnly | ComplianceMode::ReportsDisabled => return,
         }
+        let key = match key {
+            "" => "None",
+            key => &key[..key.floor_char_boundary(KEY_BYTES)],
+        };
         self.write(&Report {
             start_datetime: self.start,
             execution_datetime: self.now,
             rule_id: &directive.rule,
             directive_id: &directive.directive,
             component: call.component.as_str().into(),
-            key_value: if key.is_empty() { "None" } else { key }.into(),
+            key_value: key.into(),
             event_type: kind.name(),
             msg: message[..message.floor_char_boundary(MESSAGE_BYTES)].into(),
             policy: &directive.technique,

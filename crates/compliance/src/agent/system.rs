@@ -103,7 +103,7 @@ pub trait Files {
     /// It cannot be made.
     fn link(&mut self, path: &str, target: &str) -> Result<(), SystemError>;
 
-    /// Sets permissions.
+    /// Sets permissions. A link is not followed.
     ///
     /// # Errors
     /// They cannot be set.

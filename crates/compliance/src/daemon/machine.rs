@@ -1,6 +1,9 @@
 //! What this machine is, as far as files of Linux tell.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::Ipv6Addr;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -14,9 +17,14 @@ use crate::model::node::{Node, OperatingSystem};
 
 /// Packages that an inventory names.
 const PACKAGES: usize = 20_000;
+/// Addresses that it names.
+const ADDRESSES: usize = 1_000;
 
 /// Bytes of a file that an inventory is made of.
 const FILE_BYTES: usize = 64 << 20;
+
+/// Bytes of a file of the kernel: a router has millions of routes, which stand among its addresses.
+const KERNEL_BYTES: u64 = 4 << 20;
 
 /// The machine whose files are below `root`.
 pub(crate) fn facts(
@@ -32,10 +40,10 @@ pub(crate) fn facts(
         String::from_utf8(content.unwrap_or_default()).unwrap_or_default()
     };
     let kernel = |path: &str| {
-        std::fs::read_to_string(path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        let mut text = String::new();
+        // What cannot be read tells nothing.
+        let _ = File::open(path).and_then(|file| file.take(KERNEL_BYTES).read_to_string(&mut text));
+        text.trim().to_owned()
     };
     let told = kernel("/proc/sys/kernel/hostname");
     let hostname = hostname.map_or(told, str::to_owned);
@@ -47,6 +55,12 @@ pub(crate) fn facts(
     for (name, version) in packages(&text("/var/lib/dpkg/status")) {
         let fields = [("cn", name), ("softwareVersion", version)];
         inventory.push(ObjectType::Software, &fields);
+    }
+    let (trie, version_6) = (kernel("/proc/net/fib_trie"), kernel("/proc/net/if_inet6"));
+    let addresses = addresses(&trie, &version_6);
+    for address in &addresses {
+        let fields = [("ipHostNumber", address.as_str())];
+        inventory.push(ObjectType::NetworkInterface, &fields);
     }
     let accounts = text("/etc/passwd");
     let accounts = accounts.lines().filter_map(|line| line.split(':').next());
@@ -62,7 +76,7 @@ pub(crate) fn facts(
         architecture_description: std::env::consts::ARCH.into(),
         ram: memory,
         swap,
-        ip_addresses: vec!["127.0.0.1".into()],
+        ip_addresses: addresses,
         accounts: accounts.take(1_000).map(str::to_owned).collect(),
         last_inventory: Some(now.as_second()),
         ..Node::new(id, or(hostname, "localhost"))
@@ -127,6 +141,29 @@ fn memory(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1_024)
 }
 
+/// The machine's own addresses, of which the kernel tells in a file for each version of IP.
+fn addresses(trie: &str, version_6: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut leaf = "";
+    for line in trie.lines().map(str::trim) {
+        match line.strip_prefix("|-- ") {
+            Some(address) => leaf = address,
+            // The same stands in several tables.
+            None if line == "/32 host LOCAL" && !all.iter().any(|one| one == leaf) => {
+                all.push(leaf.to_owned());
+            }
+            None => {}
+        }
+    }
+    let bits = version_6.lines().filter_map(|line| {
+        let digits = line.split_whitespace().next()?;
+        u128::from_str_radix(digits, 16).ok()
+    });
+    all.extend(bits.map(|bits| Ipv6Addr::from(bits).to_string()));
+    all.truncate(ADDRESSES);
+    all
+}
+
 /// Names and versions of installed packages of dpkg.
 fn packages(status: &str) -> Vec<(&str, &str)> {
     let installed = status
@@ -188,5 +225,27 @@ mod tests {
         assert_eq!(system_name("Arch Linux", "arch"), "Arch");
         assert_eq!(system_name("", ""), "Linux");
         assert_eq!(memory("x\nMemTotal:  2 kB\n", "MemTotal:"), Some(2_048));
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_machine_and_not_of_its_networks() {
+        let table = "  +-- 0.0.0.0/0 3 0 5\n     |-- 0.0.0.0\n        /0 universe UNICAST\n\
+                     \x20    |-- 127.0.0.1\n        /32 host LOCAL\n\
+                     \x20    |-- 192.0.2.0\n        /24 link UNICAST\n\
+                     \x20    |-- 192.0.2.2\n        /32 host LOCAL\n\
+                     \x20    |-- 192.0.2.255\n        /32 link BROADCAST\n";
+        let trie = format!("Main:\n{table}Local:\n{table}");
+        let version_6 = "fd000000000000000000000000000002 04 40 00 82     eth0\n\
+                         00000000000000000000000000000001 01 80 10 80       lo\n";
+        let found = addresses(&trie, version_6);
+        assert_eq!(found, ["127.0.0.1", "192.0.2.2", "fd00::2", "::1"]);
+        assert_eq!(addresses("", ""), [""; 0]);
+        // They are told by elements of the inventory.
+        let root = tempfile::tempdir().unwrap();
+        let facts = facts(root.path(), "n1", None, "pem", Timestamp::UNIX_EPOCH);
+        let told = facts.inventory.elements.get(&ObjectType::NetworkInterface);
+        let told = told.into_iter().flatten();
+        let told: Vec<&String> = told.map(|one| &one["ipHostNumber"]).collect();
+        assert_eq!(told, facts.node.ip_addresses.iter().collect::<Vec<_>>());
     }
 }

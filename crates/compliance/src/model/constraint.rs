@@ -146,7 +146,7 @@ impl CompiledConstraint {
             ConstraintKind::Perm if !is_permission(value) => "three or four octal digits",
             ConstraintKind::Mail if !is_mail(value) => "a mail address",
             ConstraintKind::Ip if value.parse::<IpAddr>().is_err() => "an IP address",
-            ConstraintKind::DateTime if value.parse::<jiff::civil::DateTime>().is_err() => {
+            ConstraintKind::DateTime if !is_date_and_time(value) => {
                 "a date and time such as 2026-05-01T12:00:00"
             }
             ConstraintKind::Size if parse_memory(value).is_none() => "a size such as 300 MB",
@@ -166,6 +166,11 @@ impl CompiledConstraint {
 
 fn is_permission(value: &str) -> bool {
     (3..=4).contains(&value.len()) && value.bytes().all(|digit| (b'0'..=b'7').contains(&digit))
+}
+
+/// With a zone or without.
+fn is_date_and_time(value: &str) -> bool {
+    value.parse::<jiff::Timestamp>().is_ok() || value.parse::<jiff::civil::DateTime>().is_ok()
 }
 
 fn is_mail(value: &str) -> bool {
@@ -200,6 +205,8 @@ mod tests {
             ("mail", "a@example.org", "a@example"),
             ("ip", "2001:db8::1", "1.2.3"),
             ("datetime", "2026-05-01T12:00:00", "May"),
+            ("datetime", "2026-05-01T12:00:00Z", "2026-05-01T12:00:00X"),
+            ("datetime", "2026-05-01T12:00:00.5+02:00", "2026-05-32"),
             ("size-mb", "300 MB", "MB"),
             ("permissions", "0644", "rw"),
             ("ipv6", "2001:db8::1", "1.2.3"),

@@ -18,6 +18,7 @@ use super::packed;
 use super::plan::{DefineError, Plan};
 use super::rest::ApiError;
 use super::state::{PolicyRecord, ServedPolicy, State};
+use crate::acceptance::Standing;
 use crate::definitions::Definitions;
 use crate::model::expiration;
 use crate::model::node_set::NodeSet;
@@ -166,6 +167,9 @@ impl Generator {
             return;
         }
         for change in changes {
+            let Some(change) = self.as_it_stands(change) else {
+                continue;
+            };
             if matches!(change, Change::RemoveNode(_)) {
                 // Compliance has forgotten it: it may come again before policies are made.
                 self.known_groups.clear();
@@ -175,6 +179,23 @@ impl Generator {
             }
         }
         self.generate();
+    }
+
+    /// A change of a node, with the node as it is now: what an inventory brought may be told after
+    /// what was set later. None of a node that is not accepted any more.
+    fn as_it_stands(&self, change: Change) -> Option<Change> {
+        let id = match &change {
+            Change::SetNode(node) => node.id.as_str(),
+            Change::SetInventory { node, .. } => node.as_str(),
+            _ => return Some(change),
+        };
+        let state = self.view.read();
+        let record = state.nodes.get(id);
+        let record = record.filter(|record| record.known.standing == Standing::Accepted)?;
+        Some(match change {
+            Change::SetNode(_) => Change::SetNode(Arc::clone(&record.node)),
+            other => other,
+        })
     }
 
     /// Makes policies and keeps them.

@@ -331,6 +331,26 @@ async fn what_is_set_for_a_node_reaches_its_policy_and_survives_an_inventory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_node_that_is_refused_leaves_its_key() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, node) = reported(data.path()).await;
+    let path = format!("nodes/{A}");
+    let change = json!({"keyStatus": "undefined", "policyServerId": "no-such-relay"});
+    let answer = admin.call(Method::POST, &path, Some(change)).await;
+    assert_eq!(answer.status, 400, "{}", answer.body);
+    assert_eq!(answer.body["fields"], json!(["policyServerId"]));
+    let thief = Node::new(A, &url(&server));
+    assert_eq!(thief.enrol().await, 403);
+    assert_eq!(node.enrol().await, 201);
+    // Both that can be done are.
+    let change = json!({"keyStatus": "undefined", "policyMode": "audit"});
+    let shown = admin.data(Method::POST, &path, Some(change)).await;
+    assert_eq!(shown["nodes"][0]["policyMode"], "audit");
+    assert_eq!(thief.enrol().await, 201);
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn groups_name_such_as_are_there_and_no_circle() {
     let data = tempfile::tempdir().unwrap();
     let (server, admin, _) = reported(data.path()).await;
@@ -389,6 +409,28 @@ async fn groups_name_such_as_are_there_and_no_circle() {
         admin
             .data(Method::DELETE, &format!("groups/{id}"), None)
             .await;
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_is_dynamic_no_more_keeps_its_members() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let query = json!({"where": [
+        {"objectType": "node", "attribute": "nodeId", "comparator": "exists"}]});
+    let made = json!({"id": "mine", "displayName": "Mine", "query": query});
+    admin.data(Method::PUT, "groups", Some(made)).await;
+    let path = "groups/mine";
+    for (change, nodes) in [
+        (json!({"dynamic": false}), json!([A])),
+        (json!({"dynamic": false, "description": "kept"}), json!([A])),
+        (json!({"dynamic": true}), json!([A])),
+        (json!({"dynamic": false, "nodeIds": []}), json!([])),
+    ] {
+        let shown = admin.data(Method::POST, path, Some(change.clone())).await;
+        assert_eq!(shown["groups"][0]["dynamic"], change["dynamic"]);
+        assert_eq!(shown["groups"][0]["nodeIds"], nodes, "{change}");
     }
     server.stop().await.unwrap();
 }

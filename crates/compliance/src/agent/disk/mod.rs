@@ -299,7 +299,7 @@ impl Files for Disk {
 
     fn set_mode(&mut self, path: &str, mode: u32) -> Result<(), SystemError> {
         check(path)?;
-        let place = self.place(path, Last::Followed, false);
+        let place = self.place(path, Last::Itself, false);
         let set = place.and_then(|place| place.set_mode(mode));
         set.map_err(failed("setting the mode of", path))
     }

@@ -226,12 +226,10 @@ impl Place {
         Ok(symlinkat(target, &self.directory, &self.name)?)
     }
 
+    /// Not of a link, nor of what it leads to: whoever may put one there would have the mode of
+    /// any file changed.
     pub(super) fn set_mode(&self, mode: u32) -> io::Result<()> {
         let mode = Mode::from_raw_mode(mode);
-        if self.followed {
-            let flags = AtFlags::empty();
-            return Ok(chmodat(&self.directory, &self.name, mode, flags)?);
-        }
         // Linux changes no mode of a name without following it: the file is held, and changed by
         // what `/proc` calls it.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -19,6 +19,12 @@ pub(super) fn is_other(path: &str, found: &str, expected: &str) -> Problem {
     Problem::new(format!("{path} is {found}; expected {expected}"))
 }
 
+fn leads_to_directory<S: System>(system: &S, path: &str) -> Result<bool, Problem> {
+    // A link before a slash is followed.
+    let found = system.stat(&format!("{}/", path.trim_end_matches('/')))?;
+    Ok(found.is_some_and(|stat| stat.kind == Kind::Directory))
+}
+
 fn planned<S: System>(system: &S, call: &Invocation<'_>) -> Planned {
     let path = call.key();
     let own = || path.to_owned();
@@ -29,6 +35,9 @@ fn planned<S: System>(system: &S, call: &Invocation<'_>) -> Planned {
         ("file_absent", Some(Kind::Directory)) => Err(is_other(path, "a directory", "a file")),
         ("file_absent", Some(_)) => wrong("it is there", Change::Remove(own(), false)),
         ("directory_present", Some(Kind::Directory)) => Ok(Found::Right),
+        ("directory_present", Some(Kind::Symlink(_))) if leads_to_directory(system, path)? => {
+            Ok(Found::Right)
+        }
         ("directory_present", None) => {
             wrong("there is no such directory", Change::MakeDirectory(own()))
         }

@@ -1,6 +1,7 @@
 //! Templates in mustache's language: variables, escaped or not, sections, inverted sections and
 //! comments; no partials and no other delimiters. As CFEngine has it, `{{#-top-}}` stands for all
-//! data and `{{@}}` for the key of what a section goes through.
+//! data and `{{@}}` for the key of what a section goes through; `{{$name}}` writes JSON in one line and
+//! `{{%name}}` in several.
 
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ fn next(text: &str) -> Result<Option<Tag<'_>>, String> {
         _ => inside.chars().next().unwrap_or_default(),
     };
     let name = match kind {
-        '#' | '^' | '/' | '!' => inside[1..].trim(),
+        '#' | '^' | '/' | '!' | '$' | '%' => inside[1..].trim(),
         '&' => inside.strip_prefix('&').unwrap_or(inside).trim(),
         '>' | '=' => {
             let what = "partials and other delimiters are not filled here";
@@ -140,10 +141,11 @@ impl Writer {
                         ("@", _) => around.last().map_or("", |frame| frame.key).to_owned(),
                         (_, None) => String::new(),
                         (_, Some(Value::String(text))) => text.clone(),
+                        (_, Some(other)) if kind == '%' => format!("{other:#}"),
                         (_, Some(other)) => other.to_string(),
                     };
                     match kind {
-                        '&' => self.push(&found)?,
+                        '&' | '$' | '%' => self.push(&found)?,
                         _ => self.push(&escaped(&found))?,
                     }
                 }
@@ -288,6 +290,14 @@ mod tests {
             ("{{#list}}\n{{n}}\n{{/list}}\n", "1\n2\n"),
             ("{{#-top-}}{{vars.web.port}}{{/-top-}}", "80"),
             ("{{vars.web.names.1}}", "y"),
+            (
+                "{{$vars.web.names}} {{$ vars.web.host}}{{$vars.web.nothing}}",
+                "[\"x\",\"y\"] a<b",
+            ),
+            (
+                "{{%vars.web.names}}\n{{#list}}{{%.}}{{/list}}",
+                "[\n  \"x\",\n  \"y\"\n]\n{\n  \"n\": 1\n}{\n  \"n\": 2\n}",
+            ),
         ] {
             assert_eq!(
                 render(template, &data).as_deref(),

@@ -522,6 +522,14 @@ fn links_below_another_root_lead_to_what_is_there() {
     let done = escape.apply("directory_present", &[("path", "/link/a/b")]);
     assert_eq!(done.outcome, Outcome::Repaired, "{}", done.message);
     assert!(root.join("real/a/b").is_dir());
+    for (path, outcome) in [
+        ("/link", Outcome::Success),
+        ("/etc/f", Outcome::Error),
+        ("/loop", Outcome::Error),
+    ] {
+        let done = escape.apply("directory_present", &[("path", path)]);
+        assert_eq!(done.outcome, outcome, "{path}: {}", done.message);
+    }
     let done = escape.apply("file_content", &[("path", "/loop/f"), ("lines", "a")]);
     assert_eq!(done.outcome, Outcome::Error);
     assert!(done.message.contains("symbolic link"), "{}", done.message);
@@ -549,14 +557,18 @@ fn on_the_machine_links_lead_where_they_lead() {
     disk.write(&at("file"), b"b").unwrap();
     assert_eq!(fs::read(escape.outside("f")).unwrap(), b"b");
     assert_eq!(disk.read(&at("upfile"), 9).unwrap(), Some(b"b".to_vec()));
-    disk.set_mode(&at("file"), 0o600).unwrap();
-    assert_eq!(
-        fs::metadata(escape.outside("f")).unwrap().mode() & 0o777,
-        0o600
-    );
+    let mode = || fs::metadata(escape.outside("f")).unwrap().mode() & 0o777;
+    disk.set_mode(&at("absolute/f"), 0o600).unwrap();
+    assert_eq!(mode(), 0o600);
+    // A link that somebody put there since it was looked at hands nothing over.
+    assert!(disk.set_mode(&at("file"), 0o666).is_err());
+    assert_eq!(mode(), 0o600);
     assert_eq!(disk.list(&at("absolute"), 9).unwrap(), ["f", "victim"]);
     disk.make_directory(&at("absolute/new/deep")).unwrap();
     assert!(escape.outside("new/deep").is_dir());
+    let kind = |path: &str| disk.stat(path).unwrap().map(|stat| stat.kind);
+    assert_eq!(kind(&at("absolute/")), Some(Kind::Directory));
+    assert_eq!(kind(&at("file/")), None);
     disk.remove(&at("absolute/new"), true).unwrap();
     assert!(!escape.outside("new").exists());
     disk.remove(&at("file"), false).unwrap();

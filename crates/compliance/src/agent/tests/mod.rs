@@ -169,6 +169,47 @@ fn outcomes_become_reports_by_mode() {
 }
 
 #[test]
+fn a_variable_in_a_condition_is_a_part_of_a_name() {
+    let path = ("value", "/etc/my.conf");
+    let later = |condition: &str| Call {
+        condition: condition.to_owned(),
+        ..call("later", "file_present", &[("path", "/later")])
+    };
+    let calls = vec![
+        call(
+            "1",
+            "variable_string",
+            &[("prefix", "p"), ("name", "path"), path],
+        ),
+        call("2", "file_present", &[("path", "${p.path}")]),
+        later("file_present_${p.path}_repaired.any"),
+        later("file_present_$(p.path)_kept"),
+        later("file_present_${p.none}_repaired"),
+    ];
+    let mut methods = OnSystem::new(Memory::default(), Duration::from_secs(1));
+    let outcome = run_on(&policy(Enforce, calls), &mut methods);
+    let expected = [
+        "result_success",
+        "result_repaired",
+        "result_repaired",
+        "result_na",
+        "result_error",
+    ];
+    assert_eq!(kinds(&outcome), expected);
+}
+
+#[test]
+fn a_call_of_a_long_command_is_reported_by_its_beginning() {
+    let command = "é".repeat(40_000);
+    let calls = vec![call("i", "m", &[("name", &*command)])];
+    let outcome = run_on(&policy(Enforce, calls), &mut AsTold(Vec::new()));
+    let found = told(&outcome);
+    assert_eq!(found.len(), 1);
+    let key = found[0].2.as_str();
+    assert!(command.starts_with(key) && key.len() > 30_000);
+}
+
+#[test]
 fn conditions_decide_and_outcomes_set_them() {
     let mut calls = all_keys();
     for (id, condition) in [

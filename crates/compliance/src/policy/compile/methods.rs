@@ -6,13 +6,14 @@ use serde_json::{Map, Value};
 
 use super::sections::{Parts, wrong};
 use super::{Call, CompileError, Component, ExpectedValue, TEXTS, TextRef, Texts};
+use crate::agent::condition::canonify;
 use crate::model::directive::Directive;
 use crate::model::methods::key_place;
 use crate::model::mode::PolicyMode;
 use crate::model::property::text_of;
 use crate::model::reporting::ReportingLogic;
 use crate::model::technique::{Action, MethodItem, Methods, Reporting};
-use crate::policy::template::{Substitutions, Token, parse};
+use crate::policy::template::{EXPRESSION_PREFIX, Substitutions, Template, Token, parse};
 
 pub(super) fn compile(
     technique: &str,
@@ -130,6 +131,28 @@ impl Compiler<'_> {
         self.texts.add(variable, source, template)
     }
 
+    /// The text of a condition: what variables in it stand for are parts of names, and written as
+    /// in those that calls set.
+    fn condition(
+        &mut self,
+        variable: &str,
+        source: &str,
+        substitutions: &Substitutions,
+    ) -> Result<TextRef, CompileError> {
+        if !source.contains("${") || source.starts_with(EXPRESSION_PREFIX) {
+            return self.text(variable, source, substitutions);
+        }
+        let names = substitutions.iter();
+        let names = names.map(|(name, template)| (name.clone(), as_name(template)));
+        let names: Substitutions = names.collect();
+        let template = parse(source, &names).map_err(|error| wrong(variable, error.to_string()))?;
+        let template = template.into_iter().map(|token| match token {
+            Token::Text(_) | Token::Name(_) => token,
+            other => Token::Name([other].into()),
+        });
+        self.texts.add(variable, source, template.collect())
+    }
+
     fn block(
         &mut self,
         block: &MethodItem,
@@ -175,7 +198,7 @@ impl Compiler<'_> {
         };
         let name = self.text(&call.id, name, substitutions)?;
         let condition = both(&around.condition, &call.condition);
-        let condition = self.text(&call.id, &condition, substitutions)?;
+        let condition = self.condition(&call.id, &condition, substitutions)?;
         let mut values = Vec::with_capacity(params.len());
         for (parameter, value) in params {
             let value = self.text(parameter, &text_of(value), substitutions)?;
@@ -220,6 +243,18 @@ fn name_of(items: &[MethodItem], id: &str) -> String {
         _ => &item.name,
     });
     name.map_or(id, String::as_str).to_owned()
+}
+
+/// What a variable stands for as a part of a name. What has variables of the agent in it only the
+/// agent can make one.
+fn as_name(template: &[Token]) -> Template {
+    let of_agent = |token: &Token| matches!(token, Token::Text(text) if text.contains("${"));
+    match template {
+        all if all.iter().any(of_agent) => all.to_vec(),
+        [Token::Text(text)] => vec![Token::Text(canonify(text).into())],
+        [] => Vec::new(),
+        all => vec![Token::Name(all.into())],
+    }
 }
 
 /// Two conditions that must both hold.

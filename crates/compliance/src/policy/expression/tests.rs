@@ -115,6 +115,11 @@ fn depth_steps_and_bytes_are_bounded() {
     let double = "replace(".repeat(20) + "'x'" + &", 'x', 'xxxxxxxx')".repeat(20);
     assert!(error(&double).contains("1048576 bytes"));
     assert!(error("pad_left('', 9223372036854775807, 'x')").contains("1048576 bytes"));
+    // Texts with variables count together, however many there are.
+    let wide = "${node.properties[none] | default = \"x${node.properties[wide]}\"}";
+    let texts = |count: usize| format!("length([{}])", [wide].repeat(count).join(", "));
+    assert_eq!(expanded(&format!("eval:{}", texts(40))).as_deref(), Ok("40"));
+    assert!(error(&texts(60)).contains("more than 100000 variables"));
 }
 
 proptest! {

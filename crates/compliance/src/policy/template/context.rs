@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::expression::EvaluateError;
 use super::super::inheritance::{Inherited, Properties};
 use super::{DEPTH, EXPANDED_BYTES, NodeFact, Substitutions, TemplateError, Token, parse};
+use crate::agent::condition::canonify;
 use crate::model::mode::GlobalPolicyMode;
 use crate::model::node::Node;
 use crate::model::property::text_of;
@@ -134,6 +135,13 @@ impl<'a> Context<'a> {
                 Token::Expression(expression) => {
                     out.push_str(&text_of(&expression.evaluate(self)?));
                 }
+                Token::Name(tokens) => {
+                    let from = out.len();
+                    self.expand_from(start, tokens, out)?;
+                    let name = canonify(&out[from..]);
+                    out.truncate(from);
+                    out.push_str(&name);
+                }
             }
             if out.len() - start > EXPANDED_BYTES {
                 return Err(ExpandError::Length);
@@ -155,7 +163,8 @@ impl<'a> Context<'a> {
             [Token::Parameter(path)] => self.parameter(path),
             tokens => {
                 let mut text = String::new();
-                self.expand(tokens, &mut text)?;
+                // Its variables count with those around it.
+                self.expand_from(0, tokens, &mut text)?;
                 Ok(Cow::Owned(Value::String(text)))
             }
         }

@@ -64,6 +64,8 @@ pub enum Token {
     Parameter(Arc<[Arc<str>]>),
     /// A computed value.
     Expression(Arc<Expression>),
+    /// What these stand for, written as a part of the name of a condition.
+    Name(Arc<[Token]>),
 }
 
 /// A text with variables, read.
@@ -89,6 +91,7 @@ impl Mentions {
                     self.add(default.as_deref().unwrap_or_default());
                 }
                 Token::Parameter(path) => self.parameters.extend(path.first().cloned()),
+                Token::Name(tokens) => self.add(tokens),
                 Token::Expression(expression) => {
                     expression.variables(&mut |token| self.add(std::slice::from_ref(token)));
                 }

@@ -114,7 +114,7 @@ static GROUP: Schema = Schema::Object(
         may(
             "nodeIds",
             &Schema::List(&Schema::Identity, NODES),
-            "who belongs to it; of a dynamic group only shown",
+            "who belongs to it; of a dynamic group only shown, and kept if it is dynamic no more",
         ),
         may("enabled", &Schema::Flag, ""),
         may("properties", &PROPERTY_LIST, "what its members inherit"),
@@ -200,6 +200,18 @@ impl Managed for Group {
                 object.insert("category".into(), GROUPS_ROOT.into());
             }
         })
+    }
+
+    /// One that is dynamic no more keeps its members.
+    fn carry_over(service: &Service, id: &str, body: &mut Map<String, Value>) {
+        if body.get("dynamic") != Some(&Value::Bool(false)) || body.contains_key("nodeIds") {
+            return;
+        }
+        let was = service.view.read().definitions.groups.get(id).cloned();
+        if was.is_some_and(|group| group.dynamic) {
+            let members = service.compliance.lock().fleet.members(id);
+            body.insert("nodeIds".into(), json!(members));
+        }
     }
 
     fn complete(body: &mut Map<String, Value>, _: &Definitions) {

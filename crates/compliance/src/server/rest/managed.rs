@@ -76,6 +76,8 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     fn show<'s>(_: &'s Service, _: &'s Definitions) -> Show<'s, Self> {
         Box::new(|_, _| {})
     }
+    /// Adds to fields that are to change what follows of them and is not defined.
+    fn carry_over(_: &Service, _: &str, _: &mut Map<String, Value>) {}
     /// Fills in what may be left out, and takes out what is only shown.
     fn complete(_: &mut Map<String, Value>, _: &Definitions) {}
     /// Fills in what may be left out of what it consists of.
@@ -177,7 +179,7 @@ pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
 /// Changes some fields of one.
 pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -> Later<'a> {
     Box::pin(async move {
-        let (body, id) = (fields(call), key_of(call));
+        let (mut body, id) = (fields(call), key_of(call));
         for (name, given) in T::IDENTITY.iter().zip(&call.arguments) {
             if let Some(other) = body.get(*name).filter(|other| **other != **given) {
                 let message =
@@ -185,6 +187,7 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
                 return Err(ApiError::field(*name, message));
             }
         }
+        T::carry_over(service, &id, &mut body);
         let make = MakeEdit::new(move |all| {
             let Value::Object(mut whole) = json!(own::<T>(all, &id)?) else {
                 return Err(ApiError::not_found(T::KIND, &id));

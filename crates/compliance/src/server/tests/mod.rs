@@ -4,6 +4,7 @@
 pub(super) mod cluster;
 mod history;
 mod keeping;
+mod overtaken;
 mod restart;
 
 use std::sync::Arc;

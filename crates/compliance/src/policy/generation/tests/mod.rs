@@ -509,6 +509,40 @@ fn merged_directives_come_together_and_must_have_one_mode() {
 }
 
 #[test]
+fn what_variables_of_a_condition_stand_for_are_parts_of_names() {
+    let condition =
+        "file_present_${names.path}_kept.!role_${node.properties[role]}|${item.n}.${a.b}";
+    let technique = json!({"id": "names", "version": "1.0", "name": "Names",
+        "multiInstance": true, "body": {"methods": {
+            "params": [{"id": "p1", "name": "path"}],
+            "items": [{"id": "c1", "name": "C", "method": "file_present", "condition": condition,
+                "params": {"path": "${names.path}"}, "foreach": [{"n": "a-b"}]}]}}});
+    let mut names = directive("names", "names", &[]);
+    let root = names.parameters.section;
+    names.parameters.section = root.with("path", "/etc/${rudder.node.id}.conf");
+    let mut engine = engine();
+    let mut web = node("web1");
+    web.properties = vec![Property::new("role", json!("front.end"))];
+    engine
+        .apply(vec![
+            set(web),
+            Change::SetTechnique(serde_json::from_value(technique).unwrap()),
+            Change::SetDirective(names),
+            Change::SetRule(rule("names", &["names"], Target::Group("web".into()))),
+        ])
+        .unwrap();
+    generate(&mut engine);
+    let document = policy(&engine, "web1").unwrap();
+    let document = serde_json::to_value(PolicyDocument(&document)).unwrap();
+    let mut all = document["policies"].as_array().unwrap().iter();
+    let names = all.find(|policy| policy["directive"] == "names").unwrap();
+    let call = &names["calls"][0];
+    assert_eq!(call["params"][0][1], "/etc/web1.conf");
+    let expected = "file_present__etc_web1_conf_kept.!role_front_end|a_b.${a.b}";
+    assert_eq!(call["condition"], expected);
+}
+
+#[test]
 fn foreach_within_foreach_is_bounded() {
     let sets: Vec<_> = (0..100).map(|number| json!({"n": number})).collect();
     let mut items = json!([]);

@@ -211,9 +211,9 @@ impl Service {
     }
 }
 
-/// The groups that a group inherits from.
+/// The groups that a group inherits from: of one that lists its nodes, none, whatever query it has.
 fn parents(group: &Group) -> Vec<String> {
-    let query = group.query.as_ref();
+    let query = group.query.as_ref().filter(|_| group.dynamic);
     let parents = query.map(|query| query.parents().map(str::to_owned).collect());
     parents.unwrap_or_default()
 }
@@ -288,6 +288,16 @@ fn shown(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::query::{Criterion, Query};
+
+    #[test]
+    fn a_query_that_says_nothing_of_members_says_nothing_of_parents() {
+        let query = Query::all_of([Criterion::in_group("parent")]);
+        let mut group = Group::of_query("child", "Child", query);
+        assert_eq!(parents(&group), ["parent"]);
+        group.dynamic = false;
+        assert_eq!(parents(&group), [""; 0]);
+    }
 
     #[test]
     fn very_many_layers_are_shown_by_the_nearest_and_the_farthest() {

@@ -211,9 +211,7 @@ impl Service {
             }
         }
         self.one(id, Standing::Accepted)?;
-        if change.key_status.is_some() {
-            self.commands.run(Request::ResetKey(id.to_owned())).await?;
-        }
+        let reset = change.key_status.is_some();
         let change = change.administered();
         if change != Administered::default() {
             let node = id.to_owned();
@@ -221,6 +219,10 @@ impl Service {
             self.commands.run(request).await?;
             // The thread is gone only when the server stops; it starts anew from the store.
             let _ = self.tasks.send(Task::Administered(id.to_owned())).await;
+        }
+        // What is refused leaves the key settled as well.
+        if reset {
+            self.commands.run(Request::ResetKey(id.to_owned())).await?;
         }
         self.one(id, Standing::Accepted)
     }
