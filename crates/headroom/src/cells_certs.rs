@@ -118,7 +118,10 @@ mod tests {
         tls::client(&files).unwrap();
         let before = std::fs::read(&files.key).unwrap();
         let again = make(&args).unwrap_err().to_string();
-        assert!(again.contains("ca.pem; if it exists, use another --out"), "{again}");
+        assert!(
+            again.contains("ca.pem; if it exists, use another --out"),
+            "{again}"
+        );
         assert_eq!(std::fs::read(&files.key).unwrap(), before);
     }
 

@@ -358,7 +358,10 @@ mod tests {
     #[test]
     fn answers_of_tempo_and_jaeger_are_otlp_whose_ids_may_be_in_base64() {
         let coded = SPAN
-            .replace("0000000000000000000000000000000a", "AAAAAAAAAAAAAAAAAAAACg==")
+            .replace(
+                "0000000000000000000000000000000a",
+                "AAAAAAAAAAAAAAAAAAAACg==",
+            )
             .replace("000000000000000b", "AAAAAAAAAAs=");
         let expected = decoded(SPAN.as_bytes()).spans;
         assert_eq!(expected.len(), 1);

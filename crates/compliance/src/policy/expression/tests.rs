@@ -118,7 +118,10 @@ fn depth_steps_and_bytes_are_bounded() {
     // Texts with variables count together, however many there are.
     let wide = "${node.properties[none] | default = \"x${node.properties[wide]}\"}";
     let texts = |count: usize| format!("length([{}])", [wide].repeat(count).join(", "));
-    assert_eq!(expanded(&format!("eval:{}", texts(40))).as_deref(), Ok("40"));
+    assert_eq!(
+        expanded(&format!("eval:{}", texts(40))).as_deref(),
+        Ok("40")
+    );
     assert!(error(&texts(60)).contains("more than 100000 variables"));
 }
 

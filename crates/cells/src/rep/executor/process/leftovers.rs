@@ -108,7 +108,9 @@ impl Going {
 impl Drop for Going {
     fn drop(&mut self) {
         self.all.send_modify(|all| {
-            let others = all.get(&self.guid).map_or(0, |count| count.saturating_sub(1));
+            let others = all
+                .get(&self.guid)
+                .map_or(0, |count| count.saturating_sub(1));
             if others == 0 {
                 all.remove(&self.guid);
             } else {
