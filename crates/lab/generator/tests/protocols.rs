@@ -139,6 +139,93 @@ fn messages_of_websocket() {
     assert_eq!(total.connections.open, 4);
 }
 
+/// Whoever asks whether we are there in one piece with an answer hears it before anything else.
+#[test]
+fn pings_around_an_answer_of_websocket() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if !message.is_text() {
+                continue;
+            }
+            let ping = |number: u8| tungstenite::Message::Ping(vec![number].into());
+            for frame in [ping(1), message, ping(2)] {
+                socket.write(frame).unwrap();
+            }
+            socket.flush().unwrap();
+            for number in [1_u8, 2] {
+                let pong = tungstenite::Message::Pong(vec![number].into());
+                if socket.read().ok() != Some(pong) {
+                    return;
+                }
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    let total = run(speaking(Protocol::WebSocket, address, 2, step), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.answered, seen.failed()), (20, 0), "{:?}", seen.errors);
+    let connections = &total.connections;
+    assert_eq!((connections.opened, connections.closed), (2, 0));
+}
+
+/// What a target says while nothing is asked of it is nobody's answer, however much it is.
+#[test]
+fn messages_of_websocket_that_nobody_asked_for() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if !message.is_text() {
+                continue;
+            }
+            socket.send(message).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            for _ in 0..3 {
+                let _ = socket.write(tungstenite::Message::text("news"));
+            }
+            if socket.flush().is_err() {
+                return;
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    step.assertions = vec![Assertion::BodyMatches("^number [0-9]+$".to_owned())];
+    let workload = speaking(Protocol::WebSocket, address, 1, step);
+    let total = run(workload, &open(Process::Constant, 5.0, 1.0)).total;
+    let seen = total.requests();
+    let counts = (seen.answered, seen.failed(), seen.refused);
+    assert_eq!(counts, (5, 0, 0), "{:?} {:?}", seen.errors, seen.refusals);
+    let connections = &total.connections;
+    assert_eq!((connections.opened, connections.surplus), (1, 0));
+}
+
+/// It says that it will say no more, and waits for the client to hang up.
+#[test]
+fn a_target_of_websocket_that_takes_its_leave() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if message.is_text() {
+                socket.send(message).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                let _ = socket.close(None);
+                let _ = socket.flush();
+                std::thread::sleep(Duration::from_secs(3));
+                return;
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    let workload = speaking(Protocol::WebSocket, address, 1, step);
+    let total = run(workload, &open(Process::Constant, 5.0, 1.0)).total;
+    let seen = total.requests();
+    assert_eq!((seen.answered, seen.failed()), (5, 0), "{:?}", seen.errors);
+    assert!(total.connections.closed >= 4, "{:?}", total.connections);
+}
+
 #[test]
 fn a_target_that_does_not_upgrade() {
     let address = target(|mut stream| {
