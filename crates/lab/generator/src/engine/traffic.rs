@@ -141,16 +141,22 @@ impl Traffic {
                 self.drive_pipeline(place, event.readable)
             }
             Link::Open => {
-                if event.writable
-                    && connection.registration.tells_writable()
-                    && let Err(broken) = plain::send_rest(&mut self.pool, place)
-                {
-                    self.broken(place, broken, clock::now());
-                }
-                match event.readable {
+                let written = match event.writable && connection.registration.tells_writable() {
+                    true => plain::send_rest(&mut self.pool, place),
+                    false => Ok(()),
+                };
+                let now = match event.readable {
                     true => self.take_answer(place),
                     false => clock::now(),
+                };
+                // A target may answer before it has all of a request, and hang up: its answer
+                // counts.
+                if let Err(broken) = written
+                    && self.pool.place(event) == Some(place)
+                {
+                    self.broken(place, broken, now);
                 }
+                now
             }
         }
     }
