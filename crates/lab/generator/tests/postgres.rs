@@ -199,6 +199,26 @@ fn a_transaction_is_a_journey_on_one_connection() {
 }
 
 #[test]
+fn a_transaction_that_the_end_of_the_load_cuts_off_is_nobody_s() {
+    let server = Cluster::start_on_port();
+    let mut begin = step("begin", "BEGIN", &[]);
+    begin.think = Duration::from_secs(60);
+    let steps = vec![begin, step("commit", "COMMIT", &[])];
+    let mut local = Local::start(postgres(server.address(), 4, vec![(1.0, steps)])).unwrap();
+    let segment = open(Process::Constant, 20.0, 0.2);
+    let total = local.run(&segment, &mut |_| Flow::Continue).unwrap().total;
+    assert_eq!((total.kinds[0].answered, total.kinds[1].sent), (4, 0));
+    // The generator is there for another segment, whose journeys begin outside of any.
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
+    let none = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        server.ask(left) == "0"
+    });
+    assert!(none, "{} are open", server.ask(left));
+    drop(local);
+}
+
+#[test]
 fn a_statement_takes_as_long_as_it_says() {
     let server = Cluster::start_on_port();
     let sleep = step("sleep", "SELECT pg_sleep(0.02)", &["rows 1"]);

@@ -458,7 +458,7 @@ impl Engine {
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
         for place in self.traffic.source.end(at, stop) {
-            self.traffic.release(place, at, 0);
+            self.traffic.break_off(place, at);
         }
         if self.traffic.source.is_users() {
             self.traffic.leave_line(at);

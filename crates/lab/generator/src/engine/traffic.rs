@@ -330,13 +330,21 @@ impl Traffic {
 
     /// The visit at a place is over. A user pauses, then goes on; otherwise the
     /// connection is free for the next arrival.
-    pub(super) fn release(&mut self, place: u32, now: u64, pause: u64) {
+    fn release(&mut self, place: u32, now: u64, pause: u64) {
         self.pool[place].exchange.visit = None;
         match self.source.think().map(|think| think.max(pause)) {
             None => self.rest(place, now),
             Some(0) => self.next_visit(place, now),
             Some(pause) => self.pause(place, now.saturating_add(pause)),
         }
+    }
+
+    /// The user of a place does not go on after the pause.
+    pub(super) fn break_off(&mut self, place: u32, now: u64) {
+        if std::mem::take(&mut self.pool[place].exchange.holds) {
+            self.shut_pipeline(place, (Phase::Read, BEHIND), now);
+        }
+        self.release(place, now, 0);
     }
 
     fn pause(&mut self, place: u32, until: u64) {
@@ -373,12 +381,17 @@ impl Traffic {
         let next = self.record.answered(&mut connection.exchange, whole, now);
         let Some(next) = next else { return };
         let each = self.setup.workload.connections.requests_each;
+        let ends = match next {
+            Next::Done => true,
+            Next::After(pause) => !pause.is_zero() && self.source.is_cut_off(),
+        };
         // A request that was answered before all of it was sent leaves the target in
         // the middle of it.
         if connection.stream.is_none() {
             // Its connection carries others too, but for a transaction that was left open: that
             // is not for the next journey.
-            if !whole.keep_alive && next == Next::Done {
+            connection.exchange.holds = !whole.keep_alive && !ends;
+            if !whole.keep_alive && ends {
                 self.shut_pipeline(place, (Phase::Read, BEHIND), now);
             }
         } else {
