@@ -219,6 +219,32 @@ fn a_transaction_that_the_end_of_the_load_cuts_off_is_nobody_s() {
 }
 
 #[test]
+fn a_transaction_whose_connection_is_closed_in_a_pause_is_not_gone_on_with() {
+    let server = Cluster::start_on_port();
+    server.ask("CREATE TABLE t (id int)");
+    let mut begin = step("begin", "BEGIN", &[]);
+    begin.think = Duration::from_secs(2);
+    let insert = step("insert", "INSERT INTO t VALUES (1)", &["rows 1"]);
+    let steps = vec![begin, insert, step("commit", "COMMIT", &[])];
+    let workload = postgres(server.address(), 1, vec![(1.0, steps)]);
+    let mut local = Local::start(workload).unwrap();
+    let close = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(400));
+        let paused = "FROM pg_stat_activity WHERE state = 'idle in transaction'";
+        server.ask(&format!("SELECT pg_terminate_backend(pid) {paused}"));
+        server
+    });
+    let total = local.run(&closed(1), &mut |_| Flow::Continue).unwrap().total;
+    let server = close.join().unwrap();
+    assert_eq!(
+        failures(&total.kinds[1]),
+        [(Phase::Connect, "closed early", 1)]
+    );
+    assert_eq!((total.kinds[1].sent, total.kinds[2].sent), (0, 0));
+    assert_eq!(server.ask("SELECT count(*) FROM t"), "0");
+}
+
+#[test]
 fn a_statement_takes_as_long_as_it_says() {
     let server = Cluster::start_on_port();
     let sleep = step("sleep", "SELECT pg_sleep(0.02)", &["rows 1"]);

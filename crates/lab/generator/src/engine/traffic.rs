@@ -323,8 +323,14 @@ impl Traffic {
 
     /// The next request of a journey, due at `at`.
     fn next_step(&mut self, place: u32, at: u64, now: u64) {
-        self.pool[place].exchange.renew(at);
+        let exchange = &mut self.pool[place].exchange;
+        exchange.renew(at);
+        let held = std::mem::take(&mut exchange.holds);
         self.source.step();
+        if held && self.pool[place].link() == Link::Closed {
+            // The transaction is undone, and this would be no part of it.
+            return self.fail(place, (Phase::Connect, "closed early"), now);
+        }
         self.ask_or_open(place, now);
     }
 
