@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::accepting::accepting;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_load::arrivals::Process;
-use lab_load::recording::Phase;
+use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::{AnswerEnd, Assertion, Body, Mix, Step};
 use lab_load::{Protocol, Workload};
 
@@ -406,6 +406,21 @@ fn http2_carries_many_at_a_time() {
         );
         assert!(total.connections.opened >= 9, "{:?}", total.connections);
     }
+}
+
+#[test]
+fn users_whose_requests_http2_cannot_carry_do_not_try_without_end() {
+    let mut step = Step::new("get", "GET", "/");
+    step.headers = vec![("Host".to_owned(), "no host".to_owned())];
+    let mut segment = closed(0);
+    segment.length.requests = None;
+    segment.length.duration = Some(Duration::from_millis(300));
+    let seen = run(speaking(Protocol::Http2, http2(100), 1, step), &segment)
+        .total
+        .requests();
+    let tried = seen.failed();
+    assert_eq!(failures(&seen), [(Phase::Write, UNFIT, tried)]);
+    assert!((2..=31).contains(&tried), "{tried}");
 }
 
 #[test]

@@ -27,7 +27,8 @@ use super::talk::{Broken, Whole};
 use super::{Carriage, ReportSender, Setup, nanos};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
-/// target that is down would be asked as fast as the kernel can refuse.
+/// target that is down would be asked as fast as the kernel can refuse. The same of one whose
+/// request could not be made: the next one may be no better.
 const AFTER_FAILURE: u64 = 10_000_000;
 
 /// See the module. The loop looks at connections, schedule and record too.
@@ -480,8 +481,8 @@ impl Traffic {
                 }
             }
         }
-        let pause = match broken.0 {
-            Phase::Connect | Phase::Tls | Phase::Open => AFTER_FAILURE,
+        let pause = match broken {
+            (Phase::Connect | Phase::Tls | Phase::Open, _) | (Phase::Write, UNFIT) => AFTER_FAILURE,
             _ => 0,
         };
         self.release(place, now, pause);
