@@ -234,7 +234,8 @@ fn a_transaction_whose_connection_is_closed_in_a_pause_is_not_gone_on_with() {
         server.ask(&format!("SELECT pg_terminate_backend(pid) {paused}"));
         server
     });
-    let total = local.run(&closed(1), &mut |_| Flow::Continue).unwrap().total;
+    let segment = closed(1);
+    let total = local.run(&segment, &mut |_| Flow::Continue).unwrap().total;
     let server = close.join().unwrap();
     assert_eq!(
         failures(&total.kinds[1]),

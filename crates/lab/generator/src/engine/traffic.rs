@@ -481,8 +481,9 @@ impl Traffic {
                 }
             }
         }
-        let pause = match broken {
-            (Phase::Connect | Phase::Tls | Phase::Open, _) | (Phase::Write, UNFIT) => AFTER_FAILURE,
+        let pause = match broken.0 {
+            Phase::Connect | Phase::Tls | Phase::Open => AFTER_FAILURE,
+            Phase::Write if broken.1 == UNFIT => AFTER_FAILURE,
             _ => 0,
         };
         self.release(place, now, pause);

@@ -136,10 +136,10 @@ impl Remote {
         let driver = Driver::start(&settings.nats, |max_payload| {
             Coordinator::new(config, max_payload)
         })?;
+        let margin = settings.silence + REPORT_WITHIN;
         let remote = Self {
             driver,
-            report_within: longest_quiet(workload)
-                .saturating_add(settings.silence + REPORT_WITHIN),
+            report_within: longest_quiet(workload).saturating_add(margin),
             threads: workload.threads as usize,
             run: 0,
             began_late: vec![None; shares.len()],
