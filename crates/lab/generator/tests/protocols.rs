@@ -201,6 +201,42 @@ fn messages_of_websocket_that_nobody_asked_for() {
     assert_eq!((connections.opened, connections.surplus), (1, 0));
 }
 
+/// It comes in one piece with the answer to the handshake.
+#[test]
+fn a_greeting_of_websocket_is_no_answer() {
+    let address = target(|mut stream| {
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.lines();
+        let key = lines.find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        let accept = tungstenite::handshake::derive_accept_key(key.unwrap().as_bytes());
+        let upgraded = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: {accept}\r\n\r\n"
+        );
+        let greeted = [upgraded.as_bytes(), b"\x81\x05hello"].concat();
+        stream.write_all(&greeted).unwrap();
+        let role = tungstenite::protocol::Role::Server;
+        let mut socket = tungstenite::WebSocket::from_raw_socket(stream, role, None);
+        while let Ok(message) = socket.read() {
+            if message.is_text() {
+                socket.send(message).unwrap();
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    step.assertions = vec![Assertion::BodyMatches("^number [0-9]+$".to_owned())];
+    let total = run(speaking(Protocol::WebSocket, address, 2, step), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.good(), seen.failed()), (20, 0), "{:?}", seen.errors);
+    assert_eq!(total.connections.surplus, 0);
+}
+
 /// It says that it will say no more, and waits for the client to hang up.
 #[test]
 fn a_target_of_websocket_that_takes_its_leave() {
