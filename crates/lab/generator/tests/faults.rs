@@ -470,6 +470,22 @@ fn a_large_request_and_a_large_answer_pass() {
     assert_eq!(seen.bytes_received, 6 * BYTES as u64);
 }
 
+/// A target that takes no more of a request says why, and hangs up at once.
+#[test]
+fn an_answer_before_the_end_of_its_request_counts() {
+    let address = target(|_, mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        // Closing with bytes unread resets the connection.
+        let _ = stream.write_all(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
+    });
+    let mut workload = plain(address, 1);
+    let mut step = Step::new("post", "POST", "/");
+    step.body = Body::Bytes(vec![b'x'; 8_000_000]);
+    workload.mix = Mix::of(step);
+    let seen = run(workload, &closed(30)).total.requests();
+    assert_eq!(seen.statuses.get(&413), Some(&30), "{:?}", seen.errors);
+}
+
 #[test]
 fn a_body_longer_than_announced_is_counted_and_the_generator_closes() {
     // Together with the answer, and a little after it.

@@ -199,6 +199,53 @@ fn a_transaction_is_a_journey_on_one_connection() {
 }
 
 #[test]
+fn a_transaction_that_the_end_of_the_load_cuts_off_is_nobody_s() {
+    let server = Cluster::start_on_port();
+    let mut begin = step("begin", "BEGIN", &[]);
+    begin.think = Duration::from_secs(60);
+    let steps = vec![begin, step("commit", "COMMIT", &[])];
+    let mut local = Local::start(postgres(server.address(), 4, vec![(1.0, steps)])).unwrap();
+    let segment = open(Process::Constant, 20.0, 0.2);
+    let total = local.run(&segment, &mut |_| Flow::Continue).unwrap().total;
+    assert_eq!((total.kinds[0].answered, total.kinds[1].sent), (4, 0));
+    // The generator is there for another segment, whose journeys begin outside of any.
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
+    let none = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        server.ask(left) == "0"
+    });
+    assert!(none, "{} are open", server.ask(left));
+    drop(local);
+}
+
+#[test]
+fn a_transaction_whose_connection_is_closed_in_a_pause_is_not_gone_on_with() {
+    let server = Cluster::start_on_port();
+    server.ask("CREATE TABLE t (id int)");
+    let mut begin = step("begin", "BEGIN", &[]);
+    begin.think = Duration::from_secs(2);
+    let insert = step("insert", "INSERT INTO t VALUES (1)", &["rows 1"]);
+    let steps = vec![begin, insert, step("commit", "COMMIT", &[])];
+    let workload = postgres(server.address(), 1, vec![(1.0, steps)]);
+    let mut local = Local::start(workload).unwrap();
+    let close = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(400));
+        let paused = "FROM pg_stat_activity WHERE state = 'idle in transaction'";
+        server.ask(&format!("SELECT pg_terminate_backend(pid) {paused}"));
+        server
+    });
+    let segment = closed(1);
+    let total = local.run(&segment, &mut |_| Flow::Continue).unwrap().total;
+    let server = close.join().unwrap();
+    assert_eq!(
+        failures(&total.kinds[1]),
+        [(Phase::Connect, "closed early", 1)]
+    );
+    assert_eq!((total.kinds[1].sent, total.kinds[2].sent), (0, 0));
+    assert_eq!(server.ask("SELECT count(*) FROM t"), "0");
+}
+
+#[test]
 fn a_statement_takes_as_long_as_it_says() {
     let server = Cluster::start_on_port();
     let sleep = step("sleep", "SELECT pg_sleep(0.02)", &["rows 1"]);

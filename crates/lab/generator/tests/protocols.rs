@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::accepting::accepting;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_load::arrivals::Process;
-use lab_load::recording::Phase;
+use lab_load::recording::{Phase, UNFIT};
 use lab_load::request::{AnswerEnd, Assertion, Body, Mix, Step};
 use lab_load::{Protocol, Workload};
 
@@ -137,6 +137,129 @@ fn messages_of_websocket() {
     let counts = (seen.answered, seen.failed(), seen.refused);
     assert_eq!(counts, (100, 0, 0), "{:?} {:?}", seen.errors, seen.refusals);
     assert_eq!(total.connections.open, 4);
+}
+
+/// Whoever asks whether we are there in one piece with an answer hears it before anything else.
+#[test]
+fn pings_around_an_answer_of_websocket() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if !message.is_text() {
+                continue;
+            }
+            let ping = |number: u8| tungstenite::Message::Ping(vec![number].into());
+            for frame in [ping(1), message, ping(2)] {
+                socket.write(frame).unwrap();
+            }
+            socket.flush().unwrap();
+            for number in [1_u8, 2] {
+                let pong = tungstenite::Message::Pong(vec![number].into());
+                if socket.read().ok() != Some(pong) {
+                    return;
+                }
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    let total = run(speaking(Protocol::WebSocket, address, 2, step), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.answered, seen.failed()), (20, 0), "{:?}", seen.errors);
+    let connections = &total.connections;
+    assert_eq!((connections.opened, connections.closed), (2, 0));
+}
+
+/// What a target says while nothing is asked of it is nobody's answer, however much it is.
+#[test]
+fn messages_of_websocket_that_nobody_asked_for() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if !message.is_text() {
+                continue;
+            }
+            socket.send(message).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            for _ in 0..3 {
+                let _ = socket.write(tungstenite::Message::text("news"));
+            }
+            if socket.flush().is_err() {
+                return;
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    step.assertions = vec![Assertion::BodyMatches("^number [0-9]+$".to_owned())];
+    let workload = speaking(Protocol::WebSocket, address, 1, step);
+    let total = run(workload, &open(Process::Constant, 5.0, 1.0)).total;
+    let seen = total.requests();
+    let counts = (seen.answered, seen.failed(), seen.refused);
+    assert_eq!(counts, (5, 0, 0), "{:?} {:?}", seen.errors, seen.refusals);
+    let connections = &total.connections;
+    assert_eq!((connections.opened, connections.surplus), (1, 0));
+}
+
+/// It comes in one piece with the answer to the handshake.
+#[test]
+fn a_greeting_of_websocket_is_no_answer() {
+    let address = target(|mut stream| {
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.lines();
+        let key = lines.find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        let accept = tungstenite::handshake::derive_accept_key(key.unwrap().as_bytes());
+        let upgraded = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Accept: {accept}\r\n\r\n"
+        );
+        let greeted = [upgraded.as_bytes(), b"\x81\x05hello"].concat();
+        stream.write_all(&greeted).unwrap();
+        let role = tungstenite::protocol::Role::Server;
+        let mut socket = tungstenite::WebSocket::from_raw_socket(stream, role, None);
+        while let Ok(message) = socket.read() {
+            if message.is_text() {
+                socket.send(message).unwrap();
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    step.assertions = vec![Assertion::BodyMatches("^number [0-9]+$".to_owned())];
+    let total = run(speaking(Protocol::WebSocket, address, 2, step), &closed(20)).total;
+    let seen = total.requests();
+    assert_eq!((seen.good(), seen.failed()), (20, 0), "{:?}", seen.errors);
+    assert_eq!(total.connections.surplus, 0);
+}
+
+/// It says that it will say no more, and waits for the client to hang up.
+#[test]
+fn a_target_of_websocket_that_takes_its_leave() {
+    let address = target(|stream| {
+        let mut socket = tungstenite::accept(stream).unwrap();
+        while let Ok(message) = socket.read() {
+            if message.is_text() {
+                socket.send(message).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+                let _ = socket.close(None);
+                let _ = socket.flush();
+                std::thread::sleep(Duration::from_secs(3));
+                return;
+            }
+        }
+    });
+    let mut step = Step::new("say", "", "/chat");
+    step.body = Body::Template("number {seq}".to_owned());
+    let workload = speaking(Protocol::WebSocket, address, 1, step);
+    let total = run(workload, &open(Process::Constant, 5.0, 1.0)).total;
+    let seen = total.requests();
+    assert_eq!((seen.answered, seen.failed()), (5, 0), "{:?}", seen.errors);
+    assert!(total.connections.closed >= 4, "{:?}", total.connections);
 }
 
 #[test]
@@ -319,6 +442,21 @@ fn http2_carries_many_at_a_time() {
         );
         assert!(total.connections.opened >= 9, "{:?}", total.connections);
     }
+}
+
+#[test]
+fn users_whose_requests_http2_cannot_carry_do_not_try_without_end() {
+    let mut step = Step::new("get", "GET", "/");
+    step.headers = vec![("Host".to_owned(), "no host".to_owned())];
+    let mut segment = closed(0);
+    segment.length.requests = None;
+    segment.length.duration = Some(Duration::from_millis(300));
+    let seen = run(speaking(Protocol::Http2, http2(100), 1, step), &segment)
+        .total
+        .requests();
+    let tried = seen.failed();
+    assert_eq!(failures(&seen), [(Phase::Write, UNFIT, tried)]);
+    assert!((2..=31).contains(&tried), "{tried}");
 }
 
 #[test]

@@ -356,6 +356,8 @@ fn requests_that_a_target_leaves_out_are_counted_and_in_the_law() {
 
 /// Where a load in another process goes to, and what kind it is.
 const TARGET: &str = "HEADROOM_TEST_LOAD";
+/// How many seconds it waits for answers, if not as long as usual.
+const TIMEOUT: &str = "HEADROOM_TEST_TIMEOUT";
 
 /// Not a test by itself: the load that others start in a process of its own, so that it
 /// can be stopped and limited.
@@ -370,6 +372,9 @@ fn load_in_a_process_of_its_own() {
     let rate: f64 = words.next().unwrap().parse().unwrap();
     let mut workload = plain(address, users);
     workload.connections.most = users.max(200);
+    if let Ok(timeout) = std::env::var(TIMEOUT) {
+        workload.timeout = Duration::from_secs(timeout.parse().unwrap());
+    }
     let segment = match rate {
         0.0 => {
             let mut segment = closed(0);
@@ -448,18 +453,23 @@ fn stands_still(child: &Child) -> bool {
 }
 
 /// Stops a load for a while, a second after it began.
-fn stopped(address: SocketAddr, users: u32, rate: f64, stop: Option<Duration>) -> Recorded {
+fn stop(child: &mut Child, length: Duration) {
+    begun(child);
+    std::thread::sleep(Duration::from_millis(1_000));
+    signal(child, "-STOP");
+    // The signal is taken when one of its threads runs next; on a busy machine, that is later.
+    while !stands_still(child) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(length);
+    signal(child, "-CONT");
+}
+
+/// What a load comes to that is stopped for a while, if it is.
+fn stopped(address: SocketAddr, users: u32, rate: f64, length: Option<Duration>) -> Recorded {
     let mut child = start("", address, users, rate);
-    if let Some(stop) = stop {
-        begun(&mut child);
-        std::thread::sleep(Duration::from_millis(1_000));
-        signal(&child, "-STOP");
-        // The signal is taken when one of its threads runs next; on a busy machine, that is later.
-        while !stands_still(&child) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(stop);
-        signal(&child, "-CONT");
+    if let Some(length) = length {
+        stop(&mut child, length);
     }
     recorded(child)
 }
@@ -530,6 +540,19 @@ fn a_generator_that_is_stopped_withholds_what_the_stop_may_have_made() {
             assert_eq!(all.failed(), 0, "{case}: {:?}", all.errors);
         }
     }
+}
+
+/// One wait for events tells of some hundred connections at most.
+#[test]
+fn no_answer_of_many_is_timed_out_by_a_stop() {
+    wire::socket::allow_most_descriptors().unwrap();
+    let target = slow(Duration::from_millis(300));
+    let waits = format!("export {TIMEOUT}=3;");
+    let mut child = start(&waits, target.address, 700, 0.0);
+    stop(&mut child, Duration::from_secs(4));
+    let all = recorded(child).total.requests();
+    assert!(all.answered >= 700);
+    assert_eq!(all.failed(), 0, "{:?}", all.errors);
 }
 
 #[test]

@@ -162,8 +162,7 @@ impl Link {
                 }
                 Err(error) => {
                     if self.has_failed(&error) {
-                        connection.close(Http2Error::of_io(error.kind()));
-                        return;
+                        return self.lose(connection, &error);
                     }
                     if self.write_blocked {
                         return;
@@ -174,8 +173,26 @@ impl Link {
         if let Err(error) = Write::flush(&mut self.stream)
             && self.has_failed(&error)
         {
-            connection.close(Http2Error::of_io(error.kind()));
+            self.lose(connection, &error);
         }
+    }
+
+    /// Nothing more can be sent. Answers that came before, and which streams the peer has left out,
+    /// may still lie there to be read.
+    fn lose(&mut self, connection: &mut Connection, error: &io::Error) {
+        let mut bytes = PIECES.take();
+        bytes.resize(PIECE, 0);
+        let mut budget = self.read_budget;
+        while budget > 0
+            && connection.ended().is_none()
+            && let Ok(read @ 1..) = self.stream.read(&mut bytes)
+        {
+            budget = budget.saturating_sub(read);
+            self.bytes.received += read as u64;
+            connection.receive(bytes.get(..read).unwrap_or_default());
+        }
+        PIECES.set(bytes);
+        connection.close(Http2Error::of_io(error.kind()));
     }
 
     /// Whether this is no matter of waiting.

@@ -510,6 +510,35 @@ fn a_goaway_that_leaves_a_stream_out_refuses_it() {
     );
 }
 
+/// The peer has answered one request and said that it takes no other, and hung up.
+#[test]
+fn what_was_said_before_the_socket_broke_is_heard() {
+    use std::io::Write as _;
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    let mut client = Exchanges::start(Stream::Plain(near.into()), ClientSettings::default());
+    let answered = client.send(get("/"), Bytes::new(), 0).unwrap();
+    client.drive(true).unwrap();
+    let frames = [
+        &[0_u8, 0, 0, 4, 0, 0, 0, 0, 0][..],
+        &[0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88],
+        &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+    ];
+    far.write_all(&frames.concat()).unwrap();
+    drop(far);
+    // Nobody has told yet that there is something to read.
+    let refused = client.send(get("/"), Bytes::new(), 0).unwrap();
+    assert!(client.drive(false).is_err());
+    let mut finished: Vec<_> = client.finished().collect();
+    finished.sort_by_key(|(key, _)| key.slot());
+    let answer = Answer {
+        status: 200,
+        ..Answer::default()
+    };
+    let expected = [(answered, Ok(answer)), (refused, Err(StreamError::Refused))];
+    assert_eq!(finished, expected);
+}
+
 /// Of two answers the malformed one fails.
 #[test]
 fn a_malformed_answer_is_an_error_of_its_exchange() {

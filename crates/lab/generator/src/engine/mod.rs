@@ -458,7 +458,7 @@ impl Engine {
     /// Ends the segment: no user goes on, no arrival falls due any more.
     fn end_at(&mut self, at: u64, stop: bool) {
         for place in self.traffic.source.end(at, stop) {
-            self.traffic.release(place, at, 0);
+            self.traffic.break_off(place, at);
         }
         if self.traffic.source.is_users() {
             self.traffic.leave_line(at);
@@ -495,9 +495,14 @@ impl Engine {
     /// Handles what has run out.
     fn expire(&mut self, now: u64) -> Result<(), Trouble> {
         // A thread that did not run for long finds answers and deadlines together:
-        // answers come first.
+        // answers come first, all that are there.
         if self.traffic.answer_by.next() <= now {
-            self.wait(Duration::ZERO)?;
+            let connections = self.traffic.pool.open() as usize;
+            for _ in 0..=connections / Poller::MOST_EVENTS {
+                if self.wait(Duration::ZERO)?.0 < Poller::MOST_EVENTS {
+                    break;
+                }
+            }
         }
         self.traffic.expire(now);
         Ok(())

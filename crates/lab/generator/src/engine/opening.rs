@@ -12,7 +12,7 @@ use wire::socket;
 use wire::stream::{Received, Stream};
 
 use super::pipeline::{self, Pipeline};
-use super::pool::{Link, Pool, unwatched};
+use super::pool::{Link, Pool, Use, unwatched};
 use super::streams::Session;
 use super::talk::{Broken, Step, Talk};
 use super::{BUFFER, Carriage, Setup, Trouble, nanos};
@@ -206,6 +206,7 @@ fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
     if let Some(session) = &mut connection.session {
         return session.read_settings();
     }
+    let waits = connection.used() == Use::Waiting;
     let (Talk::WebSocket(talk), Some(stream)) = (&mut connection.talk, &mut connection.stream)
     else {
         return Err(GONE);
@@ -223,6 +224,14 @@ fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
         let upgraded = talk.upgrade(&connection.unread);
         if let Some(length) = upgraded.map_err(|(_, cause)| cause)? {
             connection.unread.drain(..length);
+            // A greeting is no answer where nothing is to be asked yet.
+            let mut greeted = !waits;
+            while greeted {
+                let taken = talk.take(&connection.unread, &mut connection.exchange.kept);
+                let taken = taken.map_err(|(_, cause)| cause)?;
+                connection.unread.drain(..taken.consumed);
+                greeted = taken.whole.is_some();
+            }
             return Ok(true);
         }
         if connection.unread.len() >= BUFFER {

@@ -16,6 +16,8 @@ use super::{BUFFER, Setup};
 /// What a connection without a request says: the target is about to close it, or is
 /// confused. Neither is an error of a request.
 const IDLE: Broken = (Phase::Read, "closed");
+/// What one with a request says whose target takes its leave, as the protocol has it.
+const FAREWELL: Broken = (Phase::Read, "closed early");
 /// What it says where the target sent more than its answer has.
 pub(super) const SURPLUS: Broken = (Phase::Protocol, "surplus");
 
@@ -136,10 +138,24 @@ impl Plain {
             let taken = connection
                 .talk
                 .take(input, &mut exchange.kept, &mut self.known);
-            let taken = match taken {
+            let mut taken = match taken {
                 Ok(taken) => taken,
                 Err(broken) => return (now, Err(broken)),
             };
+            // Each of them: one that is left here would be taken for the next answer.
+            while !asked && taken.whole.is_some() {
+                let behind = &input[taken.consumed..];
+                let further = connection
+                    .talk
+                    .take(behind, &mut exchange.kept, &mut self.known);
+                match further {
+                    Ok(further) => {
+                        taken.consumed += further.consumed;
+                        taken.whole = further.whole;
+                    }
+                    Err(broken) => return (now, Err(broken)),
+                }
+            }
             let rest = &input[taken.consumed..];
             connection.unread.clear();
             if let Some(mut whole) = taken.whole
@@ -148,6 +164,8 @@ impl Plain {
                 // What nobody asked for would be taken for the next answer.
                 whole.surplus = whole.keep_alive && connection.talk.is_surplus(rest);
                 whole.keep_alive &= rest.is_empty();
+                // The answer is there, whatever becomes of its connection.
+                whole.keep_alive &= send_replies(pool, place).is_ok();
                 return (now, Ok(Some(whole)));
             }
             if rest.len() == BUFFER {
@@ -155,18 +173,29 @@ impl Plain {
             }
             connection.unread.extend_from_slice(rest);
             let holds_bytes = stream.holds_bytes();
-            // The protocol may have something to say besides requests.
-            if let Some(replies) = connection.talk.replies() {
-                connection.unsent.append(replies);
-                if let Err(broken) = send_rest(pool, place) {
-                    return (clock::now(), Err(broken));
-                }
+            if let Err(broken) = send_replies(pool, place) {
+                return (clock::now(), Err(broken));
+            }
+            if pool[place].talk.is_over() {
+                return (now, Err(if asked { FAREWELL } else { IDLE }));
             }
             // What else there is will be told again, unless TLS holds it.
             if kept + received < BUFFER && !holds_bytes {
                 return (now, Ok(None));
             }
         }
+    }
+}
+
+/// Sends what the protocol has to say besides requests.
+fn send_replies(pool: &mut Pool, place: u32) -> Result<(), Broken> {
+    let connection = &mut pool[place];
+    match connection.talk.replies() {
+        Some(replies) => {
+            connection.unsent.append(replies);
+            send_rest(pool, place)
+        }
+        None => Ok(()),
     }
 }
 

@@ -243,6 +243,14 @@ impl Talk {
         matches!(self, Self::WebSocket(_))
     }
 
+    /// Whether the target has said that it says no more, and may wait for us to hang up.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::WebSocket(talk) => talk.is_over(),
+            Self::Http1(_) | Self::Tcp(..) | Self::Udp => false,
+        }
+    }
+
     /// What the protocol itself has to say by now: answers to pings.
     pub(super) fn replies(&mut self) -> Option<&mut Vec<u8>> {
         match self {

@@ -27,7 +27,8 @@ use super::talk::{Broken, Whole};
 use super::{Carriage, ReportSender, Setup, nanos};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
-/// target that is down would be asked as fast as the kernel can refuse.
+/// target that is down would be asked as fast as the kernel can refuse. The same of one whose
+/// request could not be made: the next one may be no better.
 const AFTER_FAILURE: u64 = 10_000_000;
 
 /// See the module. The loop looks at connections, schedule and record too.
@@ -141,16 +142,22 @@ impl Traffic {
                 self.drive_pipeline(place, event.readable)
             }
             Link::Open => {
-                if event.writable
-                    && connection.registration.tells_writable()
-                    && let Err(broken) = plain::send_rest(&mut self.pool, place)
-                {
-                    self.broken(place, broken, clock::now());
-                }
-                match event.readable {
+                let written = match event.writable && connection.registration.tells_writable() {
+                    true => plain::send_rest(&mut self.pool, place),
+                    false => Ok(()),
+                };
+                let now = match event.readable {
                     true => self.take_answer(place),
                     false => clock::now(),
+                };
+                // A target may answer before it has all of a request, and hang up: its answer
+                // counts.
+                if let Err(broken) = written
+                    && self.pool.place(event) == Some(place)
+                {
+                    self.broken(place, broken, now);
                 }
+                now
             }
         }
     }
@@ -317,20 +324,34 @@ impl Traffic {
 
     /// The next request of a journey, due at `at`.
     fn next_step(&mut self, place: u32, at: u64, now: u64) {
-        self.pool[place].exchange.renew(at);
+        let exchange = &mut self.pool[place].exchange;
+        exchange.renew(at);
+        let held = std::mem::take(&mut exchange.holds);
         self.source.step();
+        if held && self.pool[place].link() == Link::Closed {
+            // The transaction is undone, and this would be no part of it.
+            return self.fail(place, (Phase::Connect, "closed early"), now);
+        }
         self.ask_or_open(place, now);
     }
 
     /// The visit at a place is over. A user pauses, then goes on; otherwise the
     /// connection is free for the next arrival.
-    pub(super) fn release(&mut self, place: u32, now: u64, pause: u64) {
+    fn release(&mut self, place: u32, now: u64, pause: u64) {
         self.pool[place].exchange.visit = None;
         match self.source.think().map(|think| think.max(pause)) {
             None => self.rest(place, now),
             Some(0) => self.next_visit(place, now),
             Some(pause) => self.pause(place, now.saturating_add(pause)),
         }
+    }
+
+    /// The user of a place does not go on after the pause.
+    pub(super) fn break_off(&mut self, place: u32, now: u64) {
+        if std::mem::take(&mut self.pool[place].exchange.holds) {
+            self.shut_pipeline(place, (Phase::Read, BEHIND), now);
+        }
+        self.release(place, now, 0);
     }
 
     fn pause(&mut self, place: u32, until: u64) {
@@ -367,12 +388,17 @@ impl Traffic {
         let next = self.record.answered(&mut connection.exchange, whole, now);
         let Some(next) = next else { return };
         let each = self.setup.workload.connections.requests_each;
+        let ends = match next {
+            Next::Done => true,
+            Next::After(pause) => !pause.is_zero() && self.source.is_cut_off(),
+        };
         // A request that was answered before all of it was sent leaves the target in
         // the middle of it.
         if connection.stream.is_none() {
             // Its connection carries others too, but for a transaction that was left open: that
             // is not for the next journey.
-            if !whole.keep_alive && next == Next::Done {
+            connection.exchange.holds = !whole.keep_alive && !ends;
+            if !whole.keep_alive && ends {
                 self.shut_pipeline(place, (Phase::Read, BEHIND), now);
             }
         } else {
@@ -457,6 +483,7 @@ impl Traffic {
         }
         let pause = match broken.0 {
             Phase::Connect | Phase::Tls | Phase::Open => AFTER_FAILURE,
+            Phase::Write if broken.1 == UNFIT => AFTER_FAILURE,
             _ => 0,
         };
         self.release(place, now, pause);

@@ -12,6 +12,10 @@ use super::talk::{Broken, Kept, Taken, Whole};
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// Normal closure, the answer to a close frame.
 const CLOSE_NORMAL: u16 = 1000;
+/// What a frame is, in its first byte, and those that stand between messages.
+const OPCODE: u8 = 0x0f;
+const PING: u8 = 0x9;
+const PONG: u8 = 0xa;
 
 /// The conversation on one connection.
 #[derive(Debug)]
@@ -91,13 +95,11 @@ impl WebSocket {
                     kept.body(part);
                     if let Some(bytes) = ends {
                         let whole = Some(Whole::of(bytes, true));
+                        consumed += self.take_pings(&input[consumed..]);
                         return Ok(Taken { consumed, whole });
                     }
                 }
-                Some(Event::Ping(bytes)) => {
-                    let mask = self.mask();
-                    encode(Frame::Pong(bytes), mask, &mut self.replies);
-                }
+                Some(Event::Ping(bytes)) => self.pong(bytes),
                 Some(Event::Pong(_)) => {}
                 Some(Event::Close(..)) => {
                     self.closed = true;
@@ -110,6 +112,33 @@ impl WebSocket {
             consumed,
             whole: None,
         })
+    }
+
+    /// Takes the questions right behind a message whether we are there, and says how many bytes
+    /// they have. Whatever else stands there is left.
+    fn take_pings(&mut self, input: &[u8]) -> usize {
+        let mut consumed = 0;
+        while let Some(first) = input.get(consumed)
+            && matches!(first & OPCODE, PING | PONG)
+            && let Ok(scan) = self.frames.scan(&input[consumed..])
+            && let Some(event) = scan.event
+        {
+            consumed += scan.consumed;
+            if let Event::Ping(bytes) = event {
+                self.pong(bytes);
+            }
+        }
+        consumed
+    }
+
+    fn pong(&mut self, bytes: &[u8]) {
+        let mask = self.mask();
+        encode(Frame::Pong(bytes), mask, &mut self.replies);
+    }
+
+    /// Whether the target has said that it says no more.
+    pub(super) fn is_over(&self) -> bool {
+        self.closed
     }
 
     fn mask(&mut self) -> [u8; 4] {

@@ -18,7 +18,7 @@ use super::{VERSION, check_session};
 /// Time between an order to run and the start of the run: enough for the order to
 /// arrive, and to be sent again if it is lost.
 pub(super) const LEAD: Duration = Duration::from_millis(700);
-/// Beyond the longest that a request may take: for merging, sending and a busy machine.
+/// Beyond the longest that a load may be quiet: for merging, sending and a busy machine.
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where workers are found, and how long they are waited for.
@@ -136,9 +136,10 @@ impl Remote {
         let driver = Driver::start(&settings.nats, |max_payload| {
             Coordinator::new(config, max_payload)
         })?;
+        let margin = settings.silence + REPORT_WITHIN;
         let remote = Self {
             driver,
-            report_within: settings.silence + workload.timeout + REPORT_WITHIN,
+            report_within: longest_quiet(workload).saturating_add(margin),
             threads: workload.threads as usize,
             run: 0,
             began_late: vec![None; shares.len()],
@@ -283,6 +284,19 @@ impl Remote {
         });
         at
     }
+}
+
+/// The longest in which a load goes on and has nothing to tell: its own time is over, and the last
+/// journey that fell due waits for a connection, and then for each of its answers.
+pub(super) fn longest_quiet(workload: &Workload) -> Duration {
+    let journeys = workload.mix.journeys.iter();
+    let lengths = journeys.map(|journey| {
+        let steps = journey.steps.iter();
+        steps.fold(workload.timeout, |length, step| {
+            length.saturating_add(step.think.saturating_add(workload.timeout))
+        })
+    });
+    lengths.max().unwrap_or(workload.timeout)
 }
 
 impl Drop for Remote {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lab_load::request::{Journey, Mix, Step};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -11,6 +12,7 @@ use super::connection::unix_ns;
 use super::coordinator::{Coordinator, SessionConfig};
 use super::driver::{Core, Outgoing};
 use super::message::{Hello, Order, Packet, Reply, Request, WorkerReport};
+use super::remote::longest_quiet;
 use super::share::shares;
 use super::worker::{Over, Worker};
 
@@ -378,4 +380,21 @@ fn shares_cover_all_threads_and_connections() {
     assert_eq!(most, [7, 6, 6, 6]);
     workload.threads = u32::MAX;
     assert!(super::share::shares(&workload, 4).is_err());
+}
+
+/// One that ends by a number of requests tells of no second after the last was due.
+#[test]
+fn a_load_may_be_quiet_for_as_long_as_its_last_journey_takes() {
+    let mut workload = simulated::workload(3, 0);
+    workload.timeout = Duration::from_secs(30);
+    workload.mix = Mix::of(Step::new("get", "GET", "/"));
+    assert_eq!(longest_quiet(&workload), Duration::from_secs(60));
+    let mut pausing = Step::new("pause", "GET", "/");
+    pausing.think = Duration::from_secs(100);
+    workload.mix.journeys.push(Journey {
+        name: "pausing".to_owned(),
+        weight: 1.0,
+        steps: vec![pausing, Step::new("last", "GET", "/")],
+    });
+    assert_eq!(longest_quiet(&workload), Duration::from_secs(190));
 }

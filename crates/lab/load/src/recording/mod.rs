@@ -22,7 +22,8 @@ pub use tenths::{Tenth, Tenths};
 pub use timeline::Timeline;
 pub use tried::Tried;
 
-use crate::segment::Segment;
+use crate::segment::{Model, Segment};
+use crate::workload::Workload;
 
 /// A segment as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,6 +69,23 @@ impl Recorded {
         }
         self.total.append(span);
         self.timeline.push(span.clone());
+    }
+
+    /// Number for the first request after the segment: no request of it has that or a higher one.
+    #[must_use]
+    pub fn next_number(&self, workload: &Workload) -> u64 {
+        let planned = self.total.planned;
+        let used = match self.segment.model {
+            Model::Open(_) => planned,
+            // Each thread counts for its users alone, and those of one may have made all of them,
+            // also the ones that found no connection.
+            Model::Closed { .. } => {
+                let threads = workload.share.threads.max(workload.threads);
+                let made = planned + self.total.requests().unsendable();
+                made.saturating_mul(threads.into())
+            }
+        };
+        self.segment.first.saturating_add(used)
     }
 
     /// The segment's own time: what happened until its end, without what came later. A segment

@@ -81,6 +81,22 @@ fn seconds_add_up_over_time() {
 }
 
 #[test]
+fn numbers_go_on_behind_those_of_the_busiest_thread() {
+    let workload = crate::example::workload(&["get"]);
+    let mut recorded = crate::example::recorded(1, 1, 100.0, Duration::from_millis(1));
+    recorded.segment.first = 1_000;
+    recorded.total.planned = 500;
+    assert_eq!(recorded.next_number(&workload), 1_500);
+    // One of two threads may have made 0, 2, 4 and so on up to 998.
+    let think = Duration::ZERO;
+    recorded.segment.model = Model::Closed { think };
+    assert_eq!(recorded.next_number(&workload), 2_000);
+    // Numbers are used up too where no connection came about.
+    recorded.total.kinds[0].fail(Phase::Connect, "refused");
+    assert_eq!(recorded.next_number(&workload), 2_002);
+}
+
+#[test]
 fn a_cleared_span_is_an_empty_one() {
     let mut span = second(4, 10, 20);
     span.clear();

@@ -534,7 +534,7 @@ impl Loads<'_> {
         let place = step.unwrap_or(&load.name);
         match done.map_err(|error| said(load, &error))? {
             Done::Recorded(mut recorded) => {
-                self.used(load, running.first + recorded.total.planned);
+                self.used(load, recorded.next_number(&hand.workload));
                 // That a step ended is how a load without a length of its own ends.
                 recorded.cut = cut.map(str::to_owned);
                 let segment = running.segment.as_ref();

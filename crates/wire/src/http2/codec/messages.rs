@@ -89,9 +89,7 @@ impl Connection {
             }
             (None, Role::Client) if self.is_idle(id) => Err(Reason::PROTOCOL_ERROR),
             // Late, for a stream that was given up here.
-            (None, _) if self.is_cut(id) || (self.cut_forgotten && id != self.last_theirs) => {
-                Ok(())
-            }
+            (None, _) if self.is_cut(id) => Ok(()),
             (None, Role::Server) if id == self.last_theirs => Err(Reason::STREAM_CLOSED),
             (None, Role::Server) => Err(Reason::PROTOCOL_ERROR),
             (None, Role::Client) => Err(Reason::STREAM_CLOSED),

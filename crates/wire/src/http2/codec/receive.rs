@@ -207,8 +207,9 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether a stream that is over was given up here, or may have been.
     pub(super) fn is_cut(&self, id: u32) -> bool {
-        self.cut.contains(&id)
+        self.cut.contains(&id) || (self.cut_forgotten && id != self.last_theirs)
     }
 }
 

@@ -179,6 +179,10 @@ impl Compiler<'_> {
                 "the bytes that end an answer are missing",
             ));
         }
+        if step.answer == AnswerEnd::Bytes(0) {
+            let message = "an answer of 0 bytes never comes; expected bytes 1 or more";
+            return Err(wrong(place("answer"), message));
+        }
         let head = (protocol == Protocol::Http1).then(|| head(&method, &path, &authority, &fields));
         let own_cookies = fields
             .iter()

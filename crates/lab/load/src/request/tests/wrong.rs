@@ -140,6 +140,10 @@ fn wrong_steps_are_refused() {
             with(&|step| step.answer = AnswerEnd::Delimiter(Vec::new())),
             "missing",
         ),
+        (
+            with(&|step| step.answer = AnswerEnd::Bytes(0)),
+            "never comes",
+        ),
     ];
     for (message, part) in cases {
         assert!(message.contains(part), "expected \"{part}\" in: {message}");

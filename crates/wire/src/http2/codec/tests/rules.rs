@@ -411,6 +411,24 @@ fn large_heads_are_not_read_as_long_as_nobody_looks_at_them() {
     assert_eq!((seen, connection.opened_bytes), (21, 0));
 }
 
+/// Answers that a target which stood still sends to requests whose time was over.
+#[test]
+fn answers_to_streams_that_were_given_up_long_ago_are_no_error() {
+    let mut connection = Connection::new(Role::Client, settings());
+    connection.sent(connection.out().len());
+    connection.receive(&frame(SETTINGS, 0, 0, b""));
+    for _ in 0..1000 {
+        let open = connection.open(true, false, |block| block.method(b"GET"));
+        connection.release(open.unwrap());
+    }
+    sent(&mut connection);
+    for stream in (1..).step_by(2).take(1000) {
+        connection.receive(&frame(HEADERS, END_HEADERS, stream, b"\x88"));
+        connection.receive(&frame(DATA, END_STREAM, stream, b"late"));
+    }
+    assert_eq!(told(&mut connection), (None, None));
+}
+
 #[test]
 fn a_preface_that_is_none_ends_the_connection() {
     let mut connection = Connection::new(Role::Server, settings());
