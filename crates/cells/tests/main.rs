@@ -24,6 +24,8 @@ mod mutual_tls;
 mod own_address;
 #[path = "../../commit/src/postgres/cluster.rs"]
 mod postgres_cluster;
+mod rep_bulk;
+mod rep_fleet;
 mod rep_life;
 mod rep_process;
 mod rep_vectors;

@@ -1,154 +1,16 @@
 //! Lives of tasks and instances on simulated cells, against a BBS in memory.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-use crate::fake_bbs;
 use std::time::Duration;
 
-use crate::fake_bbs::{FakeBbs, eventually, logger, messages};
-use cells::rep::{Config, ExecutorKind, Running, Simulation, start};
-use diego::auction::{CellState, Lrp, Placement, Resource, Task, Work};
+use cells::rep::{Config, ExecutorKind, Simulation, start};
+use diego::auction::{Lrp, Work};
 use diego::error::Type;
 use diego::models::{self, DesiredLrp, TaskDefinition, actual_lrp_net_info::PreferredAddress};
 use diego::path;
 use net::{Client, ClientOptions};
-use telemetry::Sink;
-use tokio::sync::watch;
 
-struct Fleet {
-    bbs: FakeBbs,
-    rep: Running,
-    sink: Sink,
-    client: Client,
-    ask: watch::Sender<bool>,
-}
-
-impl Fleet {
-    async fn start(count: u32, edit: impl FnOnce(&mut Config)) -> Self {
-        let bbs = FakeBbs::start().await;
-        let mut config = Config::new(count, "127.0.0.1:0".parse().unwrap(), &*bbs.url);
-        edit(&mut config);
-        let (ask, shutdown) = net::shutdown();
-        let (logger, sink) = logger("rep");
-        let rep = start(config, logger, shutdown).await.unwrap();
-        rep.registered().await;
-        let client = Client::new(ClientOptions::default());
-        Self {
-            bbs,
-            rep,
-            sink,
-            client,
-            ask,
-        }
-    }
-
-    async fn simulated(edit: impl FnOnce(&mut Simulation)) -> Self {
-        let mut simulation = Simulation::default();
-        edit(&mut simulation);
-        let set = |config: &mut Config| config.executor = ExecutorKind::Simulated(simulation);
-        Self::start(1, set).await
-    }
-
-    fn uri(&self, path: &str) -> http::Uri {
-        format!("http://{}{path}", self.rep.addresses()[0])
-            .parse()
-            .unwrap()
-    }
-
-    async fn post(&self, path: &str, body: Vec<u8>) -> net::Answer {
-        let headers = http::HeaderMap::new();
-        self.client
-            .post(&self.uri(path), "application/json", headers, body.into())
-            .await
-            .unwrap()
-    }
-
-    async fn give(&self, work: &Work) -> Work {
-        let answer = self.post("/work", serde_json::to_vec(work).unwrap()).await;
-        assert_eq!(answer.status, 200);
-        serde_json::from_slice(&answer.body).unwrap()
-    }
-
-    async fn state(&self) -> CellState {
-        let answer = self.client.get(&self.uri("/state")).await.unwrap();
-        serde_json::from_slice(&answer.body).unwrap()
-    }
-
-    async fn is_empty(&self) {
-        loop {
-            let state = self.state().await;
-            if state.lrps.is_empty() && state.tasks.is_empty() {
-                assert_eq!(state.available_resources, state.total_resources);
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// Gives the only instance of the LRP "p" to the cell and waits until it runs.
-    async fn run_instance(&self) -> String {
-        self.bbs.records().desire(desired("p", 1));
-        self.give(&work(vec![lrp("p", 0)], vec![])).await;
-        self.bbs
-            .until("the instance runs", |records| records.running() == 1)
-            .await;
-        let records = self.bbs.records();
-        let key = records.lrps[&("p".into(), 0)]
-            .actual_lrp_instance_key
-            .clone();
-        key.unwrap().instance_guid
-    }
-}
-
-fn work(lrps: Vec<Lrp>, tasks: Vec<Task>) -> Work {
-    Work {
-        lrps,
-        tasks,
-        cell_id: "cell-0".into(),
-    }
-}
-
-fn resource() -> Resource {
-    Resource {
-        memory_mb: 64,
-        disk_mb: 64,
-        max_pids: 0,
-    }
-}
-
-fn task(guid: &str) -> Task {
-    let placement = Placement {
-        root_fs: "preloaded:cflinuxfs4".into(),
-        ..Placement::default()
-    };
-    Task {
-        task_guid: guid.into(),
-        placement,
-        resource: resource(),
-        ..Task::default()
-    }
-}
-
-fn lrp(process: &str, index: i32) -> Lrp {
-    Lrp {
-        process_guid: process.into(),
-        index,
-        domain: "test".into(),
-        resource: resource(),
-        ..Lrp::default()
-    }
-}
-
-fn desired(process: &str, instances: i32) -> DesiredLrp {
-    DesiredLrp {
-        process_guid: process.into(),
-        domain: "test".into(),
-        instances,
-        ports: vec![8080, 2222],
-        ..DesiredLrp::default()
-    }
-}
+use crate::fake_bbs::{self, FakeBbs, eventually, logger, messages};
+use crate::rep_fleet::{Fleet, desired, lrp, task, work};
 
 #[tokio::test]
 async fn a_task_goes_through_its_life_and_every_point_is_logged() {
@@ -422,32 +284,6 @@ async fn a_full_cell_refuses_and_a_repeated_request_does_no_harm() {
 }
 
 #[tokio::test]
-async fn records_without_containers_are_cleared_by_the_bulk_pass() {
-    let set = |config: &mut Config| config.bulk_interval = Duration::from_millis(50);
-    let fleet = Fleet::start(1, set).await;
-    {
-        let mut records = fleet.bbs.records();
-        records.desire(desired("p", 1));
-        let lrp = records.lrps.get_mut(&("p".to_owned(), 0)).unwrap();
-        lrp.state = "RUNNING".into();
-        lrp.actual_lrp_instance_key = Some(diego::models::ActualLrpInstanceKey {
-            instance_guid: "lost".into(),
-            cell_id: "cell-0".into(),
-        });
-        records.add_task("lost-task", TaskDefinition::default());
-        let task = records.tasks.get_mut("lost-task").unwrap();
-        task.set_state(diego::models::task::State::Running);
-        task.cell_id = "cell-0".into();
-    }
-    fleet
-        .bbs
-        .until("both go", |r| r.lrps.is_empty() && r.completed() == 1)
-        .await;
-    let task = fleet.bbs.records().tasks["lost-task"].clone();
-    assert_eq!(task.failure_reason, "task container does not exist");
-}
-
-#[tokio::test]
 async fn cells_register_and_release_their_presences() {
     let fleet = Fleet::start(5, |config| config.zones = 2).await;
     fleet.rep.registered().await;
@@ -513,113 +349,6 @@ async fn the_admin_api_answers_once_all_cells_are_registered() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in {page}");
     }
-}
-
-#[tokio::test]
-async fn the_bulk_pass_repeats_no_report_that_the_bbs_has_and_those_that_it_lost() {
-    let set = |config: &mut Config| config.bulk_interval = Duration::from_millis(10);
-    let fleet = Fleet::start(1, set).await;
-    fleet.bbs.records().desire(desired("p", 50));
-    let instances = (0..50).map(|index| lrp("p", index)).collect();
-    fleet.give(&work(instances, vec![])).await;
-    let passes = |count: usize| {
-        let what = format!("{count} passes");
-        let bbs = fleet.bbs.clone();
-        async move {
-            let before = bbs.records().count(path::TASKS);
-            bbs.until(&what, |records| {
-                records.count(path::TASKS) >= before + count
-            })
-            .await;
-        }
-    };
-    fleet
-        .bbs
-        .until("all run", |records| records.running() == 50)
-        .await;
-    passes(5).await;
-    assert_eq!(fleet.bbs.records().starts.len(), 50);
-    // The record has lost what was reported.
-    let change = |records: &mut crate::fake_bbs::Records| {
-        let lrp = records.lrps.get_mut(&("p".to_owned(), 7)).unwrap();
-        lrp.metric_tags.insert("foreign".into(), "tag".into());
-    };
-    change(&mut fleet.bbs.records());
-    fleet
-        .bbs
-        .until("it is reported again", |records| records.starts.len() > 50)
-        .await;
-    passes(5).await;
-    assert_eq!(fleet.bbs.records().starts.len(), 51);
-    assert_eq!(fleet.bbs.records().count(path::REMOVE_ACTUAL_LRP), 0);
-}
-
-#[tokio::test]
-async fn containers_that_end_during_a_pass_are_not_taken_for_lost() {
-    let set = |config: &mut Config| config.bulk_interval = Duration::from_millis(1);
-    let fleet = Fleet::start(1, set).await;
-    for round in 0..20 {
-        let process = format!("p-{round}");
-        fleet.bbs.records().desire(desired(&process, 5));
-        let instances = (0..5).map(|index| lrp(&process, index)).collect();
-        fleet.give(&work(instances, vec![])).await;
-        fleet
-            .bbs
-            .until("all run", |records| records.running() == 5)
-            .await;
-        for lrp in fleet.state().await.lrps {
-            let path = format!("/v1/lrps/{process}/instances/{}/stop", lrp.instance_guid);
-            fleet.post(&path, vec![]).await;
-        }
-        fleet
-            .bbs
-            .until("all are gone", |records| records.lrps.is_empty())
-            .await;
-    }
-    fleet.is_empty().await;
-    assert_eq!(fleet.bbs.records().count(path::REMOVE_ACTUAL_LRP), 100);
-    assert!(!fleet.sink.kept().contains("residual"));
-}
-
-#[tokio::test]
-async fn a_task_whose_cancellation_got_lost_is_ended_by_the_bulk_pass() {
-    let set = |config: &mut Config| {
-        config.bulk_interval = Duration::from_millis(20);
-        config.executor = ExecutorKind::Simulated(Simulation {
-            run: "600s".parse().unwrap(),
-            ..Simulation::default()
-        });
-    };
-    let fleet = Fleet::start(1, set).await;
-    for guid in ["cancelled", "stays"] {
-        fleet
-            .bbs
-            .records()
-            .add_task(guid, TaskDefinition::default());
-    }
-    let tasks = vec![task("cancelled"), task("stays")];
-    fleet.give(&work(vec![], tasks)).await;
-    let running = |records: &crate::fake_bbs::Records| {
-        let tasks = records.tasks.values();
-        tasks
-            .filter(|task| task.state() == diego::models::task::State::Running)
-            .count()
-    };
-    fleet
-        .bbs
-        .until("both run", |records| running(records) == 2)
-        .await;
-    {
-        let mut records = fleet.bbs.records();
-        let task = records.tasks.get_mut("cancelled").unwrap();
-        task.set_state(diego::models::task::State::Completed);
-        task.cell_id.clear();
-    }
-    while fleet.state().await.tasks.len() > 1 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(fleet.state().await.tasks[0].task_guid, "stays");
-    assert_eq!(fleet.bbs.records().count(path::COMPLETE_TASK), 0);
 }
 
 #[tokio::test]
