@@ -7,15 +7,18 @@ use processes::{Reaper, RunTag};
 use super::*;
 use crate::processes::{Children, Launch, Output};
 
-const SHORT: Limits = Limits {
-    hello: Duration::from_millis(300),
-    silence: Duration::from_millis(300),
-    take: Duration::from_millis(300),
-    close: Duration::from_millis(300),
+const SHORT: Duration = Duration::from_millis(300);
+
+/// A busy machine lets a shell wait for longer than a test wants to.
+const PATIENT: Limits = Limits {
+    hello: Duration::from_secs(30),
+    silence: Duration::from_secs(1),
+    take: Duration::from_secs(30),
+    close: SHORT,
 };
 
 /// A driver written in shell, under a reaper that only reads.
-async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
+async fn open(folder: &Path, script: &str, limits: Limits) -> Result<Program, DriverError> {
     let reaper = ["sh", "-c", "echo ready; cat > /dev/null"].map(Into::into);
     let reaper = Arc::new(Reaper::start(&reaper).unwrap());
     let children = Children::new(reaper, RunTag::new("program-test", 0), ".".into());
@@ -38,7 +41,7 @@ async fn open(folder: &Path, script: &str) -> Result<Program, DriverError> {
     };
     let greeting = Greeting::default();
     let child = children.start(launch).unwrap();
-    Program::open(&driver, child, greeting, SHORT, Alarm::new()).await
+    Program::open(&driver, child, greeting, limits, Alarm::new()).await
 }
 
 fn orders() -> Make {
@@ -58,7 +61,12 @@ const HELLO: &str = r#"read line; echo '{"ok":true,"entities":{"order":["placed"
 #[tokio::test]
 async fn one_that_does_not_greet_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
-    let error = open(folder.path(), "read line; sleep 5").await.unwrap_err();
+    let limits = Limits {
+        hello: SHORT,
+        ..PATIENT
+    };
+    let error = open(folder.path(), "read line; sleep 5", limits).await;
+    let error = error.unwrap_err();
     assert!(
         error
             .cause
@@ -70,9 +78,17 @@ async fn one_that_does_not_greet_is_given_up() {
 #[tokio::test]
 async fn silence_during_a_make_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
-    let program = open(folder.path(), &format!("{HELLO} read line; sleep 5"))
-        .await
-        .unwrap();
+    let limits = Limits {
+        silence: SHORT,
+        ..PATIENT
+    };
+    let program = open(
+        folder.path(),
+        &format!("{HELLO} read line; sleep 5"),
+        limits,
+    )
+    .await
+    .unwrap();
     let error = program.make(&orders()).await.unwrap_err();
     assert!(
         error
@@ -86,11 +102,10 @@ async fn silence_during_a_make_is_given_up() {
 #[tokio::test]
 async fn counts_are_signs_of_life() {
     let folder = tempfile::tempdir().unwrap();
-    let talk = "for n in 1 2 3 4 5 6; do sleep 0.1; echo '{\"counts\":{\"order\":{\"placed\":'$n'}}}'; done; \
+    let talk = "for n in 1 2 3 4 5 6; do sleep 0.25; echo '{\"counts\":{\"order\":{\"placed\":'$n'}}}'; done; \
                 echo '{\"id\":1,\"done\":true,\"made\":1}'; read line";
-    let program = open(folder.path(), &format!("{HELLO} read line; {talk}"))
-        .await
-        .unwrap();
+    let script = format!("{HELLO} read line; {talk}");
+    let program = open(folder.path(), &script, PATIENT).await.unwrap();
     let made = program.make(&orders()).await.unwrap();
     assert_eq!((made.accepted, made.refused), (1, 0));
     let mut counts = Counts::new();
@@ -102,9 +117,8 @@ async fn counts_are_signs_of_life() {
 #[tokio::test]
 async fn counts_begin_at_zero() {
     let folder = tempfile::tempdir().unwrap();
-    let program = open(folder.path(), &format!("{HELLO} read line"))
-        .await
-        .unwrap();
+    let script = format!("{HELLO} read line");
+    let program = open(folder.path(), &script, PATIENT).await.unwrap();
     let mut counts = Counts::new();
     program.counts(&mut counts);
     assert_eq!(counts.into_values().collect::<Vec<_>>(), [0]);
