@@ -2,35 +2,14 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 
 /// What the header `Authorization` says of what stands before the `@` of an address.
 pub(crate) fn authorization(before: &str) -> String {
     let (user, password) = before.split_once(':').unwrap_or((before, ""));
-    let pair = [decoded(user), decoded(password)].join(&b':');
+    let [user, password] = [user, password].map(|it| Vec::from_iter(percent_decode_str(it)));
+    let pair = [user, password].join(&b':');
     format!("Basic {}", BASE64_STANDARD.encode(pair))
-}
-
-/// The bytes for which percent signs stand with two digits, and all others as they are.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        bytes.extend_from_slice(before.as_bytes());
-        let digits = after.get(..2);
-        let digits = digits.filter(|it| it.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(b'%');
-                rest = after;
-            }
-        }
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    bytes
 }
 
 #[cfg(test)]

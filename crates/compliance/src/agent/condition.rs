@@ -41,6 +41,16 @@ pub fn holds(text: &str, known: &HashSet<String>) -> Result<bool, ConditionError
     }
 }
 
+/// Where the variable that a text begins with ends: at the brace that closes `${…}`, or the
+/// parenthesis of `$(…)`. `None`: it begins with a dollar and no variable.
+pub(super) fn end_of_variable(text: &str) -> Option<usize> {
+    match text.as_bytes().get(1) {
+        Some(b'{') => text.find('}'),
+        Some(b'(') => text.find(')'),
+        _ => None,
+    }
+}
+
 /// A text as a name in conditions: what is no letter or digit of ASCII becomes `_`.
 pub fn canonify(text: &str) -> String {
     let kept = |byte: u8| match byte {

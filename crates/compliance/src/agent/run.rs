@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::condition::{canonify, holds};
+use super::condition::{canonify, end_of_variable, holds};
 use super::policy::{AgentPolicy, Call, DirectivePolicy};
 use super::{Applied, Invocation, Methods, Outcome, key_of};
 use crate::model::methods::of;
@@ -179,12 +179,8 @@ fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
     while let Some(at) = rest.find('$') {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        let end = match from.as_bytes().get(1) {
-            Some(b'{') => from.find('}'),
-            Some(b'(') => from.find(')'),
-            _ => None,
-        };
-        let (variable, after) = from.split_at(end.map_or(1, |end| end + 1));
+        let end = end_of_variable(from).map_or(1, |end| end + 1);
+        let (variable, after) = from.split_at(end);
         match methods.expanded(variable) {
             Cow::Owned(value) if value != variable => out.push_str(&canonify(&value)),
             _ => out.push_str(variable),

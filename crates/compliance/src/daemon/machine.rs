@@ -148,8 +148,9 @@ fn addresses(trie: &str, version_6: &str) -> Vec<String> {
     for line in trie.lines().map(str::trim) {
         match line.strip_prefix("|-- ") {
             Some(address) => leaf = address,
+            None if line != "/32 host LOCAL" || all.len() == ADDRESSES => {}
             // The same stands in several tables.
-            None if line == "/32 host LOCAL" && !all.iter().any(|one| one == leaf) => {
+            None if !all.iter().any(|one| one == leaf) => {
                 all.push(leaf.to_owned());
             }
             None => {}

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::files::{text_of, whole};
 use super::{OnSystem, Problem, wanted};
-use crate::agent::condition::holds;
+use crate::agent::condition::{end_of_variable, holds};
 use crate::agent::system::System;
 use crate::agent::{Applied, Invocation, Outcome};
 
@@ -54,11 +54,7 @@ impl Variables {
         while let Some(at) = rest.find('$') {
             let (before, from) = rest.split_at(at);
             out.push_str(before);
-            let end = match from.as_bytes().get(1) {
-                Some(b'{') => from.find('}'),
-                Some(b'(') => from.find(')'),
-                _ => None,
-            };
+            let end = end_of_variable(from);
             let value = end.and_then(|end| self.values.get(&from[2..end]));
             match (value, end) {
                 (Some(value), Some(end)) if out.len() + value.len() <= EXPANDED => {
