@@ -306,7 +306,7 @@ export interface LoadSummary {
   errors: { phase: string; cause: string; count: number }[];
   refusals: Record<string, number>;
   bytes: { sent: number; received: number };
-  connections: { opened: number; failed: number; closed: number; surplus?: number; reused: number; open: number };
+  connections: { opened: number; failed: number; closed: number; surplus?: number; reused: number; unserved?: number; open: number };
   generator: {
     threads: number;
     workers: number;

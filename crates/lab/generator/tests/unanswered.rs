@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::workload::{open, plain, run};
+use crate::workload::{closed, open, plain, run};
 use lab_load::arrivals::Process;
 use lab_load::recording::Latencies;
 use lab_load::slo::Statistic;
-use lab_load::{Slo, Summary, output};
+use lab_load::{Segment, Slo, Summary, Workload, output};
 
 /// What the target takes for an answer.
 const TAKES: Duration = Duration::from_millis(5);
@@ -110,4 +110,75 @@ fn requests_without_an_answer_are_the_slowest_in_every_form() {
         let p99s = csv.lines().map(|line| line.split(',').nth(7).unwrap());
         assert!(p99s.skip(1).any(|p99| p99 == "inf"), "{csv}");
     }
+}
+
+/// A target with so many threads, each of which serves one connection until that is closed.
+fn of_threads(threads: usize, answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..threads {
+        let listener = listener.try_clone().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (mut seen, mut byte) = (Vec::new(), [0]);
+                while stream.read_exact(&mut byte).is_ok() {
+                    seen.push(byte[0]);
+                    if seen.ends_with(b"\r\n\r\n") {
+                        seen.clear();
+                        let closes = answer.windows(5).any(|part| part == b"close");
+                        if stream.write_all(answer).is_err() || closes {
+                            break;
+                        }
+                    }
+                }
+            }
+        });
+    }
+    address
+}
+
+const KEPT_ALIVE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+const CLOSED: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+
+#[test]
+fn a_target_with_fewer_threads_than_connections_answers_what_it_has_threads_for() {
+    for (answer, opened) in [(KEPT_ALIVE, 32), (CLOSED, 32)] {
+        // However late this machine is, no more than the threads are asked at once: there are as many
+        // requests.
+        let workload = plain(of_threads(16, answer), 32);
+        let recorded = run(workload, &open(Process::Constant, 100.0, 0.16));
+        let requests = recorded.total.requests();
+        assert_eq!((requests.answered, requests.failed()), (16, 0));
+        // Where each carries one request, none is opened that nobody needs yet.
+        assert_eq!(recorded.total.connections.opened, opened);
+    }
+}
+
+/// What is said of the connections of a load.
+fn notes(workload: &Workload, segment: &Segment) -> Vec<String> {
+    let recorded = run(workload.clone(), segment);
+    let warm_up = lab_load::summary::WarmUp::Auto;
+    let summary = Summary::of(warm_up, "load", "http://target/", workload, &recorded);
+    summary.unwrap().notes
+}
+
+#[test]
+fn connections_that_a_target_has_no_threads_for_are_told_of_and_chance_is_not() {
+    let mut workload = plain(of_threads(2, KEPT_ALIVE), 4);
+    workload.timeout = Duration::from_millis(300);
+    let mut segment = closed(0);
+    segment.length.requests = None;
+    segment.length.duration = Some(Duration::from_secs(2));
+    let told = notes(&workload, &segment);
+    assert!(
+        told.iter()
+            .any(|note| note.contains("threads or processes")),
+        "{told:?}"
+    );
+
+    // Every twentieth request has none, on whichever connection.
+    let mut workload = plain(target(Loss::Silence), 4);
+    workload.timeout = Duration::from_millis(300);
+    let told = notes(&workload, &open(Process::Constant, 200.0, 1.0));
+    assert_eq!(told, Vec::<String>::new());
 }

@@ -5,6 +5,8 @@
 //! several follow each other; the first of them, the carrier, stands for all. What is open,
 //! under way or bound is counted where a place changes, and nowhere else.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::ops::{Index, IndexMut, Range};
 
@@ -18,6 +20,9 @@ use super::exchange::Exchange;
 use super::pipeline::Pipeline;
 use super::streams::Session;
 use super::talk::Talk;
+
+/// Entries of closed connections that the list of free ones may have, beside one for each.
+const SLACK: usize = 64;
 
 /// How far a connection has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,8 +61,10 @@ pub(super) struct Connection {
     used: Use,
     /// Tells events of this stream from those of an earlier one in the same place.
     generation: u32,
-    /// Whether it stands in the list of free connections, or in that of spare ones. It may
-    /// stand there when it is so no more.
+    /// Which of all connections it was to open, from 1.
+    order: u64,
+    /// Whether it stands in the list of free connections since it opened, or in that of spare ones.
+    /// It may stand there when it is so no more.
     listed: bool,
     saved: bool,
     pub(super) stream: Option<Stream>,
@@ -94,8 +101,12 @@ impl Connection {
 pub(super) struct Pool {
     poller: Poller,
     connections: Vec<Connection>,
-    /// Open connections without a request; the last one is used first.
-    free: Vec<u32>,
+    /// Open connections without a request, by the order in which they opened: a target with a thread
+    /// or a process for each connection accepts them in that order, and as many as it has. Asked over
+    /// another one, it would answer when somebody else hangs up.
+    free: BinaryHeap<Reverse<(u64, u32)>>,
+    /// How many have opened.
+    opened: u64,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
     /// Exchanges at a time on one connection.
@@ -122,7 +133,8 @@ impl Pool {
         Self {
             poller,
             connections: Vec::new(),
-            free: Vec::new(),
+            free: BinaryHeap::new(),
+            opened: 0,
             spare: Vec::new(),
             streams,
             held: held * streams,
@@ -210,10 +222,14 @@ impl Pool {
         first
     }
 
-    /// Takes the free connection that was used last.
+    /// Takes the free connection that has been open for longest.
     pub(super) fn take_free(&mut self) -> Option<u32> {
-        while let Some(place) = self.free.pop() {
+        while let Some(Reverse((order, place))) = self.free.pop() {
             let connection = &mut self[place];
+            if connection.order != order {
+                // An earlier one in the same place.
+                continue;
+            }
             connection.listed = false;
             if connection.link == Link::Open && connection.used == Use::Free && self.takes(place) {
                 return Some(place);
@@ -259,12 +275,18 @@ impl Pool {
     /// closed one when it is needed.
     pub(super) fn offer(&mut self, place: u32) {
         let connection = &mut self.connections[place as usize];
-        let (offered, list) = match connection.link {
-            Link::Open => (&mut connection.listed, &mut self.free),
-            _ => (&mut connection.saved, &mut self.spare),
-        };
-        if !std::mem::replace(offered, true) {
-            list.push(place);
+        if connection.link != Link::Open {
+            if !std::mem::replace(&mut connection.saved, true) {
+                self.spare.push(place);
+            }
+        } else if !std::mem::replace(&mut connection.listed, true) {
+            self.free.push(Reverse((connection.order, place)));
+            // Those that were closed while others were used lie below.
+            if self.free.len() > 2 * self.connections.len() + SLACK {
+                let connections = &self.connections;
+                self.free
+                    .retain(|Reverse((order, place))| connections[*place as usize].order == *order);
+            }
         }
     }
 
@@ -282,7 +304,12 @@ impl Pool {
 
     /// Says how far the connection of a carrier has come.
     pub(super) fn set_link(&mut self, carrier: u32, link: Link) {
+        self.opened += u64::from(link == Link::Open);
         for member in self.members(carrier) {
+            if link == Link::Open {
+                let connection = &mut self.connections[member as usize];
+                (connection.order, connection.listed) = (self.opened, false);
+            }
             self.set(member, link, self[member].used);
         }
     }

@@ -70,6 +70,10 @@ pub struct ConnectionCounts {
     pub surplus: u64,
     /// Requests on a connection that had carried one before.
     pub reused: u64,
+    /// Requests that were the first of their connection and had no answer in time; of connections that carry
+    /// one at a time.
+    #[serde(default)]
+    pub unserved: u64,
     /// Open at the end of the span.
     pub open: u64,
 }
@@ -173,6 +177,7 @@ impl Span {
         self.connections.closed += other.connections.closed;
         self.connections.surplus += other.connections.surplus;
         self.connections.reused += other.connections.reused;
+        self.connections.unserved += other.connections.unserved;
         self.in_flight_seconds += other.in_flight_seconds;
         self.machine.throttled += other.machine.throttled;
         self.delays.merge(&other.delays);

@@ -3,9 +3,12 @@
 use units::show_share;
 
 use super::{SCHEMA, Summary};
-use crate::recording::{Recorded, Recording};
+use crate::recording::{Phase, Recorded, Recording};
 use crate::request::is_redirect;
 use crate::workload::{Protocol, Workload};
+
+/// How likely chance may be where it is not the reason.
+const BY_CHANCE: f64 = 0.001;
 
 /// A target that only redirects answers fast and well, and says nothing of the page.
 pub(super) fn redirects(workload: &Workload, requests: &Recording) -> Option<String> {
@@ -49,6 +52,32 @@ pub(super) fn surplus(recorded: &Recorded) -> Option<String> {
         "{many}{noun} closed by the generator, because more came on them than one answer has, by its own head \
          (Content-Length) or by how its end is told: the target's frames are broken, or it answers what nobody \
          asked. One answer counts"
+    ))
+}
+
+/// A target that accepts no more connections than it has threads or processes answers nothing on the
+/// others: what has no answer in time is then the first request of its connection, each time.
+///
+/// Were it a matter of chance which requests have none, this would be seen in `share` to the power
+/// of their number, where `share` is that of all requests that are the first of their connection.
+pub(super) fn unserved(recorded: &Recorded) -> Option<String> {
+    let requests = recorded.total.requests();
+    let timeouts = requests.errors.iter();
+    let timeouts = timeouts.filter(|(failure, _)| failure.phase == Phase::Timeout);
+    let late: u64 = timeouts.map(|(_, count)| *count).sum();
+    let counts = &recorded.total.connections;
+    if late == 0 || counts.unserved != late || requests.sent == 0 {
+        return None;
+    }
+    let share = requests.sent.saturating_sub(counts.reused) as f64 / requests.sent as f64;
+    if share.powf(late as f64) > BY_CHANCE {
+        return None;
+    }
+    Some(format!(
+        "all {late} requests without an answer in time were the first of their connection, and only {} of \
+         all requests were: the target serves some connections, as many as it has threads or processes \
+         perhaps, and leaves the others alone until one of these is closed. --max-connections holds the load to fewer",
+        show_share(share)
     ))
 }
 

@@ -250,6 +250,7 @@ impl Sketch {
                 closed: failed / 2,
                 surplus: 0,
                 reused: sent.saturating_sub(self.connections as u64),
+                unserved: 0,
                 open: self.connections as u64,
             },
             generator: GeneratorUse {

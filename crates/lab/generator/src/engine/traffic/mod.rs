@@ -46,6 +46,9 @@ pub(super) struct Traffic {
     /// those under way do.
     answer_within: u64,
     pub(super) answer_by: Deadlines,
+    /// Whether the target hung up after the first answer, when it last did: a connection that is
+    /// opened before it is needed would only take a thread of it.
+    one_each: bool,
 }
 
 impl Traffic {
@@ -69,6 +72,7 @@ impl Traffic {
             pipelines: Pipelines::new(Arc::clone(&setup)),
             answer_within: nanos(workload.timeout),
             answer_by: Deadlines::default(),
+            one_each: false,
             setup,
         }
     }
@@ -408,6 +412,7 @@ impl Traffic {
                 let counts = &mut self.record.tally.span.connections;
                 counts.surplus += u64::from(whole.surplus);
                 counts.closed += u64::from(!whole.surplus && !worn);
+                self.one_each = !whole.keep_alive && connection.carried == 1;
                 self.pool.close(place);
             }
         }
@@ -472,7 +477,12 @@ impl Traffic {
         let exchange = &mut self.pool[place].exchange;
         self.record.failed(exchange, broken, now);
         match self.setup.carriage() {
-            Carriage::Plain => self.pool.close(place),
+            Carriage::Plain => {
+                let first = self.pool[place].carried == 1;
+                let unserved = first && broken.0 == Phase::Timeout;
+                self.record.tally.span.connections.unserved += u64::from(unserved);
+                self.pool.close(place);
+            }
             Carriage::Streams => self.streams.cancel(&mut self.pool, place),
             // Answers come in order: those behind it would never come.
             Carriage::Pipeline => {
@@ -509,7 +519,7 @@ impl Traffic {
     /// Whether a lost connection is replaced before an arrival needs one. With one
     /// request for each connection the opening is a part of what an arrival waits for.
     fn replaces(&self) -> bool {
-        self.setup.workload.connections.requests_each != Some(1)
+        self.setup.workload.connections.requests_each != Some(1) && !self.one_each
     }
 
     /// Begins to open a connection that any arrival may use. Says whether one is under
