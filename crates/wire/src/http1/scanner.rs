@@ -227,8 +227,8 @@ impl ResponseScanner {
             }
             _ => {}
         }
-        let lists = self.limits.length_lists;
-        let framing = framing(status, minor, response.headers, self.expect, lists)?;
+        let as_go = self.limits.as_go;
+        let framing = framing(status, minor, response.headers, self.expect, as_go)?;
         let (begin, end) = field_lines(&head[..length]);
         let meaning = Meaning { status, framing };
         if let Some(known) = known {

@@ -6,7 +6,7 @@ use wire::http1::{RequestBody, RequestHead};
 use super::exchange::{Exchange, Times, Upgrade};
 use super::fields::{Part, Slot, has_token, tokens};
 use super::route_pass::Pass;
-use super::target::Target;
+use super::target::{Target, escaped};
 use super::{Admission, Client, Pipeline, Refusal, trace};
 use crate::http::identity::{CertificateFormat, Rules, check_host};
 use crate::http::settings::{ForwardedClientCert, HttpSettings};
@@ -107,7 +107,7 @@ impl Pipeline {
         {
             return Err(Refusal::EmptyHost);
         }
-        let path = part_of(head.target(), &exchange.target.path);
+        let path = escaped(part_of(head.target(), &exchange.target.path));
         let named = exchange.request.part(exchange.seen.app_instance);
         if !named.is_empty() && !is_instance(named, true) {
             return Err(Refusal::InvalidAppInstance);
@@ -122,7 +122,7 @@ impl Pipeline {
             Some(_) => Refusal::UnknownInstance,
             None => Refusal::UnknownRoute,
         };
-        let pool = match table.lookup(&exchange.host, path) {
+        let pool = match table.lookup(&exchange.host, &path) {
             Lookup::Found(pool) => pool,
             Lookup::Empty(_) if self.settings.empty_pool_is_503 && instance.is_none() => {
                 return Err(Refusal::NoEndpoints);

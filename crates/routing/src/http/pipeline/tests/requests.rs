@@ -188,6 +188,28 @@ fn double_slashes_are_written_anew() {
 }
 
 #[test]
+fn a_route_is_found_by_its_path_escaped_as_go_escapes_it() {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.route("b.ex.com/%C3%A4", &PoolSettings::default());
+    fixture.route("c.ex.com/x/y%7C", &PoolSettings::default());
+    for (host, path, found) in [
+        ("b.ex.com", "/ä", true),
+        ("b.ex.com", "/%c3%A4/more", true),
+        ("b.ex.com", "/a", false),
+        // One byte that may not stand there, and the slash is none that was escaped any more.
+        ("c.ex.com", "/x%2Fy|", true),
+        ("c.ex.com", "/x%2Fy%7C", false),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\nHost: {host}\n\n");
+        let admission = fixture.admit(&request);
+        assert_eq!(admission == Admission::Forward, found, "{host}{path}");
+    }
+    // What is sent is what came.
+    let sent = fixture.sent("GET /ä/|x HTTP/1.1\nHost: b.ex.com\n\n");
+    assert_eq!(sent.lines().next(), Some("GET /ä/|x HTTP/1.1"));
+}
+
+#[test]
 fn the_host_of_an_absolute_target_counts() {
     let mut fixture = Fixture::new(|_| {});
     let sent = fixture.sent("GET http://a.ex.com:80?x HTTP/1.1\nHost: b.ex.com\n\n");
