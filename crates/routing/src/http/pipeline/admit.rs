@@ -53,7 +53,7 @@ impl Pipeline {
             .and_then(|()| self.route_pass(head, table, now, random, exchange));
         match admitted {
             Ok(pass) => {
-                self.finish_fields(head, client, pass, exchange);
+                self.finish_fields(client, pass, exchange);
                 Admission::Forward
             }
             Err(refusal) => {
@@ -153,13 +153,7 @@ impl Pipeline {
 
     /// Everything between the route service's rules and the endpoint: what a client may not
     /// say, and what the router says instead.
-    fn finish_fields(
-        &self,
-        head: &RequestHead,
-        client: &Client,
-        pass: Pass,
-        exchange: &mut Exchange,
-    ) {
+    fn finish_fields(&self, client: &Client, pass: Pass, exchange: &mut Exchange) {
         let rules = &self.settings.headers;
         let returned = matches!(pass, Pass::Returned | Pass::Vouched);
         let Exchange {
@@ -167,6 +161,7 @@ impl Pipeline {
             seen,
             options,
             forwarded_for,
+            closes,
             ..
         } = exchange;
         let domain = client
@@ -216,9 +211,6 @@ impl Pipeline {
             let start = milliseconds(exchange.start.wall, &mut start);
             fields.push("X-Request-Start", start);
         }
-        if head.expects_continue() && !self.settings.backends.keep_alive_after_continue {
-            fields.push("Connection", b"close");
-        }
         let mut removed = Vec::new();
         for option in tokens(options) {
             let protected = |name: &String| name.as_bytes().eq_ignore_ascii_case(option);
@@ -240,7 +232,12 @@ impl Pipeline {
         if seen.wants_trailers {
             fields.push("Te", b"trailers");
         }
-        if exchange.upgrade != Upgrade::None {
+        // Also without a body; and a backend that is told so changes to no other protocol.
+        let expects = fields.part(seen.expect).eq_ignore_ascii_case(b"100-continue");
+        *closes = expects && !self.settings.backends.keep_alive_after_continue;
+        if *closes {
+            fields.push("Connection", b"close");
+        } else if exchange.upgrade != Upgrade::None {
             fields.push("Connection", b"Upgrade");
         }
         if !forwarded_for.is_empty() {
@@ -393,6 +390,7 @@ fn read_fields(settings: &HttpSettings, head: &RequestHead, exchange: &mut Excha
                 let part = fields.keep(at, value);
                 first(&mut seen.referer, part);
             }
+            b"Expect" => first(&mut seen.expect, fields.keep(at, value)),
             b"Idempotency-Key" | b"X-Idempotency-Key" => {
                 fields.keep(at, value);
                 key |= !value.is_empty();

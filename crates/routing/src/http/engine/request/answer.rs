@@ -243,12 +243,10 @@ impl ActiveRequest {
         self.exchange.progress.backend_finished = context.clock.now();
         let keep_alive = self.promise.is_some_and(|promise| promise.keep_alive);
         let whole = self.body_read && self.upstream.is_empty() && !self.upstream_broken;
-        let settings = &context.shared.settings.backends;
-        let continued = self.head.expects_continue() && !settings.keep_alive_after_continue;
         // A backend may take CONNECT for what it says: bytes behind it would be a tunnel's.
         let tunnels = self.head.method() == b"CONNECT";
         if let Some(connection) = self.connection.take() {
-            if reusable && whole && !continued && !tunnels {
+            if reusable && whole && !self.exchange.closes && !tunnels {
                 lent.backends.keep(connection, context);
             } else {
                 lent.backends.close(*connection, context);

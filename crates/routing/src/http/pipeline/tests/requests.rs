@@ -159,6 +159,33 @@ fn a_connection_that_is_not_kept_says_so() {
 }
 
 #[test]
+fn a_request_that_expects_leave_is_the_last_of_its_connection() {
+    let said = |expect: &str, fields: &str, keeps: bool| {
+        let mut fixture =
+            Fixture::new(|settings| settings.backends.keep_alive_after_continue = keeps);
+        let request = format!("GET / HTTP/1.1\nHost: a.ex.com\nExpect: {expect}\n{fields}\n");
+        let sent = fixture.sent(&request);
+        assert_eq!(value(&sent, "Expect"), Some(expect));
+        let said: Vec<_> = sent
+            .lines()
+            .filter_map(|line| line.strip_prefix("Connection: "))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(fixture.exchange.closes, said == ["close"]);
+        said
+    };
+    let upgrade = "Connection: Upgrade\nUpgrade: websocket\n";
+    // Whether there is a body or not, and whatever else it asks for.
+    for fields in ["", "Content-Length: 1\n", upgrade] {
+        assert_eq!(said("100-Continue", fields, false), ["close"]);
+    }
+    assert!(said("100-continue", "", true).is_empty());
+    assert_eq!(said("100-continue", upgrade, true), ["Upgrade"]);
+    // gorouter looks for these words and no others.
+    assert!(said("100-continue, x", "", false).is_empty());
+}
+
+#[test]
 fn double_slashes_are_written_anew() {
     let target = |target: &str| {
         let sent = Fixture::new(|_| {}).sent(&format!("GET {target} HTTP/1.1\nHost: a.ex.com\n\n"));
