@@ -261,6 +261,9 @@ pub struct RouteServiceSettings {
     /// Hosts of routes for which that is allowed, `name.example` or `*.example`; empty: all
     /// (`route_services_hairpinning_allowlist`).
     pub hairpin_hosts: Vec<String>,
+    /// Networks in which no service is called over the network, such as `10.0.0.0/8`
+    /// (`route_services.egress_blocklist`).
+    pub blocked_networks: Vec<String>,
 }
 
 /// Trace headers.
@@ -501,6 +504,7 @@ impl Default for RouteServiceSettings {
             insecure: false,
             hairpin: false,
             hairpin_hosts: Vec::new(),
+            blocked_networks: Vec::new(),
         }
     }
 }

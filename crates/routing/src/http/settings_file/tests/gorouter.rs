@@ -337,6 +337,10 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
             "route_services_hairpinning_allowlist: [a.b, \"*.*.b\"]",
             "gorouter.yml:1:39: expected hosts like a.example or *.example.com, found \"*.*.b\"",
         ),
+        (
+            "route_services: {egress_blocklist: [10.0.0.0/8, 10.0.0.1]}",
+            "expected networks like 10.0.0.0/8 or fd00::/8, found \"10.0.0.1\"",
+        ),
         ("enable_ssl: true", "expected tls_pem beside enable_ssl"),
         (
             "balancing_algorithm: hash",
@@ -350,6 +354,13 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         let problems = gorouter(text).unwrap_err().to_string();
         assert!(problems.contains(expected), "{problems}\nlacks {expected}");
     }
+}
+
+#[test]
+fn networks_without_route_services_are_read() {
+    let text = "route_services: {egress_blocklist: [10.0.0.0/8, \"fd00::/8\"]}";
+    let services = gorouter(text).unwrap().settings.http.route_services;
+    assert_eq!(services.blocked_networks, ["10.0.0.0/8", "fd00::/8"]);
 }
 
 #[test]
