@@ -334,6 +334,18 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         ),
         ("disable_http: true", "nothing would be listened on"),
         (
+            "status: {enable_nontls_health_checks: false}",
+            "expected tls with certificate and key beside it",
+        ),
+        (
+            "status: {tls: {certificate: C}}",
+            "expected key beside it, found none",
+        ),
+        (
+            "status: {tls: {port: 8443, key: K}}",
+            "expected certificate beside it, found none",
+        ),
+        (
             "route_services_hairpinning_allowlist: [a.b, \"*.*.b\"]",
             "gorouter.yml:1:39: expected hosts like a.example or *.example.com, found \"*.*.b\"",
         ),
