@@ -56,9 +56,10 @@ pub struct Limits {
     pub chunk_line_bytes: usize,
     /// Interim answers (status 1xx) before the final one. Default 32.
     pub interim: u32,
-    /// Read what frames an answer as Go's client does: a list of lengths is none, not even of
-    /// equal ones; the only coding is `chunked`, which HTTP/1.0 has not, whatever it says; and
-    /// what an answer without a body says of one has to be right too. Default false.
+    /// Read an answer as Go's client does: a list of lengths is none, not even of equal ones;
+    /// the only coding is `chunked`, which HTTP/1.0 has not, whatever it says; what an answer
+    /// without a body says of one has to be right too; and several spaces may stand around
+    /// the status. Default false.
     pub as_go: bool,
 }
 

@@ -438,6 +438,8 @@ fn answers_are_framed_as_go_frames_them_where_that_is_wanted() {
     assert_eq!(get(gzip, "x"), closes("x"));
     let new = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked";
     assert_eq!(get(new, chunks), kept("x"));
+    let spaced = "HTTP/1.1  200  OK\r\nContent-Length: 1";
+    assert_eq!(get(spaced, "x"), kept("x"));
     // What frames no body has to be right all the same.
     for (expect, head) in [
         (Expect::NoBody, "HTTP/1.1 200 OK"),
