@@ -5,6 +5,7 @@ use wire::http1::{RequestBody, RequestHead};
 
 use super::exchange::{Exchange, Times, Upgrade};
 use super::fields::{Part, Slot, has_token, tokens};
+use super::head_size::is_too_large;
 use super::route_pass::Pass;
 use super::target::{Target, escaped};
 use super::{Admission, Client, Pipeline, Refusal, trace};
@@ -140,12 +141,14 @@ impl Pipeline {
     }
 
     fn check_size(&self, head: &RequestHead, exchange: &mut Exchange) -> Result<(), Refusal> {
-        let too_large = head.bytes().len() >= self.settings.request_head_bytes
-            || head.fields().count() > self.settings.request_fields;
-        if !too_large {
+        let (bytes, fields) = (
+            self.settings.request_head_bytes,
+            self.settings.request_fields,
+        );
+        if !is_too_large(head, exchange, bytes, fields) {
             return Ok(());
         }
-        // gorouter logs the endpoint that the request would have gone to.
+        // Whose turn it is, the engine knows.
         let pool = exchange.pool.as_ref();
         exchange.progress.endpoint = pool.and_then(|pool| pool.endpoints().first().cloned());
         Err(Refusal::HeadTooLarge)

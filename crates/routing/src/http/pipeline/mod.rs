@@ -20,6 +20,7 @@ mod client;
 mod error_template;
 mod exchange;
 pub(crate) mod fields;
+mod head_size;
 mod reason;
 mod refusal;
 mod request;

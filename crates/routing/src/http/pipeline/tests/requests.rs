@@ -159,6 +159,38 @@ fn a_connection_that_is_not_kept_says_so() {
 }
 
 #[test]
+fn a_head_is_measured_as_gorouter_measures_it() {
+    let refused = |change: &dyn Fn(&mut HttpSettings), path: &str, fields: &str| {
+        let mut fixture = Fixture::new(change);
+        let request = format!("GET {path} HTTP/1.1\nHost: a.ex.com\n{fields}\n");
+        fixture.admit(&request) == Admission::Answer(Refusal::HeadTooLarge)
+    };
+    // The line, the host and the id: 16, 16 and 57 bytes.
+    for (path, fields, traced, bytes) in [
+        ("/", "", false, 89),
+        ("/", "X-A: 12\n", false, 98),
+        ("/", "X-A:12\nX-Vcap-Request-Id: mine\n", false, 98),
+        ("/\u{e4}?b", "", false, 97),
+        ("/", "Transfer-Encoding: chunked\nTrailer: x\n", false, 89),
+        ("/", "Trailer: x\n", false, 101),
+        // What B3 adds: 48, 31 and 55.
+        ("/", "", true, 223),
+    ] {
+        for (limit, expected) in [(bytes, true), (bytes + 1, false)] {
+            let change = |settings: &mut HttpSettings| {
+                settings.request_head_bytes = limit;
+                settings.tracing.zipkin = traced;
+            };
+            assert_eq!(refused(&change, path, fields), expected, "{path} {fields}");
+        }
+    }
+    for (limit, expected) in [(2, true), (3, false)] {
+        let change = |settings: &mut HttpSettings| settings.request_fields = limit;
+        assert_eq!(refused(&change, "/", "A: 1\nB: 2\n"), expected);
+    }
+}
+
+#[test]
 fn a_request_that_expects_leave_is_the_last_of_its_connection() {
     let said = |expect: &str, fields: &str, keeps: bool| {
         let mut fixture =
