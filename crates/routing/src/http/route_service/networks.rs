@@ -41,7 +41,7 @@ impl Network {
         if !bits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let bits = bits.parse().ok()?;
+        let bits: u32 = bits.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         (bits <= most).then_some(Self { address, bits })
     }
