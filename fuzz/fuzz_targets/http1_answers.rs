@@ -39,7 +39,7 @@ fn read(input: &[u8], expect: Expect, step: usize) -> (Vec<Complete>, Seen, Opti
         fields: 8,
         chunk_line_bytes: 32,
         interim: 4,
-        length_lists: true,
+        as_go: false,
     };
     let mut scanner = ResponseScanner::new(limits);
     let (mut completes, mut seen, mut start, mut end) = (Vec::new(), Seen::default(), 0, 0);

@@ -36,7 +36,7 @@ fn read(input: &[u8], step: usize) -> (Seen, Option<RequestError>) {
         fields: 8,
         chunk_line_bytes: 32,
         interim: 0,
-        length_lists: true,
+        as_go: false,
     };
     let mut scanner = RequestScanner::new(limits);
     let (mut seen, mut head) = (Seen::default(), RequestHead::default());

@@ -115,6 +115,15 @@ async fn errors_have_their_names_texts_and_statuses() {
             r#"{"name":"ResourceNotFoundError","message":"router group 'none' does not exist"}"#
                 .to_owned(),
         ),
+        // A path is no form.
+        (
+            Method::PUT,
+            "/routing/v1/router_groups/a=b&c+d%26%c3%a9",
+            "{}",
+            404,
+            r#"{"name":"ResourceNotFoundError","message":"router group 'a=b&c+d&é' does not exist"}"#
+                .to_owned(),
+        ),
         (Method::GET, "/routing/v2", "", 404, "404 page not found\n".to_owned()),
         (
             Method::GET,

@@ -13,6 +13,7 @@ use commit::View;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
+use percent_encoding::percent_decode_str;
 use telemetry::{Fields, Logger, prometheus};
 
 use super::events::{Hub, Stream};
@@ -351,12 +352,7 @@ fn query(query: Option<&str>, name: &str) -> Vec<String> {
     values.map(|(_, value)| value.into_owned()).collect()
 }
 
-/// A part of a path without its escapes. A plus stays one.
+/// A part of a path without its escapes.
 fn unescaped(part: &str) -> String {
-    let part = part.replace('+', "%2B");
-    let mut pairs = url::form_urlencoded::parse(part.as_bytes());
-    pairs
-        .next()
-        .map(|(key, _)| key.into_owned())
-        .unwrap_or_default()
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }

@@ -36,9 +36,10 @@ pub struct HttpSettings {
     pub idle_timeout: Duration,
     /// Longest wait for a whole head once it began. gorouter has none by default; here 60 s.
     pub head_timeout: Duration,
-    /// Bytes at which a request's head is refused with 431 (`max_request_header_bytes`, 1 MiB).
+    /// Bytes at which a request's head is refused with 431, with the id and the trace that it is
+    /// given (`max_request_header_bytes`, 1 MiB).
     pub request_head_bytes: usize,
-    /// Fields above which it is refused (`max_request_headers`).
+    /// Fields above which it is refused, with these (`max_request_headers`).
     pub request_fields: usize,
     /// Bytes of an answer's head above which it is a 502 (`max_response_header_bytes`).
     pub response_head_bytes: usize,
@@ -261,6 +262,9 @@ pub struct RouteServiceSettings {
     /// Hosts of routes for which that is allowed, `name.example` or `*.example`; empty: all
     /// (`route_services_hairpinning_allowlist`).
     pub hairpin_hosts: Vec<String>,
+    /// Networks in which no service is called over the network, such as `10.0.0.0/8`
+    /// (`route_services.egress_blocklist`).
+    pub blocked_networks: Vec<String>,
 }
 
 /// Trace headers.
@@ -501,6 +505,7 @@ impl Default for RouteServiceSettings {
             insecure: false,
             hairpin: false,
             hairpin_hosts: Vec::new(),
+            blocked_networks: Vec::new(),
         }
     }
 }

@@ -24,20 +24,21 @@ pub(super) struct Framing {
     pub(super) keep_alive: bool,
 }
 
-/// Reads the fields that frame an answer. `minor` is the version behind `HTTP/1.`; `lists`:
-/// a list of equal lengths is one.
+/// Reads the fields that frame an answer. `minor` is the version behind `HTTP/1.`; `as_go`:
+/// see [`Limits::as_go`](super::Limits::as_go).
 pub(super) fn framing(
     status: u16,
     minor: u8,
     headers: &[Header<'_>],
     expect: Expect,
-    lists: bool,
+    as_go: bool,
 ) -> Result<Framing, ResponseError> {
     let mut content_length = None;
     let mut coding = Coding::default();
     let mut close = false;
     let mut keep_alive = minor == 1;
     let bodiless = expect == Expect::NoBody || matches!(status, 204 | 304);
+    let ignored = bodiless && !as_go;
     let upgraded = status == 101 || (expect == Expect::Tunnel && (200..300).contains(&status));
     for header in headers {
         // The length of a name tells most fields apart without reading them.
@@ -48,11 +49,20 @@ pub(super) fn framing(
                     keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            14 if !bodiless && header.name.eq_ignore_ascii_case("content-length") => {
-                read_content_length(header.value, lists, &mut content_length)?;
+            14 if !ignored && header.name.eq_ignore_ascii_case("content-length") => {
+                read_content_length(header.value, as_go, &mut content_length)?;
             }
-            17 if !bodiless && header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                coding.read(header.value)?;
+            17 if !ignored && header.name.eq_ignore_ascii_case("transfer-encoding") => {
+                let known = !coding.present && header.value.eq_ignore_ascii_case(b"chunked");
+                if as_go && minor == 0 {
+                    // Whoever wrote it may mean it (RFC 9112 section 6.1): nothing else is
+                    // read from that connection.
+                    close = true;
+                } else if as_go && !known {
+                    return Err(ResponseError::TransferEncoding);
+                } else {
+                    coding.read(header.value)?;
+                }
             }
             _ => {}
         }
@@ -91,17 +101,21 @@ pub(super) fn framing(
     Ok(Framing { length, keep_alive })
 }
 
-/// Section 6.3 rule 5: a list of equal values counts as one.
+/// Section 6.3 rule 5: a list of equal values counts as one. Go has no lists, and keeps lengths
+/// in 63 bits.
 fn read_content_length(
     value: &[u8],
-    lists: bool,
+    as_go: bool,
     known: &mut Option<u64>,
 ) -> Result<(), ResponseError> {
-    if !lists && value.contains(&b',') {
+    if as_go && value.contains(&b',') {
         return Err(ResponseError::ContentLength);
     }
     for part in value.split(|&byte| byte == b',') {
         let number = decimal(part.trim_ascii()).ok_or(ResponseError::ContentLength)?;
+        if as_go && i64::try_from(number).is_err() {
+            return Err(ResponseError::ContentLength);
+        }
         if known.is_some_and(|known| known != number) {
             return Err(ResponseError::ContentLengthConflict);
         }

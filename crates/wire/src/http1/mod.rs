@@ -56,9 +56,11 @@ pub struct Limits {
     pub chunk_line_bytes: usize,
     /// Interim answers (status 1xx) before the final one. Default 32.
     pub interim: u32,
-    /// Of an answer, take a list of equal lengths in one field for one length (RFC 9112
-    /// section 6.3 lets a recipient choose). Default true; Go's client does not.
-    pub length_lists: bool,
+    /// Read an answer as Go's client does: a list of lengths is none, not even of equal ones;
+    /// the only coding is `chunked`, which HTTP/1.0 has not, whatever it says; what an answer
+    /// without a body says of one has to be right too; and several spaces may stand around
+    /// the status. Default false.
+    pub as_go: bool,
 }
 
 impl Limits {
@@ -68,7 +70,7 @@ impl Limits {
         fields: FIELDS_ON_STACK,
         chunk_line_bytes: 4 * 1024,
         interim: 32,
-        length_lists: true,
+        as_go: false,
     };
 }
 

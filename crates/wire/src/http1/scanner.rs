@@ -197,7 +197,8 @@ impl ResponseScanner {
         let mut more;
         let most = self.limits.fields.min(FIELDS_ON_STACK);
         let mut response = httparse::Response::new(&mut []);
-        let parser = ParserConfig::default();
+        let mut parser = ParserConfig::default();
+        parser.allow_multiple_spaces_in_response_status_delimiters(self.limits.as_go);
         let mut parsed =
             parser.parse_response_with_uninit_headers(&mut response, head, &mut headers[..most]);
         if parsed == Err(httparse::Error::TooManyHeaders) && self.limits.fields > most {
@@ -227,8 +228,8 @@ impl ResponseScanner {
             }
             _ => {}
         }
-        let lists = self.limits.length_lists;
-        let framing = framing(status, minor, response.headers, self.expect, lists)?;
+        let as_go = self.limits.as_go;
+        let framing = framing(status, minor, response.headers, self.expect, as_go)?;
         let (begin, end) = field_lines(&head[..length]);
         let meaning = Meaning { status, framing };
         if let Some(known) = known {

@@ -381,13 +381,9 @@ fn limits_hold_at_their_edges() {
     // A list of lengths is one length, where that is wanted.
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok";
     assert!(with(Limits::default(), head).is_ok());
-    let as_go = Limits {
-        length_lists: false,
-        ..Limits::default()
-    };
-    assert_eq!(with(as_go, head), Err(ResponseError::ContentLength));
+    assert_eq!(with(AS_GO, head), Err(ResponseError::ContentLength));
     let twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok";
-    assert!(with(as_go, twice).is_ok());
+    assert!(with(AS_GO, twice).is_ok());
 
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let limits = Limits {
@@ -413,6 +409,59 @@ fn limits_hold_at_their_edges() {
         with(smaller, &format!("{chunked}0\r\n{trailers}")),
         Err(ResponseError::Chunk(ChunkError::Trailers))
     );
+}
+
+const AS_GO: Limits = Limits {
+    as_go: true,
+    ..Limits::DEFAULT
+};
+
+fn framed_as_go(expect: Expect, input: &str) -> Result<(String, bool), ResponseError> {
+    let (complete, seen, _) = parts(AS_GO, expect, &[input.as_bytes()])?;
+    Ok((String::from_utf8(seen.body).unwrap(), complete.keep_alive))
+}
+
+#[test]
+fn answers_are_framed_as_go_frames_them_where_that_is_wanted() {
+    use ResponseError as E;
+    let get = |head: &str, body: &str| {
+        let input = format!("{head}\r\n\r\n{body}");
+        framed_as_go(Expect::Body, &input)
+    };
+    // HTTP/1.0 has no codings: the length counts, or the end, and it is the last answer.
+    let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked";
+    let chunks = "1\r\nx\r\n0\r\n\r\n";
+    assert_eq!(get(old, chunks), closes(chunks));
+    let sized = format!("{old}\r\nContent-Length: 2");
+    assert_eq!(get(&sized, "okmore"), closes("ok"));
+    let gzip = "HTTP/1.0 200 OK\r\nTransfer-Encoding: gzip";
+    assert_eq!(get(gzip, "x"), closes("x"));
+    let new = "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked";
+    assert_eq!(get(new, chunks), kept("x"));
+    let spaced = "HTTP/1.1  200  OK\r\nContent-Length: 1";
+    assert_eq!(get(spaced, "x"), kept("x"));
+    // What frames no body has to be right all the same.
+    for (expect, head) in [
+        (Expect::NoBody, "HTTP/1.1 200 OK"),
+        (Expect::Body, "HTTP/1.1 204 No Content"),
+    ] {
+        let both = "Content-Length: 3\r\nTransfer-Encoding: chunked";
+        let input = format!("{head}\r\n{both}\r\n\r\n");
+        assert_eq!(framed_as_go(expect, &input), kept(""));
+        for (fields, error) in [
+            ("Content-Length: x", E::ContentLength),
+            ("Content-Length: 9223372036854775808", E::ContentLength),
+            ("Transfer-Encoding: gzip", E::TransferEncoding),
+            ("Transfer-Encoding: gzip, chunked", E::TransferEncoding),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                E::TransferEncoding,
+            ),
+        ] {
+            let input = format!("{head}\r\n{fields}\r\n\r\n");
+            assert_eq!(framed_as_go(expect, &input), Err(error), "{input}");
+        }
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use wire::http1::RequestHead;
 
 pub(super) use self::quote::quoted;
 use self::quote::quoted_or_dash;
-use super::pipeline::target::write_escaped;
+use super::pipeline::target::escaped;
 use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
 use super::settings::{AccessLogSettings, ExtraField, RedactQuery};
@@ -199,7 +199,7 @@ impl Line<'_> {
             _ => RedactQuery::None,
         };
         let mut uri = Vec::with_capacity(target.len().max(1));
-        write_escaped(if path.is_empty() { b"/" } else { path }, &mut uri);
+        uri.extend_from_slice(&escaped(if path.is_empty() { b"/" } else { path }));
         match redact {
             RedactQuery::None if taken.has_query => {
                 uri.push(b'?');

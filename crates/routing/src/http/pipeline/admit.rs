@@ -5,8 +5,9 @@ use wire::http1::{RequestBody, RequestHead};
 
 use super::exchange::{Exchange, Times, Upgrade};
 use super::fields::{Part, Slot, has_token, tokens};
+use super::head_size::is_too_large;
 use super::route_pass::Pass;
-use super::target::Target;
+use super::target::{Target, escaped};
 use super::{Admission, Client, Pipeline, Refusal, trace};
 use crate::http::identity::{CertificateFormat, Rules, check_host};
 use crate::http::settings::{ForwardedClientCert, HttpSettings};
@@ -53,7 +54,7 @@ impl Pipeline {
             .and_then(|()| self.route_pass(head, table, now, random, exchange));
         match admitted {
             Ok(pass) => {
-                self.finish_fields(head, client, pass, exchange);
+                self.finish_fields(client, pass, exchange);
                 Admission::Forward
             }
             Err(refusal) => {
@@ -107,7 +108,7 @@ impl Pipeline {
         {
             return Err(Refusal::EmptyHost);
         }
-        let path = part_of(head.target(), &exchange.target.path);
+        let path = escaped(part_of(head.target(), &exchange.target.path));
         let named = exchange.request.part(exchange.seen.app_instance);
         if !named.is_empty() && !is_instance(named, true) {
             return Err(Refusal::InvalidAppInstance);
@@ -122,7 +123,7 @@ impl Pipeline {
             Some(_) => Refusal::UnknownInstance,
             None => Refusal::UnknownRoute,
         };
-        let pool = match table.lookup(&exchange.host, path) {
+        let pool = match table.lookup(&exchange.host, &path) {
             Lookup::Found(pool) => pool,
             Lookup::Empty(_) if self.settings.empty_pool_is_503 && instance.is_none() => {
                 return Err(Refusal::NoEndpoints);
@@ -140,12 +141,14 @@ impl Pipeline {
     }
 
     fn check_size(&self, head: &RequestHead, exchange: &mut Exchange) -> Result<(), Refusal> {
-        let too_large = head.bytes().len() >= self.settings.request_head_bytes
-            || head.fields().count() > self.settings.request_fields;
-        if !too_large {
+        let (bytes, fields) = (
+            self.settings.request_head_bytes,
+            self.settings.request_fields,
+        );
+        if !is_too_large(head, exchange, bytes, fields) {
             return Ok(());
         }
-        // gorouter logs the endpoint that the request would have gone to.
+        // Whose turn it is, the engine knows.
         let pool = exchange.pool.as_ref();
         exchange.progress.endpoint = pool.and_then(|pool| pool.endpoints().first().cloned());
         Err(Refusal::HeadTooLarge)
@@ -153,13 +156,7 @@ impl Pipeline {
 
     /// Everything between the route service's rules and the endpoint: what a client may not
     /// say, and what the router says instead.
-    fn finish_fields(
-        &self,
-        head: &RequestHead,
-        client: &Client,
-        pass: Pass,
-        exchange: &mut Exchange,
-    ) {
+    fn finish_fields(&self, client: &Client, pass: Pass, exchange: &mut Exchange) {
         let rules = &self.settings.headers;
         let returned = matches!(pass, Pass::Returned | Pass::Vouched);
         let Exchange {
@@ -167,6 +164,7 @@ impl Pipeline {
             seen,
             options,
             forwarded_for,
+            closes,
             ..
         } = exchange;
         let domain = client
@@ -216,9 +214,6 @@ impl Pipeline {
             let start = milliseconds(exchange.start.wall, &mut start);
             fields.push("X-Request-Start", start);
         }
-        if head.expects_continue() && !self.settings.backends.keep_alive_after_continue {
-            fields.push("Connection", b"close");
-        }
         let mut removed = Vec::new();
         for option in tokens(options) {
             let protected = |name: &String| name.as_bytes().eq_ignore_ascii_case(option);
@@ -240,7 +235,12 @@ impl Pipeline {
         if seen.wants_trailers {
             fields.push("Te", b"trailers");
         }
-        if exchange.upgrade != Upgrade::None {
+        // Also without a body; and a backend that is told so changes to no other protocol.
+        let expects = fields.part(seen.expect).eq_ignore_ascii_case(b"100-continue");
+        *closes = expects && !self.settings.backends.keep_alive_after_continue;
+        if *closes {
+            fields.push("Connection", b"close");
+        } else if exchange.upgrade != Upgrade::None {
             fields.push("Connection", b"Upgrade");
         }
         if !forwarded_for.is_empty() {
@@ -393,6 +393,7 @@ fn read_fields(settings: &HttpSettings, head: &RequestHead, exchange: &mut Excha
                 let part = fields.keep(at, value);
                 first(&mut seen.referer, part);
             }
+            b"Expect" => first(&mut seen.expect, fields.keep(at, value)),
             b"Idempotency-Key" | b"X-Idempotency-Key" => {
                 fields.keep(at, value);
                 key |= !value.is_empty();

@@ -99,6 +99,8 @@ pub struct Exchange {
     pub(crate) service: Option<RouteService>,
     /// The head was made for an endpoint: the log tells what it was sent.
     pub(crate) sent: bool,
+    /// The backend is told that its connection ends with this request.
+    pub(crate) closes: bool,
     /// The route says who may call it.
     pub(crate) guarded: bool,
 }
@@ -132,6 +134,7 @@ pub(crate) struct Seen {
     /// The same of `X-Forwarded-Proto`.
     pub(crate) client_proto: Part,
     pub(crate) sent_proto: Part,
+    pub(crate) expect: Part,
     pub(crate) request_id: Part,
     /// Its trace and span; 0: it has none.
     pub(crate) traced: (u128, u64),
@@ -270,7 +273,8 @@ impl Exchange {
         self.start = now;
         (self.status, self.pool) = (0, None);
         (self.upgrade, self.idempotent) = (Upgrade::None, false);
-        (self.service, self.sent, self.guarded) = (None, false, false);
+        (self.service, self.sent) = (None, false);
+        (self.closes, self.guarded) = (false, false);
         self.router_error.clear();
         self.detail.clear();
         self.host.clear();

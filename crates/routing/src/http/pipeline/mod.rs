@@ -20,6 +20,7 @@ mod client;
 mod error_template;
 mod exchange;
 pub(crate) mod fields;
+mod head_size;
 mod reason;
 mod refusal;
 mod request;
@@ -33,6 +34,7 @@ pub(crate) mod text;
 mod trace;
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use answer::{Answer, AnswerBody, ClientBody, Promise};
@@ -42,7 +44,7 @@ pub use exchange::{Exchange, Progress, RouteService, Times, Upgrade};
 pub use refusal::Refusal;
 pub(crate) use target::unescaped;
 
-use super::route_service::{HairpinHosts, Signer};
+use super::route_service::{HairpinHosts, Networks, Signer};
 use super::settings::HttpSettings;
 
 /// What to do with a request.
@@ -69,6 +71,8 @@ pub struct Pipeline {
     signer: Option<Signer>,
     /// Route services that are called through this router; `None`: none is.
     hairpin: Option<HairpinHosts>,
+    /// Where no route service is called.
+    blocked: Networks,
     /// Names of request fields that are logged: as fields have them, and as the log does.
     logged: Vec<(String, String)>,
 }
@@ -95,6 +99,7 @@ impl Pipeline {
                 .route_services
                 .hairpin
                 .then(|| HairpinHosts::new(&settings.route_services.hairpin_hosts)),
+            blocked: Networks::new(&settings.route_services.blocked_networks),
             logged: logged(&settings),
             settings,
         }
@@ -103,6 +108,11 @@ impl Pipeline {
     /// The settings.
     pub fn settings(&self) -> &Arc<HttpSettings> {
         &self.settings
+    }
+
+    /// Whether a route service at an address may be called.
+    pub(super) fn may_call(&self, address: IpAddr) -> bool {
+        !self.blocked.hold(address)
     }
 
     /// Names of request fields that are logged: as fields have them, and as the log does.

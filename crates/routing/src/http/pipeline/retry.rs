@@ -14,6 +14,8 @@ pub enum Failure<'a> {
     Dial(&'a str),
     /// No connection in time.
     DialTimeout,
+    /// No connection: it would lead to a route service where none may be.
+    Blocked(SocketAddr),
     /// TLS towards the endpoint.
     Tls(&'a TlsFailure),
     /// No end of TLS's handshake in time.
@@ -195,6 +197,11 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
         }
         Failure::Dial(error) => write!(text, "dial tcp {}: connect: {error}", Far(attempt.address)),
         Failure::DialTimeout => write!(text, "dial tcp {}: i/o timeout", Far(attempt.address)),
+        Failure::Blocked(address) => write!(
+            text,
+            "dial tcp {address}: connection to {} not allowed",
+            address.ip()
+        ),
         Failure::Tls(failure) => tls_text(failure, text),
         Failure::TlsTimeout => text.write_str("net/http: TLS handshake timeout"),
         Failure::TlsOther(error) => text.write_str(error),

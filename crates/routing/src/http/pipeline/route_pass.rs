@@ -7,6 +7,7 @@ use wire::http1::RequestHead;
 
 use super::admit::part_of;
 use super::exchange::{Exchange, RouteService, Times, Upgrade};
+use super::target::{Target, escaped};
 use super::{Pipeline, Refusal};
 use crate::http::identity::find;
 use crate::http::route_service::SignatureError;
@@ -156,14 +157,15 @@ const SERVICE_FIELDS: [&str; 3] = [
 
 /// Whether the URL that was signed leads to the same pool; the text says why not.
 fn same_pool(pool: &crate::table::Pool, forwarded: &str, table: &Table) -> Result<(), String> {
-    let target = super::target::Target::of(b"GET", forwarded.as_bytes())
+    let target = Target::of(b"GET", forwarded.as_bytes())
         .ok_or_else(|| format!("parse {forwarded:?}: invalid URI for request"))?;
     let bytes = forwarded.as_bytes();
-    let (host, path) = (part_of(bytes, &target.host), part_of(bytes, &target.path));
+    let host = part_of(bytes, &target.host);
+    let path = escaped(part_of(bytes, &target.path));
     let host = memchr::memchr(b':', host).map_or(host, |at| &host[..at]);
-    let uri = [host, path].concat();
+    let uri = [host, &*path].concat();
     let uri = String::from_utf8_lossy(uri.strip_suffix(b"/").unwrap_or(&uri));
-    match table.lookup(host, path) {
+    match table.lookup(host, &path) {
         Lookup::Nothing => Err(format!(
             "original request URL {uri} does not exist in the routing table"
         )),

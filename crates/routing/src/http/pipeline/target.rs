@@ -1,6 +1,7 @@
 //! What a request asks for: host and path, in any of the forms of a target (RFC 9112
 //! section 3.2), as Go's server understands them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use percent::is_valid;
@@ -94,13 +95,15 @@ pub(crate) fn write_double_slash(
     percent::write_query(query, out);
 }
 
-/// Appends a path as Go's `URL.RequestURI` writes it: as it came, unless a byte stands in it
-/// that should have been escaped; then it is escaped anew.
-pub(crate) fn write_escaped(path: &[u8], out: &mut Vec<u8>) {
-    match path.iter().all(|byte| percent::may_stand(*byte)) {
-        true => out.extend_from_slice(path),
-        false => percent::write_whole_path(path, out),
+/// A path as Go's `URL.EscapedPath` has it: as it came, unless a byte stands in it that should
+/// have been escaped; then it is escaped anew.
+pub(crate) fn escaped(path: &[u8]) -> Cow<'_, [u8]> {
+    if path.iter().all(|byte| percent::may_stand(*byte)) {
+        return Cow::Borrowed(path);
     }
+    let mut anew = Vec::new();
+    percent::write_whole_path(path, &mut anew);
+    Cow::Owned(anew)
 }
 
 /// A path without its escapes.

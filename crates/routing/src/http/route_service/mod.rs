@@ -6,10 +6,12 @@
 //! both kinds may stand side by side.
 
 mod hairpin;
+mod networks;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::hairpin::{HairpinHosts, is_entry};
+pub(crate) use self::networks::{Networks, is_network};
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -92,6 +92,16 @@ pub(super) fn check_error_template(form: &mut Form<'_>, key: &str, text: &str) {
     }
 }
 
+/// Says which networks are none.
+pub(super) fn networks(form: &mut Form<'_>, key: &str, list: &[String]) {
+    for network in list.iter().filter(|it| !route_service::is_network(it)) {
+        form.wrong(
+            key,
+            format!("expected networks like 10.0.0.0/8 or fd00::/8, found \"{network}\""),
+        );
+    }
+}
+
 /// Says which hosts are none that could be allowed to hairpin.
 pub(super) fn hairpin_hosts(form: &mut Form<'_>, key: &str, hosts: &[String]) {
     for host in hosts.iter().filter(|host| !route_service::is_entry(host)) {

@@ -63,6 +63,9 @@ pub enum RequestError {
     /// passed it on may have framed it otherwise.
     #[error("the request of HTTP/1.0 has a Transfer-Encoding, which that version has not")]
     TransferEncodingVersion,
+    /// A `Trailer` that names a field which frames the request.
+    #[error("the request's Trailer names a field that frames a request")]
+    Trailer,
     /// An `Expect` other than `100-continue`.
     #[error("the request's Expect is not 100-continue, the only one that is known")]
     Expectation,
@@ -150,6 +153,7 @@ impl RequestError {
             Self::ContentLengthEmpty => "empty content-length",
             Self::ContentLengthConflict => "conflicting content-length",
             Self::TransferEncoding | Self::TransferEncodingVersion => "bad transfer-encoding",
+            Self::Trailer => "bad trailer",
             Self::Expectation => "unknown expectation",
             Self::Chunk(error) => error.cause(),
         }

@@ -19,6 +19,7 @@ pub(super) fn framing(
         match header.name.len() {
             4 if header.name.eq_ignore_ascii_case("host") => found.host(header.value)?,
             6 if header.name.eq_ignore_ascii_case("expect") => found.expect(header.value),
+            7 if header.name.eq_ignore_ascii_case("trailer") => found.trailer(header.value),
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for option in list(header.value) {
                     found.close |= option.eq_ignore_ascii_case(b"close");
@@ -45,8 +46,10 @@ struct Found<'a> {
     length: Option<Result<u64, RequestError>>,
     codings: u32,
     chunked: bool,
+    frames_behind: bool,
     close: bool,
     keep_alive: bool,
+    expects: bool,
     expects_continue: bool,
     expects_other: bool,
 }
@@ -60,7 +63,9 @@ impl<'a> Found<'a> {
     }
 
     fn content_length(&mut self, value: &[u8]) {
-        let length = decimal(value).ok_or(if value.is_empty() {
+        // Go keeps lengths in 63 bits.
+        let length = decimal(value).filter(|length| i64::try_from(*length).is_ok());
+        let length = length.ok_or(if value.is_empty() {
             RequestError::ContentLengthEmpty
         } else {
             RequestError::ContentLength
@@ -74,10 +79,22 @@ impl<'a> Found<'a> {
         });
     }
 
+    /// The first one counts, as in Go, whose items end with a space too.
     fn expect(&mut self, value: &[u8]) {
-        let known = list(value).any(|item| item.eq_ignore_ascii_case(b"100-continue"));
-        self.expects_continue |= known;
-        self.expects_other |= !known && !value.is_empty();
+        if std::mem::replace(&mut self.expects, true) {
+            return;
+        }
+        let mut items = value.split(|byte| matches!(byte, b',' | b' ' | b'\t'));
+        self.expects_continue = items.any(|item| item.eq_ignore_ascii_case(b"100-continue"));
+        self.expects_other = !self.expects_continue && !value.is_empty();
+    }
+
+    fn trailer(&mut self, value: &[u8]) {
+        self.frames_behind |= list(value).any(|name| {
+            [&b"content-length"[..], b"trailer", b"transfer-encoding"]
+                .iter()
+                .any(|framing| name.eq_ignore_ascii_case(framing))
+        });
     }
 
     fn framing(self, method: &str, minor: u8) -> Result<RequestFraming, RequestError> {
@@ -90,6 +107,9 @@ impl<'a> Found<'a> {
         // A length that is none is refused beside `chunked` too: somebody before us may
         // have gone by it.
         let length = self.length.transpose()?;
+        if self.chunked && self.frames_behind {
+            return Err(RequestError::Trailer);
+        }
         match self.host {
             Some(host) if !host.iter().all(|byte| HOST_BYTES[usize::from(*byte)]) => {
                 return Err(RequestError::Host);
@@ -97,7 +117,7 @@ impl<'a> Found<'a> {
             None if minor == 1 && method != "CONNECT" => return Err(RequestError::HostMissing),
             _ => {}
         }
-        if self.expects_other && !self.expects_continue {
+        if self.expects_other {
             return Err(RequestError::Expectation);
         }
         let body = match length {

@@ -19,7 +19,8 @@ fn absolute(target: &[u8]) -> bool {
     let Some(rest) = rest.strip_prefix(b"://") else {
         return false;
     };
-    let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
+    // A fragment is none here: Go takes its sign for one of the host, or of the path.
+    let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
     scheme.first().is_some_and(u8::is_ascii_alphabetic)
         && scheme
             .iter()

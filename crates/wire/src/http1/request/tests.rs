@@ -132,6 +132,7 @@ fn all_forms_of_targets_are_taken() {
         "host:80",
         "http://",
         "http:///x",
+        "http://a#b/x",
         "1http://a/",
         "/%zz",
         "/%2",
@@ -213,6 +214,7 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ("Content-Length: 3 3\r\n", E::ContentLength),
         ("Content-Length:\r\n", E::ContentLengthEmpty),
         ("Content-Length: \t\r\n", E::ContentLengthEmpty),
+        ("Content-Length: 9223372036854775808\r\n", E::ContentLength),
         ("Content-Length: 18446744073709551616\r\n", E::ContentLength),
         (
             "Content-Length: x\r\nTransfer-Encoding: chunked\r\n",
@@ -262,6 +264,14 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ("no field\r\n", E::Field),
         ("Host: b\r\n", E::HostConflict),
         ("Expect: 200-maybe\r\n", E::Expectation),
+        (
+            "Expect: 200-maybe\r\nExpect: 100-continue\r\n",
+            E::Expectation,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nTrailer: X, content-length\r\n",
+            E::Trailer,
+        ),
     ];
     for (fields, expected) in cases {
         let input = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\nabcd");
@@ -368,6 +378,10 @@ fn who_waits_for_leave_to_send_the_body() {
     assert!(waits(
         "1.1",
         "Content-Length: 1\r\nExpect: 100-Continue\r\n"
+    ));
+    assert!(waits(
+        "1.1",
+        "Content-Length: 1\r\nExpect: 100-continue x\r\nExpect: y\r\n"
     ));
     assert!(!waits("1.1", "Expect: 100-continue\r\n"));
     assert!(!waits("1.1", "Content-Length: 1\r\nExpect:\r\n"));

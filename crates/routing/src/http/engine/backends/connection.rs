@@ -59,8 +59,7 @@ impl BackendConnection {
         let limits = Limits {
             head_bytes: settings.response_head_bytes,
             fields: settings.response_fields,
-            // As Go's client has it.
-            length_lists: false,
+            as_go: true,
             ..Limits::default()
         };
         Self {

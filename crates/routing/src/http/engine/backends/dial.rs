@@ -48,6 +48,10 @@ impl Backends {
                 }
                 Resolved::Unknown => return Err(Failure::Dial(NO_SUCH_HOST)),
             };
+            // Not before: a name may stand for any address.
+            if to == Towards::Service && !context.shared.pipeline.may_call(address.ip()) {
+                return Err(Failure::Blocked(address));
+            }
             let socket = self.with_room(|| socket::connect_tcp(address), context);
             let socket = socket.map_err(failed)?;
             match endpoint.tls {

@@ -31,34 +31,25 @@ struct AnswerSink<'a> {
 
 impl AnswerSink<'_> {
     /// Why an answer cannot be passed on as it is: it changes to a protocol that nobody asked
-    /// for, or its body is in a coding that the next hop would not be told of.
+    /// for.
     fn unfit(&self, fields: &[u8]) -> Option<String> {
+        if self.length != BodyLength::Upgraded {
+            return None;
+        }
         let all = |name: &'static [u8]| {
             let fields = wire::http1::fields(fields);
             let named = fields.filter(move |(found, _)| found.eq_ignore_ascii_case(name));
             named.map(|(_, value)| value)
         };
-        match self.length {
-            BodyLength::Exactly(_) => None,
-            BodyLength::Chunked | BodyLength::UntilClose => all(b"Transfer-Encoding")
-                .find(|coding| !coding.eq_ignore_ascii_case(b"chunked"))
-                .map(|coding| {
-                    let coding = malformed::told(coding);
-                    format!("unsupported transfer encoding: {coding}")
-                }),
-            BodyLength::Upgraded => {
-                let asked = self.exchange.request.part(self.exchange.seen.upgrade);
-                let upgrades = all(b"Connection").any(|options| has_token(options, b"upgrade"));
-                let given = all(b"Upgrade").next().filter(|_| upgrades);
-                let given = given.unwrap_or_default();
-                let agreed =
-                    self.exchange.upgrade() != Upgrade::None && given.eq_ignore_ascii_case(asked);
-                (!agreed).then(|| {
-                    let (given, asked) = (malformed::told(given), malformed::told(asked));
-                    format!("backend tried to switch protocol {given} when {asked} was requested")
-                })
-            }
-        }
+        let asked = self.exchange.request.part(self.exchange.seen.upgrade);
+        let upgrades = all(b"Connection").any(|options| has_token(options, b"upgrade"));
+        let given = all(b"Upgrade").next().filter(|_| upgrades);
+        let given = given.unwrap_or_default();
+        let agreed = self.exchange.upgrade() != Upgrade::None && given.eq_ignore_ascii_case(asked);
+        (!agreed).then(|| {
+            let (given, asked) = (malformed::told(given), malformed::told(asked));
+            format!("backend tried to switch protocol {given} when {asked} was requested")
+        })
     }
 
     fn is_chunked(&self) -> bool {
@@ -252,12 +243,10 @@ impl ActiveRequest {
         self.exchange.progress.backend_finished = context.clock.now();
         let keep_alive = self.promise.is_some_and(|promise| promise.keep_alive);
         let whole = self.body_read && self.upstream.is_empty() && !self.upstream_broken;
-        let settings = &context.shared.settings.backends;
-        let continued = self.head.expects_continue() && !settings.keep_alive_after_continue;
         // A backend may take CONNECT for what it says: bytes behind it would be a tunnel's.
         let tunnels = self.head.method() == b"CONNECT";
         if let Some(connection) = self.connection.take() {
-            if reusable && whole && !continued && !tunnels {
+            if reusable && whole && !self.exchange.closes && !tunnels {
                 lent.backends.keep(connection, context);
             } else {
                 lent.backends.close(*connection, context);

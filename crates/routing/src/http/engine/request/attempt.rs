@@ -13,6 +13,7 @@ use wire::tls::TlsFailure;
 use super::answer::AnswerError;
 use super::{ActiveRequest, Course, Lent, ON, OVER};
 use crate::http::engine::backends::errno_text;
+use crate::http::engine::context::Context;
 use crate::http::engine::tls::Towards;
 use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge, note_no_endpoint};
 use crate::http::pipeline::{Refusal, Upgrade};
@@ -54,6 +55,21 @@ impl ActiveRequest {
             self.choice = Some(Choice::new(pool, &shared.selection, &wish, random));
         }
         self.next_attempt(Refusal::EndpointFailure, lent)
+    }
+
+    /// Names the endpoint whose turn it is for the log alone: gorouter does so of a request
+    /// whose head is too large.
+    pub(super) fn name_endpoint(&mut self, context: &mut Context) {
+        let Some(pool) = self.exchange.pool().cloned() else {
+            return;
+        };
+        let random = context.random.next_u64();
+        let settings = &context.shared.selection;
+        let wish = self.exchange.wish(&self.head);
+        let mut choice = Choice::new(pool, settings, &wish, random);
+        if let Next::Endpoint(endpoint) = choice.next(settings, context.clock.now()) {
+            self.exchange.progress.endpoint = Some(endpoint);
+        }
     }
 
     /// As [`ActiveRequest::attempt`]; without another endpoint, `otherwise` is the answer.

@@ -12,7 +12,7 @@ use crate::http::engine::backends::ConnectionState;
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::client::ClientConnection;
 use crate::http::pipeline::retry::Failure;
-use crate::http::pipeline::{Admission, Exchange, Pipeline};
+use crate::http::pipeline::{Admission, Exchange, Pipeline, Refusal};
 
 /// Bytes of a request's body that are kept for another attempt.
 const KEEP: usize = 64 * 1024;
@@ -73,7 +73,12 @@ impl ActiveRequest {
         }
         match admission {
             Admission::Forward => self.attempt(lent),
-            Admission::Answer(refusal) => self.refuse(refusal, lent),
+            Admission::Answer(refusal) => {
+                if refusal == Refusal::HeadTooLarge {
+                    self.name_endpoint(lent.context);
+                }
+                self.refuse(refusal, lent)
+            }
             Admission::HealthCheck => self.answer_health_check(lent),
         }
     }

@@ -38,10 +38,12 @@ pub(super) fn text(error: ResponseError, bytes: &[u8], most: usize) -> String {
             "http: message cannot contain multiple Content-Length headers; got [{}]",
             values(&mut lines, b"Content-Length").join(" ")
         ),
-        ResponseError::TransferEncoding => format!(
-            "unsupported transfer encoding: {}",
-            values(&mut lines, b"Transfer-Encoding").join(" ")
-        ),
+        ResponseError::TransferEncoding => {
+            match values(&mut lines, b"Transfer-Encoding").as_slice() {
+                [one] => format!("unsupported transfer encoding: {one}"),
+                several => format!("too many transfer encodings: [{}]", several.join(" ")),
+            }
+        }
         ResponseError::HeadTooLarge => {
             format!("net/http: server response headers exceeded {most} bytes; aborted")
         }
@@ -174,6 +176,11 @@ mod tests {
                 TransferEncoding,
                 "Transfer-Encoding: gzip\r\n",
                 r#"unsupported transfer encoding: "gzip""#,
+            ),
+            (
+                TransferEncoding,
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n",
+                r#"too many transfer encodings: ["chunked" "gzip"]"#,
             ),
             (
                 HeadTooLarge,

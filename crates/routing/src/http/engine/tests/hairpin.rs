@@ -48,6 +48,25 @@ fn bench(service: &Backend, app: SocketAddr, change: impl FnOnce(&mut HttpSettin
     bench
 }
 
+#[test]
+fn no_service_is_called_in_a_network_where_none_may_be() {
+    let service = Backend::answering(|_| ok(b"inspected"));
+    let bench = Bench::with(&[], |settings| {
+        settings.route_services.secret = "shared".into();
+        settings.route_services.blocked_networks = vec!["127.0.0.0/8".to_owned()];
+    });
+    let url = format!("https://{}/inspect", service.address);
+    route(&bench.table, "app.test", nobody(), &url);
+    let seen = bench.client().get("/");
+    let told = format!(
+        "endpoint_failure (dial tcp {}: connection to 127.0.0.1 not allowed)",
+        service.address
+    );
+    let error = seen.field("x-cf-routererror");
+    assert_eq!((seen.status, error), (502, Some(told.as_str())));
+    assert_eq!(service.connections(), 0);
+}
+
 /// Sends what came on to where it belongs, as route services do.
 fn passed_on(asked: &Asked, router: SocketAddr) -> Vec<u8> {
     let stream = TcpStream::connect(router).unwrap();

@@ -95,6 +95,28 @@ fn many_fields_pass_both_ways_up_to_the_settings() {
     assert_eq!(error, Some("max-request-size-exceeded"));
 }
 
+#[test]
+fn a_head_that_is_too_large_is_logged_with_the_endpoint_whose_turn_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let backends = [measuring(), measuring()];
+    let addresses = [backends[0].address, backends[1].address];
+    let bench = Bench::with(&addresses, |settings| {
+        settings.request_head_bytes = 10;
+        settings.access_log.file = Some(path.clone());
+    });
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(bench.client().get("/").status);
+    }
+    assert_eq!(statuses, [431; 4]);
+    bench.engine.stop();
+    let log = std::fs::read_to_string(&path).unwrap();
+    for address in addresses {
+        assert_eq!(log.matches(&format!("\"{address}\"")).count(), 2, "{log}");
+    }
+}
+
 /// A list of as many options as fit, beside as many fields as are allowed: each field is
 /// looked up in the list, and not the list gone through for each.
 #[test]

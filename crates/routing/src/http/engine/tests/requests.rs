@@ -78,6 +78,24 @@ fn a_client_of_http_1_0_is_answered_and_closed() {
     assert_eq!(client.rest(), b"");
 }
 
+/// The length counts, and nothing more is read from the connection (RFC 9112 section 6.1).
+#[test]
+fn an_answer_of_http_1_0_has_no_coding_whatever_it_says() {
+    let backend = Backend::answering(|_| {
+        let head = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\n";
+        format!("{head}Transfer-Encoding: chunked\r\n\r\nabc").into_bytes()
+    });
+    let bench = Bench::new(&[backend.address]);
+    let mut client = bench.client();
+    for connections in 1..=2 {
+        let seen = client.get("/");
+        assert_eq!((seen.status, seen.chunked), (200, false));
+        assert_eq!(seen.body, b"abc");
+        assert_eq!(seen.field("transfer-encoding"), None);
+        assert_eq!(backend.connections(), connections);
+    }
+}
+
 #[test]
 fn interim_answers_are_passed_on() {
     let backend = Backend::new(|mut connection, _| {

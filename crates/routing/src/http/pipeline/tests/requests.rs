@@ -159,6 +159,65 @@ fn a_connection_that_is_not_kept_says_so() {
 }
 
 #[test]
+fn a_head_is_measured_as_gorouter_measures_it() {
+    let refused = |change: &dyn Fn(&mut HttpSettings), path: &str, fields: &str| {
+        let mut fixture = Fixture::new(change);
+        let request = format!("GET {path} HTTP/1.1\nHost: a.ex.com\n{fields}\n");
+        fixture.admit(&request) == Admission::Answer(Refusal::HeadTooLarge)
+    };
+    // The line, the host and the id: 16, 16 and 57 bytes.
+    for (path, fields, traced, bytes) in [
+        ("/", "", false, 89),
+        ("/", "X-A: 12\n", false, 98),
+        ("/", "X-A:12\nX-Vcap-Request-Id: mine\n", false, 98),
+        ("/\u{e4}?b", "", false, 97),
+        ("/", "Transfer-Encoding: chunked\nTrailer: x\n", false, 89),
+        ("/", "Trailer: x\n", false, 101),
+        // What B3 adds: 48, 31 and 55.
+        ("/", "", true, 223),
+    ] {
+        for (limit, expected) in [(bytes, true), (bytes + 1, false)] {
+            let change = |settings: &mut HttpSettings| {
+                settings.request_head_bytes = limit;
+                settings.tracing.zipkin = traced;
+            };
+            assert_eq!(refused(&change, path, fields), expected, "{path} {fields}");
+        }
+    }
+    for (limit, expected) in [(2, true), (3, false)] {
+        let change = |settings: &mut HttpSettings| settings.request_fields = limit;
+        assert_eq!(refused(&change, "/", "A: 1\nB: 2\n"), expected);
+    }
+}
+
+#[test]
+fn a_request_that_expects_leave_is_the_last_of_its_connection() {
+    let said = |expect: &str, fields: &str, keeps: bool| {
+        let mut fixture =
+            Fixture::new(|settings| settings.backends.keep_alive_after_continue = keeps);
+        let request = format!("GET / HTTP/1.1\nHost: a.ex.com\nExpect: {expect}\n{fields}\n");
+        let sent = fixture.sent(&request);
+        assert_eq!(value(&sent, "Expect"), Some(expect));
+        let said: Vec<_> = sent
+            .lines()
+            .filter_map(|line| line.strip_prefix("Connection: "))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(fixture.exchange.closes, said == ["close"]);
+        said
+    };
+    let upgrade = "Connection: Upgrade\nUpgrade: websocket\n";
+    // Whether there is a body or not, and whatever else it asks for.
+    for fields in ["", "Content-Length: 1\n", upgrade] {
+        assert_eq!(said("100-Continue", fields, false), ["close"]);
+    }
+    assert!(said("100-continue", "", true).is_empty());
+    assert_eq!(said("100-continue", upgrade, true), ["Upgrade"]);
+    // gorouter looks for these words and no others.
+    assert!(said("100-continue, x", "", false).is_empty());
+}
+
+#[test]
 fn double_slashes_are_written_anew() {
     let target = |target: &str| {
         let sent = Fixture::new(|_| {}).sent(&format!("GET {target} HTTP/1.1\nHost: a.ex.com\n\n"));
@@ -185,6 +244,28 @@ fn double_slashes_are_written_anew() {
         .pipeline
         .write_request(head, exchange, Some(&endpoint), &mut out);
     assert!(out.starts_with(b"GET https://a.ex.com//a HTTP/1.1\r\n"));
+}
+
+#[test]
+fn a_route_is_found_by_its_path_escaped_as_go_escapes_it() {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.route("b.ex.com/%C3%A4", &PoolSettings::default());
+    fixture.route("c.ex.com/x/y%7C", &PoolSettings::default());
+    for (host, path, found) in [
+        ("b.ex.com", "/ä", true),
+        ("b.ex.com", "/%c3%A4/more", true),
+        ("b.ex.com", "/a", false),
+        // One byte that may not stand there, and the slash is none that was escaped any more.
+        ("c.ex.com", "/x%2Fy|", true),
+        ("c.ex.com", "/x%2Fy%7C", false),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\nHost: {host}\n\n");
+        let admission = fixture.admit(&request);
+        assert_eq!(admission == Admission::Forward, found, "{host}{path}");
+    }
+    // What is sent is what came.
+    let sent = fixture.sent("GET /ä/|x HTTP/1.1\nHost: b.ex.com\n\n");
+    assert_eq!(sent.lines().next(), Some("GET /ä/|x HTTP/1.1"));
 }
 
 #[test]

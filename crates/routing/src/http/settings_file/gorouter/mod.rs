@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::choices::{
     ALGORITHMS, CERTIFICATE_FORMATS, CLIENT_CERTIFICATES, FORWARDED_CERTIFICATES, SHARDING,
-    Sharding, check_error_template, hairpin_hosts, served,
+    Sharding, check_error_template, hairpin_hosts, networks, served,
 };
 use crate::http::identity;
 use crate::http::router::{NatsSettings, RouterSettings};
@@ -426,6 +426,9 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
         form.value("max_attempts", "", &mut services.attempts);
         form.value("strict_signature_validation", "", &mut services.strict);
         form.value("enable_websockets", "", &mut services.upgrades);
+        let blocked = &mut services.blocked_networks;
+        form.value("egress_blocklist", "", blocked);
+        networks(form, "egress_blocklist", blocked);
         form.value("cert_chain", "", &mut services.certificate.0);
         form.value("private_key", "", &mut services.certificate.1);
     });

@@ -35,12 +35,25 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
             form.value("key", "", &mut status.certificate.1);
             let given = !status.certificate.0.is_empty();
             status.listen_tls = given.then(|| SocketAddr::new(host, port));
+            if given == status.certificate.1.is_empty() {
+                let (found, lacking) = match given {
+                    true => ("certificate", "key"),
+                    false => ("key", "certificate"),
+                };
+                form.wrong(found, format!("expected {lacking} beside it, found none"));
+            }
         });
         form.section("routes", "", |form| {
             let mut port = 8082_u16;
             form.value("port", "", &mut port);
             status.routes_listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         });
+        if !plain && status.listen_tls.is_none() {
+            form.wrong(
+                "enable_nontls_health_checks",
+                "expected tls with certificate and key beside it: health would be told nowhere",
+            );
+        }
     });
     let every = &mut settings.http.active_apps;
     form.value("publish_active_apps_interval", "", every);

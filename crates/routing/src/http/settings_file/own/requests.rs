@@ -7,7 +7,7 @@ use crate::http::settings::{
     StickySettings, SyslogNetwork, SyslogSettings, TracingSettings,
 };
 use crate::http::settings_file::choices::{
-    EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SYSLOG_NETWORKS, hairpin_hosts,
+    EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SYSLOG_NETWORKS, hairpin_hosts, networks,
 };
 use document::Form;
 
@@ -262,6 +262,12 @@ pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSet
         &mut services.hairpin_hosts,
     );
     hairpin_hosts(form, "hairpin_hosts", &services.hairpin_hosts);
+    form.value(
+        "blocked_networks",
+        "Networks in which no service is called over the network, as \"10.0.0.0/8\".",
+        &mut services.blocked_networks,
+    );
+    networks(form, "blocked_networks", &services.blocked_networks);
 }
 
 pub(super) fn tracing(form: &mut Form<'_>, tracing: &mut TracingSettings) {

@@ -334,8 +334,24 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         ),
         ("disable_http: true", "nothing would be listened on"),
         (
+            "status: {enable_nontls_health_checks: false}",
+            "expected tls with certificate and key beside it",
+        ),
+        (
+            "status: {tls: {certificate: C}}",
+            "expected key beside it, found none",
+        ),
+        (
+            "status: {tls: {port: 8443, key: K}}",
+            "expected certificate beside it, found none",
+        ),
+        (
             "route_services_hairpinning_allowlist: [a.b, \"*.*.b\"]",
             "gorouter.yml:1:39: expected hosts like a.example or *.example.com, found \"*.*.b\"",
+        ),
+        (
+            "route_services: {egress_blocklist: [10.0.0.0/8, 10.0.0.1]}",
+            "expected networks like 10.0.0.0/8 or fd00::/8, found \"10.0.0.1\"",
         ),
         ("enable_ssl: true", "expected tls_pem beside enable_ssl"),
         (
@@ -350,6 +366,13 @@ fn mistakes_in_gorouters_file_are_named_with_their_line() {
         let problems = gorouter(text).unwrap_err().to_string();
         assert!(problems.contains(expected), "{problems}\nlacks {expected}");
     }
+}
+
+#[test]
+fn networks_without_route_services_are_read() {
+    let text = "route_services: {egress_blocklist: [10.0.0.0/8, \"fd00::/8\"]}";
+    let services = gorouter(text).unwrap().settings.http.route_services;
+    assert_eq!(services.blocked_networks, ["10.0.0.0/8", "fd00::/8"]);
 }
 
 #[test]
