@@ -98,7 +98,7 @@ impl<'a> Container<'a> {
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
         program.network = self.job.network.clone();
         let limits = self.executor.limits.as_ref();
-        let folders = limits.map(|limits| limits.folders(&self.job.guid));
+        let folders = limits.map(|limits| limits.folders(&self.job.name()));
         program.groups = folders.unwrap_or_default();
         let own = self.executor.tag_of(self.job);
         let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
@@ -224,7 +224,7 @@ impl Leaves for Container<'_> {
             };
         }
         let limits = self.executor.limits.as_ref();
-        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.guid));
+        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.name()));
         let memory = if memory { " (out of memory)" } else { "" };
         if !silent {
             let grace = go_duration(self.executor.settings.grace);

@@ -76,30 +76,31 @@ pub(super) struct Left {
     /// Carried by its processes.
     pub(super) tag: RunTag,
     pub(super) folder: Option<PathBuf>,
-    pub(super) guid: String,
+    /// Among the containers of all cells.
+    pub(super) name: String,
 }
 
-/// How many containers of each guid have left something.
-type Guids = watch::Sender<HashMap<String, usize>>;
+/// How many containers of each name have left something.
+type Names = watch::Sender<HashMap<String, usize>>;
 
 /// Ends processes of containers that left their groups, and then removes the rest.
 pub(super) struct Leftovers {
     /// Closed, it ends the thread.
     left: Sender<(Left, Going)>,
-    going: Arc<Guids>,
+    going: Arc<Names>,
 }
 
 /// What a container left is there until this is dropped.
 struct Going {
-    guid: String,
-    all: Arc<Guids>,
+    name: String,
+    all: Arc<Names>,
 }
 
 impl Going {
-    fn new(guid: &str, all: &Arc<Guids>) -> Self {
-        all.send_modify(|all| *all.entry(guid.to_owned()).or_default() += 1);
+    fn new(name: &str, all: &Arc<Names>) -> Self {
+        all.send_modify(|all| *all.entry(name.to_owned()).or_default() += 1);
         Self {
-            guid: guid.to_owned(),
+            name: name.to_owned(),
             all: Arc::clone(all),
         }
     }
@@ -109,12 +110,12 @@ impl Drop for Going {
     fn drop(&mut self) {
         self.all.send_modify(|all| {
             let others = all
-                .get(&self.guid)
+                .get(&self.name)
                 .map_or(0, |count| count.saturating_sub(1));
             if others == 0 {
-                all.remove(&self.guid);
+                all.remove(&self.name);
             } else {
-                all.insert(self.guid.clone(), others);
+                all.insert(self.name.clone(), others);
             }
         });
     }
@@ -136,17 +137,17 @@ impl Leftovers {
 
     /// Removes what a container left, soon.
     pub(super) fn remove(&self, left: Left) {
-        let going = Going::new(&left.guid, &self.going);
+        let going = Going::new(&left.name, &self.going);
         // It fails when the thread is gone, and the rep with it.
         let _ = self.left.send((left, going));
     }
 
-    /// Waits until nothing is left of former containers of this guid, whose tag, folder and group
+    /// Waits until nothing is left of former containers of this name, whose tag, folder and group
     /// are those of the next: a task that was rejected may come back at once.
-    pub(super) async fn gone(&self, guid: &str) {
+    pub(super) async fn gone(&self, name: &str) {
         let mut going = self.going.subscribe();
         // The sender lives as long as this.
-        let _ = going.wait_for(|all| !all.contains_key(guid)).await;
+        let _ = going.wait_for(|all| !all.contains_key(name)).await;
     }
 }
 
@@ -161,7 +162,7 @@ fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Ar
                 // A folder that cannot be removed, or was never made, is not an error here.
                 let _ = left.folder.map(fs::remove_dir_all);
                 if let Some(limits) = limits {
-                    limits.remove(&left.guid);
+                    limits.remove(&left.name);
                 }
                 drop(going);
             });

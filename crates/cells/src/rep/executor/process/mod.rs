@@ -148,7 +148,7 @@ impl Process {
     /// By which the processes of a container are found, wherever they have gone.
     fn tag_of(&self, job: &Job) -> RunTag {
         // In tags all signs are hyphens: `a_b` and `a-b` must not have the same.
-        let name = job.guid.replace('-', "--").replace('_', "-u");
+        let name = job.name().replace('-', "--").replace('_', "-u");
         RunTag::new(&name, self.made_unix_ns)
     }
 
@@ -156,8 +156,8 @@ impl Process {
         // The guid comes from a request: it must be a name, not a way out.
         let name = Path::new(&job.guid).components().collect::<Vec<_>>();
         match name.as_slice() {
-            [std::path::Component::Normal(name)] if !job.guid.starts_with('.') => {
-                Ok(self.folder.path.join(name))
+            [std::path::Component::Normal(_)] if !job.guid.starts_with('.') => {
+                Ok(self.folder.path.join(job.name()))
             }
             _ => Err(format!("the guid {:?} cannot name a folder", job.guid)),
         }
@@ -205,16 +205,16 @@ impl Process {
 }
 
 impl Executor for Process {
-    fn network(&self, guid: &str) -> Network {
+    fn network(&self, name: &str) -> Network {
         match &self.networks {
             None => Network::Shared,
-            Some(networks) => networks.take(guid),
+            Some(networks) => networks.take(name),
         }
     }
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
-        self.leftovers.gone(&job.guid).await;
+        self.leftovers.gone(&job.name()).await;
         let delay = self.settings.create.draw(&mut rand::rng());
         tokio::time::sleep(delay).await;
         let made = folder.clone();
@@ -275,12 +275,12 @@ impl Executor for Process {
     fn forget(&self, job: &Job) {
         // At once: another container may be waiting for it.
         if let Some(networks) = &self.networks {
-            networks.give_back(&job.guid);
+            networks.give_back(&job.name());
         }
         self.leftovers.remove(Left {
             tag: self.tag_of(job),
             folder: self.folder_of(job).ok(),
-            guid: job.guid.clone(),
+            name: job.name(),
         });
     }
 }
