@@ -1,9 +1,9 @@
 //! What containers leave behind, and what a rep does.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,7 +33,7 @@ impl Folder {
         let root = fs::canonicalize(root)?;
         for left in left_below(&root)? {
             // One that cannot be removed is no reason not to start.
-            let _ = fs::remove_dir_all(left);
+            let _ = remove_folder(&left);
         }
         let name = format!("{PREFIX}{}-{made_unix_ns}", std::process::id());
         let path = root.join(name);
@@ -45,7 +45,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed now goes when the next rep starts.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_folder(&self.path);
     }
 }
 
@@ -69,6 +69,33 @@ fn left_below(root: &Path) -> io::Result<Vec<PathBuf>> {
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
+}
+
+/// Removes a folder with all that is in it.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+/// Lets their owner into folders that containers have closed, as Go closes those of modules.
+fn open_up(folder: &Path) -> io::Result<()> {
+    let mut closed = vec![folder.to_owned()];
+    while let Some(folder) = closed.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Of a link this says that it is one, wherever it leads.
+            if entry.file_type()?.is_dir() {
+                closed.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A container that is no more.
@@ -160,7 +187,7 @@ fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Ar
             let limits = limits.cloned();
             runtime.spawn_blocking(move || {
                 // A folder that cannot be removed, or was never made, is not an error here.
-                let _ = left.folder.map(fs::remove_dir_all);
+                let _ = left.folder.as_deref().map(remove_folder);
                 if let Some(limits) = limits {
                     limits.remove(&left.name);
                 }
@@ -173,7 +200,30 @@ fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Ar
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn folders_that_were_closed_are_removed_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, other) = (root.path().join("c"), root.path().join("other"));
+        fs::create_dir_all(folder.join("a/b")).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, folder.join("a/link")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for (path, closed) in [("a/b", 0), ("a", 0o555)] {
+            fs::set_permissions(folder.join(path), Permissions::from_mode(closed)).unwrap();
+        }
+        fs::set_permissions(&other, Permissions::from_mode(0o555)).unwrap();
+        open_up(&folder).unwrap();
+        assert_eq!(mode(&folder.join("a")), 0o700);
+        assert_eq!(mode(&folder.join("a/b")), 0o700);
+        assert_eq!(mode(&other), 0o555);
+        fs::set_permissions(folder.join("a"), Permissions::from_mode(0o555)).unwrap();
+        remove_folder(&folder).unwrap();
+        assert!(!folder.exists() && other.exists());
+    }
 
     #[test]
     fn folders_of_reps_that_are_gone_are_removed_and_nothing_else() {
