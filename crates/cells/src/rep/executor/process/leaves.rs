@@ -1,5 +1,6 @@
 //! The leaves of a container's steps: its programs and its files.
 
+use std::fmt::Display;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
 use net::Shutdown;
-use processes::{AsyncProcess, Ended, Lines, Program, RunTag, Signal, StartError};
+use processes::{Account, AsyncProcess, Ended, Lines, Program, RunTag, Signal};
 use telemetry::{Fields, Level};
 use tokio::net::unix::pipe;
 use tokio::time::{sleep_until, timeout};
@@ -19,7 +20,7 @@ use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
 use super::transfer::{TransferError, Wanted};
-use super::{Process, environment, place, probe};
+use super::{Process, environment, place, probe, users};
 
 /// Longest wait for the rest of an output after the process has ended.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
@@ -83,7 +84,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    fn program(&self, run: &RunAction, voice: &Voice) -> Program {
+    fn program(&self, run: &RunAction, voice: &Voice, account: Option<Account>) -> Program {
         let path = match run.path.contains('/') {
             true => place::found(self.folder, &run.path).into_os_string(),
             false => run.path.clone().into(),
@@ -97,13 +98,18 @@ impl<'a> Container<'a> {
         program.folder = Some(place::found(self.folder, &run.dir));
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
         program.network = self.job.network.clone();
+        program.account = account;
         let limits = self.executor.limits.as_ref();
         let folders = limits.map(|limits| limits.folders(&self.job.name()));
         program.groups = folders.unwrap_or_default();
         let own = self.executor.tag_of(self.job);
         let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
         let tags: Vec<&RunTag> = rep.into_iter().chain([&own]).collect();
-        program.env = environment::of(self.job, self.folder, &run.env)
+        let mut env = environment::of(self.job, self.folder, &run.env);
+        if !run.user.is_empty() {
+            env.entry("USER".into()).or_insert_with(|| run.user.clone());
+        }
+        program.env = env
             .into_iter()
             .chain([RunTag::variable_of(&tags)])
             .map(|(name, value)| (name.into(), value.into()))
@@ -116,7 +122,7 @@ impl<'a> Container<'a> {
         run: &RunAction,
         voice: &Voice,
     ) -> Result<(AsyncProcess, pipe::Receiver), Failure> {
-        let refuse = |cause: StartError| {
+        let refuse = |cause: &dyn Display| {
             let (source, path) = (&voice.source, &run.path);
             let folder = place::found(self.folder, &run.dir);
             Failure::plain(format!(
@@ -124,20 +130,26 @@ impl<'a> Container<'a> {
                 folder.display()
             ))
         };
+        let account = users::account(&run.user).map_err(|cause| refuse(&cause))?;
+        if let Some(account) = &account {
+            let opened = self.executor.let_in(account, self.folder);
+            opened.map_err(|cause| refuse(&cause))?;
+        }
         if let Some(name) = environment::unfit(self.job, &run.env) {
             let (source, path) = (&voice.source, &run.path);
             return Err(Failure::plain(format!(
                 "{source}: failed to run {path}: the environment variable {name:?} cannot be passed to a process"
             )));
         }
-        let spawned = self.executor.spawner.spawn(self.program(run, voice)).await;
+        let program = self.program(run, voice, account);
+        let spawned = self.executor.spawner.spawn(program).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
             Ok(_) => &metrics.spawned,
             Err(_) => &metrics.failed_spawns,
         };
         count(counter, 1);
-        spawned.map_err(refuse)
+        spawned.map_err(|cause| refuse(&cause))
     }
 
     /// Brings an archive into the container.
@@ -289,6 +301,9 @@ impl Leaves for Container<'_> {
         logger.error("failed-to-download", &error, fields);
         let text = match error {
             TransferError::Place(cause) if !cause.is_about_the_format() => {
+                format!("Copying{of} into the container failed: {cause}")
+            }
+            TransferError::User(cause) => {
                 format!("Copying{of} into the container failed: {cause}")
             }
             _ => format!("Downloading{of} failed"),

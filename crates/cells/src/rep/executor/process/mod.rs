@@ -3,9 +3,9 @@
 //! What it gives: a folder per container, the environment of the platform, output
 //! kept and logged, processes that end with their container and with the rep.
 //!
-//! What it does not give: any isolation. Processes have the rep's user, file
-//! system and privileges; the `user` of an action is ignored, as
-//! are egress rules, root file systems and volume mounts. Memory, processes and networks are
+//! What it does not give: any isolation. Processes have the rep's file system, and its
+//! user unless that is root and the action names another one ([`users`]); egress rules, root
+//! file systems and volume mounts are ignored. Memory, processes and networks are
 //! kept apart on demand. A container's own
 //! folder stands for its file system: see [`place`]. `disk_mb` bounds what a download
 //! brings there, and nothing else.
@@ -26,6 +26,7 @@ mod spawn;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use diego::models::CachedDependency;
 use futures_util::future::try_join_all;
 use net::Shutdown;
-use processes::{Reaper, RunTag};
+use processes::{Account, Reaper, RunTag};
 use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
 
@@ -176,7 +177,14 @@ impl Process {
         let brought = async {
             let archive = self.transfers.fetch(wanted).await?;
             let fetched = archive.fetched;
-            self.transfers.unpack(archive, folder, wanted, room).await?;
+            let account = users::account(wanted.user).map_err(TransferError::User)?;
+            if let Some(account) = &account {
+                self.let_in(account, folder).map_err(TransferError::User)?;
+            }
+            let transfers = &self.transfers;
+            transfers
+                .unpack(archive, folder, wanted, room, account)
+                .await?;
             Ok(fetched)
         };
         let brought = brought.await;
@@ -189,6 +197,12 @@ impl Process {
             Err(_) => count(&metrics.failed_downloads, 1),
         }
         brought
+    }
+
+    /// Makes the folder of a container an account's, and lets it in. The error says what failed.
+    fn let_in(&self, account: &Account, folder: &Path) -> Result<(), String> {
+        let opened = users::let_in(account, &self.folder.path, folder);
+        opened.map_err(|cause| format!("let the user {} in: {cause}", account.uid))
     }
 
     /// Brings what the container depends on.

@@ -1,6 +1,7 @@
 mod files;
 mod health;
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::time::Duration;
@@ -332,6 +333,44 @@ async fn actions_are_joined_as_their_names_say() {
         ..Action::default()
     };
     assert_eq!(bench.reason(action).await.unwrap(), "Downloading failed");
+}
+
+/// Can the user `nobody` be given something to do here? Only root may, and where temporary files
+/// lie that user must be let in.
+fn may_act_for_others() -> bool {
+    let temporary = std::env::temp_dir();
+    let open = |above: &Path| {
+        let found = std::fs::metadata(above);
+        found.is_ok_and(|found| found.permissions().mode() & 0o001 != 0)
+    };
+    let may = nix::unistd::geteuid().is_root() && temporary.ancestors().all(open);
+    if !may {
+        eprintln!("passed over: this needs root, and temporary files where all may pass");
+    }
+    may
+}
+
+#[tokio::test]
+async fn an_action_runs_as_its_user_where_the_machine_has_it() {
+    let bench = Bench::new();
+    let run = async |user: &str, guid: &str| {
+        let mut action = sh("id -u > who; echo $USER >> who");
+        action.run_action.as_mut().unwrap().user = user.into();
+        let mut job = result_of(action, "who");
+        job.guid = guid.into();
+        bench.run(job).await.completion
+    };
+    let own = nix::unistd::geteuid().as_raw();
+    assert_eq!(run("root", "g-1").await.result, format!("{own}\nroot\n"));
+    if !may_act_for_others() {
+        return;
+    }
+    let nobody = Account::named("nobody").unwrap().unwrap().uid;
+    let end = run("nobody", "g-2").await;
+    assert_eq!(end.result, format!("{nobody}\nnobody\n"), "{}", end.reason);
+    let reason = run("nobody-of-here", "g-3").await.reason;
+    let expected = "unable to find user nobody-of-here: no matching entries in passwd file";
+    assert!(reason.ends_with(expected), "{reason}");
 }
 
 #[tokio::test]

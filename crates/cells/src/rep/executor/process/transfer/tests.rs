@@ -126,6 +126,7 @@ impl Bench {
         let wanted = Wanted {
             from: &from,
             to: "/app",
+            user: "",
             cache_key: key,
             algorithm: if sum.is_empty() { "" } else { "md5" },
             value: sum,
@@ -134,7 +135,7 @@ impl Bench {
         let fetched = archive.fetched;
         let container = self.folder.path().join("c");
         self.transfers
-            .unpack(archive, &container, wanted, room)
+            .unpack(archive, &container, wanted, room, None)
             .await?;
         Ok(fetched)
     }
@@ -322,13 +323,17 @@ async fn nothing_is_written_outside_of_the_container() {
         let wanted = Wanted {
             from: &from,
             to,
+            user: "",
             cache_key: "",
             algorithm: "",
             value: "",
         };
         let archive = bench.transfers.fetch(wanted).await.unwrap();
         let container = bench.folder.path().join("c");
-        let unpacked = bench.transfers.unpack(archive, &container, wanted, 0).await;
+        let unpacked = bench
+            .transfers
+            .unpack(archive, &container, wanted, 0, None)
+            .await;
         let error = unpacked.unwrap_err().to_string();
         assert!(
             error.contains("lies outside of the container"),
@@ -434,6 +439,7 @@ async fn many_that_want_the_same_fetch_it_once() {
     let wanted = Wanted {
         from: &from,
         to: "",
+        user: "",
         cache_key: "k",
         algorithm: "",
         value: "",
