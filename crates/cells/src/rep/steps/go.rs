@@ -1,4 +1,4 @@
-//! Durations as Diego writes them.
+//! Durations and sizes as Diego writes them.
 
 use std::time::Duration;
 
@@ -27,9 +27,34 @@ pub(in crate::rep) fn duration(duration: Duration) -> String {
     }
 }
 
+/// A size as the executor logs it: `3B`, `1.5K`, `52M`.
+pub(in crate::rep) fn byte_size(bytes: u64) -> String {
+    let units = [(60, 'E'), (50, 'P'), (40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
+    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0);
+    let Some((shift, unit)) = unit else {
+        return format!("{bytes}B");
+    };
+    let text = format!("{:.1}", bytes as f64 / (1_u64 << shift) as f64);
+    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_read_as_in_go() {
+        for (bytes, expected) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1K"),
+            (1536, "1.5K"),
+            (54_735_667, "52.2M"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(byte_size(bytes), expected);
+        }
+    }
 
     #[test]
     fn durations_read_as_in_go() {

@@ -15,7 +15,9 @@ use tokio::time::{sleep_until, timeout};
 use url::Url;
 
 use super::super::super::metrics::count;
-use super::super::super::steps::{Check, Failure, Leaves, Outcome, Ready, Voice, go_duration};
+use super::super::super::steps::{
+    Check, Failure, Leaves, Outcome, Ready, Voice, byte_size, go_duration,
+};
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
@@ -291,7 +293,7 @@ impl Leaves for Container<'_> {
                 return Ok(());
             }
             Ok(bytes) => {
-                say(&format!("Downloaded{of} ({bytes} bytes)"));
+                say(&format!("Downloaded{of} ({})", byte_size(bytes)));
                 return Ok(());
             }
             Err(error) => error,
@@ -344,7 +346,7 @@ impl Leaves for Container<'_> {
         };
         match sent {
             Ok(bytes) => {
-                say(&format!("Uploaded {artifact} ({bytes} bytes)"));
+                say(&format!("Uploaded {artifact} ({})", byte_size(bytes)));
                 Ok(())
             }
             Err(error) => {

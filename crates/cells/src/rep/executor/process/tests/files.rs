@@ -41,7 +41,7 @@ async fn what_was_downloaded_is_run_and_sent() {
     for said in [
         "Downloading app...",
         "Downloaded app (",
-        "Uploaded result (3 bytes)",
+        "Uploaded result (3B)",
     ] {
         assert!(bench.sink.kept().contains(said), "{said}");
     }
