@@ -162,7 +162,8 @@ fn it_runs_as_another_user_and_ends_with_its_thread_all_the_same() {
     program.account = Some(nobody.clone());
     let groups: Vec<String> = nobody.groups.iter().map(u32::to_string).collect();
     let (uid, gid, groups) = (nobody.uid, nobody.gid, groups.join(" "));
-    assert_eq!(said((program, output)), format!("{uid}\n{gid}\n{groups}\nagain\n"));
+    let expected = format!("{uid}\n{gid}\n{groups}\nagain\n");
+    assert_eq!(said((program, output)), expected);
     let thread = std::thread::spawn(|| {
         let mut program = shell("exec sleep 1000");
         program.account = Some(nobody);

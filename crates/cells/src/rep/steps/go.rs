@@ -29,13 +29,12 @@ pub(in crate::rep) fn duration(duration: Duration) -> String {
 
 /// A size as the executor logs it: `3B`, `1.5K`, `52M`.
 pub(in crate::rep) fn byte_size(bytes: u64) -> String {
-    let units = [(60, 'E'), (50, 'P'), (40, 'T'), (30, 'G'), (20, 'M'), (10, 'K')];
-    let unit = units.into_iter().find(|(shift, _)| bytes >> shift > 0);
-    let Some((shift, unit)) = unit else {
-        return format!("{bytes}B");
-    };
-    let text = format!("{:.1}", bytes as f64 / (1_u64 << shift) as f64);
-    format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
+    // 6 at most, which is what 64 bits hold.
+    let unit = (bytes | 1).ilog2() / 10;
+    let text = format!("{:.1}", bytes as f64 / (1_u64 << (10 * unit)) as f64);
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    let units = ["B", "K", "M", "G", "T", "P", "E"];
+    format!("{text}{}", units[unit as usize])
 }
 
 #[cfg(test)]

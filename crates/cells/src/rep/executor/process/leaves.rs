@@ -305,9 +305,7 @@ impl Leaves for Container<'_> {
             TransferError::Place(cause) if !cause.is_about_the_format() => {
                 format!("Copying{of} into the container failed: {cause}")
             }
-            TransferError::User(cause) => {
-                format!("Copying{of} into the container failed: {cause}")
-            }
+            TransferError::User(why) => format!("Copying{of} into the container failed: {why}"),
             _ => format!("Downloading{of} failed"),
         };
         self.log(source, &text);

@@ -630,7 +630,8 @@ async fn the_end_of_a_container_is_not_that_of_one_of_its_guid_on_another_cell()
     let job = task(sh("touch here; sleep 1; test -e here"));
     let mut other = job.clone();
     other.cell = 1;
-    bench.executor.create(Arc::new(other.clone())).await.unwrap();
+    let created = Arc::new(other.clone());
+    bench.executor.create(created).await.unwrap();
     let forget = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         bench.executor.forget(&other);
