@@ -97,41 +97,8 @@ async fn what_was_downloaded_is_run_and_sent() {
     assert_eq!(created, Err("failed to download cached artifacts".into()));
 }
 
-#[tokio::test]
-async fn what_a_user_downloads_is_its_own() {
-    if !may_act_for_others() {
-        return;
-    }
-    let bench = Bench::new();
-    let served = tempfile::tempdir().unwrap();
-    let made = std::process::Command::new("sh")
-        .current_dir(served.path())
-        .args(["-c", "mkdir d && touch d/a && tar -czf app.tgz d"])
-        .status();
-    assert!(made.unwrap().success());
-    let (url, _, _stop) = serve(std::fs::read(served.path().join("app.tgz")).unwrap()).await;
-    let download = |user: &str| Action {
-        download_action: Some(DownloadAction {
-            from: url.clone(),
-            to: "/opt/app".into(),
-            user: user.into(),
-            ..DownloadAction::default()
-        }),
-        ..Action::default()
-    };
-    let mut run = sh("echo more >> opt/app/d/a && touch opt/app/d/b");
-    run.run_action.as_mut().unwrap().user = "nobody".into();
-    let steps = vec![download("nobody"), run];
-    assert_eq!(bench.reason(serial(steps)).await, None);
-    let reason = bench.reason(download("nobody-of-here")).await.unwrap();
-    assert_eq!(
-        reason,
-        "Copying into the container failed: unable to find user nobody-of-here: no matching entries in passwd file"
-    );
-}
-
 /// Serves one file, whatever is asked for, and keeps what it is sent.
-async fn serve(
+pub(super) async fn serve(
     file: Vec<u8>,
 ) -> (
     String,
