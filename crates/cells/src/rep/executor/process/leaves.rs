@@ -21,7 +21,7 @@ use super::super::super::steps::{
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
-use super::transfer::{TransferError, Wanted};
+use super::transfer::{TransferError, Wanted, folder_within};
 use super::{Process, environment, place, probe, users};
 
 /// Longest wait for the rest of an output after the process has ended.
@@ -87,8 +87,9 @@ impl<'a> Container<'a> {
     }
 
     fn program(&self, run: &RunAction, voice: &Voice, account: Option<Account>) -> Program {
+        let working = place::found(self.folder, &run.dir);
         let path = match run.path.contains('/') {
-            true => place::found(self.folder, &run.path).into_os_string(),
+            true => place::program(self.folder, &working, &run.path).into_os_string(),
             false => run.path.clone().into(),
         };
         let args = match voice.checks {
@@ -97,7 +98,7 @@ impl<'a> Container<'a> {
         };
         let mut program = Program::without_environment(path).args(args);
         program.home = Some(self.folder.to_owned());
-        program.folder = Some(place::found(self.folder, &run.dir));
+        program.folder = Some(working);
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
         program.network = self.job.network.clone();
         program.account = account;
@@ -119,6 +120,20 @@ impl<'a> Container<'a> {
         program
     }
 
+    /// Makes the folder in which a program is to start in the container, where that and the machine
+    /// have none. The error says what failed.
+    fn make_working_folder(&self, dir: &str, account: Option<&Account>) -> Result<(), String> {
+        let inside = place::inside(dir).filter(|_| !place::found(self.folder, dir).exists());
+        let Some(inside) = inside else {
+            return Ok(());
+        };
+        let made = folder_within(self.folder, &inside).map_err(|cause| cause.to_string())?;
+        match account {
+            Some(account) => users::give(account, &made).map_err(|cause| cause.to_string()),
+            None => Ok(()),
+        }
+    }
+
     async fn start(
         &self,
         run: &RunAction,
@@ -137,6 +152,8 @@ impl<'a> Container<'a> {
             let opened = self.executor.let_in(account, self.folder);
             opened.map_err(|cause| refuse(&cause))?;
         }
+        let made = self.make_working_folder(&run.dir, account.as_ref());
+        made.map_err(|cause| refuse(&cause))?;
         if let Some(name) = environment::unfit(self.job, &run.env) {
             let (source, path) = (&voice.source, &run.path);
             return Err(Failure::plain(format!(

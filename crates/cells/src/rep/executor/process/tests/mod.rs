@@ -337,6 +337,24 @@ async fn actions_are_joined_as_their_names_say() {
 }
 
 #[tokio::test]
+async fn a_program_starts_in_its_folder_and_is_looked_for_there() {
+    let bench = Bench::new();
+    let script = r#"pwd > $HOME/where
+        printf '#!/bin/sh\necho run >> $HOME/where\n' > run && chmod +x run"#;
+    let mut first = sh(script);
+    first.run_action.as_mut().unwrap().dir = "/not/here/yet".into();
+    let mut second = sh("");
+    second.run_action = Some(RunAction {
+        path: "./run".into(),
+        dir: "/not/here/yet".into(),
+        ..RunAction::default()
+    });
+    let job = result_of(serial(vec![first, second]), "where");
+    let result = bench.run(job).await.completion.result;
+    assert!(result.ends_with("/0-g-1/not/here/yet\nrun\n"), "{result}");
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let mut action = sh("");
     action.run_action.as_mut().unwrap().path = "/no/such/program".into();

@@ -261,7 +261,10 @@ pub(super) fn refused(name: &Path, problem: &'static str) -> UnpackError {
 
 /// Makes the folder at `inside`, a path without `..`, within `folder`, and says where it is.
 /// Links that lead out are refused.
-pub(super) fn folder_within(folder: &Path, inside: &Path) -> Result<PathBuf, UnpackError> {
+pub(in crate::rep::executor::process) fn folder_within(
+    folder: &Path,
+    inside: &Path,
+) -> Result<PathBuf, UnpackError> {
     let root = folder.canonicalize()?;
     let mut made = root.clone();
     for part in inside.components() {
