@@ -45,7 +45,7 @@ use super::super::config::ProcessSettings;
 use super::super::container::Completion;
 use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
-use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
+use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
 use crate::pool::Pool;
 use leaves::Container;
@@ -205,16 +205,32 @@ impl Process {
         opened.map_err(|cause| format!("let the user {} in: {cause}", account.uid))
     }
 
-    /// Brings what the container depends on.
+    /// Brings what the container depends on. What has a name is told of in the container's log.
     async fn depend(&self, job: &Job, folder: &Path, on: &CachedDependency) -> Result<(), ()> {
         let _place = self.transfers.place_to_download().await;
-        let brought = self.bring(Wanted::from(on), folder, 0).await;
-        brought.map(drop).map_err(|error| {
-            let fields = Fields::new().and("container-guid", &job.guid);
-            let fields = fields.and("to", &on.to);
-            let logger = &self.logger;
-            logger.error("failed-to-fetch-cached-dependency", &error, fields);
-        })
+        let fields = || Fields::new().and("container-guid", &job.guid);
+        let (logger, name) = (&self.logger, on.name.as_str());
+        let source = match on.log_source.as_str() {
+            "" => job.log_source(),
+            source => source,
+        };
+        let say = |line: &str| {
+            if !name.is_empty() {
+                logger.debug("line", fields().and("source", source).and("line", line));
+            }
+        };
+        say(&format!("Downloading {name}..."));
+        match self.bring(Wanted::from(on), folder, 0).await {
+            Ok(0) => say(&format!("Downloaded {name}")),
+            Ok(bytes) => say(&format!("Downloaded {name} ({})", byte_size(bytes))),
+            Err(error) => {
+                let fields = fields().and("to", &on.to);
+                logger.error("failed-to-fetch-cached-dependency", &error, fields);
+                say(&format!("Downloading {name} failed"));
+                return Err(());
+            }
+        }
+        Ok(())
     }
 }
 
