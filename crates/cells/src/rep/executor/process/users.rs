@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::Path;
 
 use nix::unistd::{Gid, Uid, geteuid, setfsgid, setfsuid};
@@ -42,9 +42,9 @@ pub(super) fn let_in(account: &Account, containers: &Path, folder: &Path) -> io:
     give(account, folder)
 }
 
-/// Makes a file or a folder the account's.
+/// Makes a file or a folder the account's; of a link that took its place, the link.
 pub(super) fn give(account: &Account, path: &Path) -> io::Result<()> {
-    chown(path, Some(account.uid), Some(account.gid))
+    lchown(path, Some(account.uid), Some(account.gid))
 }
 
 /// While it lives, files that this thread makes are an account's, and it may do no more with
