@@ -5,7 +5,7 @@ use std::time::Duration;
 use diego::locket::{Resource, TypeCode};
 use net::{Client, Shutdown};
 use telemetry::{Fields, Logger};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::locket_client::{LocketClient, Refused};
 
@@ -15,6 +15,8 @@ const TTL: Duration = Duration::from_secs(15);
 const RENEW: Duration = Duration::from_secs(5);
 /// Pause between attempts while it is not held.
 const RETRY: Duration = Duration::from_secs(1);
+/// Longest wait for each of the last answers of one that ends before it held the lock.
+const LAST: Duration = Duration::from_secs(2);
 
 /// A lock at the Locket of a BBS.
 pub(crate) struct Lock {
@@ -59,26 +61,57 @@ impl Lock {
         }
     }
 
-    /// Waits until the lock is held; says until when.
-    pub(crate) async fn acquire(&self) -> Instant {
+    /// Waits until the lock is held; says until when. `None`: `shutdown` came before, and it is
+    /// not held.
+    pub(crate) async fn acquire(&self, mut shutdown: Shutdown) -> Option<Instant> {
         let mut told = false;
         loop {
             // Counted from before the call: Locket counts from when it arrives.
             let asked = Instant::now();
-            match self.locket.lock(self.resource(), TTL).await {
+            let mut call = std::pin::pin!(self.locket.lock(self.resource(), TTL));
+            let answer = tokio::select! {
+                answer = &mut call => answer,
+                () = shutdown.asked() => {
+                    let late = timeout(LAST, call).await;
+                    self.withdraw(late.ok()).await;
+                    return None;
+                }
+            };
+            let cause = match answer {
                 Ok(()) => {
                     self.logger.info("acquired", Fields::new());
-                    return asked + TTL;
+                    return Some(asked + TTL);
                 }
-                Err(cause) if !told => {
-                    let cause = cause.to_string();
-                    self.logger
-                        .info("waiting", Fields::new().and("cause", cause));
-                    told = true;
-                }
-                Err(_) => {}
+                Err(cause) => cause,
+            };
+            if !told {
+                let cause = cause.to_string();
+                self.logger
+                    .info("waiting", Fields::new().and("cause", cause));
+                told = true;
             }
-            sleep(RETRY).await;
+            tokio::select! {
+                () = sleep(RETRY) => {}
+                () = shutdown.asked() => {
+                    self.withdraw(Some(Err(cause))).await;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Gives up what this answer, or none, leaves in doubt: it may have been granted, and the others
+    /// would wait until it expires.
+    async fn withdraw(&self, answer: Option<Result<(), Refused>>) {
+        if !matches!(answer, Some(Err(Refused::Taken(_)))) {
+            let _ = timeout(LAST, self.release()).await;
+        }
+    }
+
+    async fn release(&self) {
+        if let Err(cause) = self.locket.release(self.resource()).await {
+            self.logger
+                .error("failed-to-release", &cause, Fields::new());
         }
     }
 
@@ -108,10 +141,7 @@ impl Lock {
             }
             pause = RETRY;
         }
-        if let Err(cause) = self.locket.release(self.resource()).await {
-            self.logger
-                .error("failed-to-release", &cause, Fields::new());
-        }
+        self.release().await;
         false
     }
 }

@@ -4,17 +4,19 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cells::{auctioneer, bbs};
 use diego::locket::*;
 use diego::models::*;
 use diego::{Bbs, path};
-use http::HeaderMap;
-use net::{Client, ClientOptions, Shutdown};
+use http::{HeaderMap, Request, Response};
+use net::{Body, Client, ClientOptions, Handler, Incoming, Shutdown};
 use prost::Message;
 use telemetry::{Level, Logger, Sink};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use crate::own_address::own_address;
 use crate::postgres_cluster::Cluster;
@@ -202,4 +204,51 @@ async fn a_passive_auctioneer_takes_over_and_one_that_lost_its_lock_ends() {
     let ended = passive.await.unwrap().unwrap_err();
     assert!(matches!(ended, auctioneer::Error::LockLost), "{ended}");
     server.stop().await.unwrap();
+}
+
+/// A Locket that grants a lock and answers once it is let to; keeps what was given up.
+#[derive(Default)]
+struct SlowLocket {
+    asked: Notify,
+    answer: Notify,
+    released: Mutex<Vec<Resource>>,
+}
+
+impl Handler for SlowLocket {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let lock = request.uri().path() == path::LOCKET_LOCK;
+        let body = net::read_body(request.into_body(), 1 << 20, Duration::from_secs(60)).await;
+        if lock {
+            self.asked.notify_one();
+            self.answer.notified().await;
+        } else {
+            let request = ReleaseRequest::decode(body.unwrap()).unwrap();
+            self.released.lock().unwrap().extend(request.resource);
+        }
+        Response::new(net::empty())
+    }
+}
+
+/// The others would wait for as long as it lives.
+#[tokio::test]
+async fn a_lock_that_is_granted_while_its_auctioneer_ends_is_given_up() {
+    let locket = Arc::new(SlowLocket::default());
+    let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (_stop, shutdown) = net::shutdown();
+    let (limits, handler) = (net::Limits::default(), Arc::clone(&locket));
+    tokio::spawn(net::serve(listener, None, limits, handler, shutdown));
+    let (ask, shutdown) = net::shutdown();
+    let passive = auctioneer(own_address(), at, shutdown);
+    locket.asked.notified().await;
+    ask.send(true).unwrap();
+    // An answer that it gets before it has seen that is given up in the ordinary way.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    locket.answer.notify_one();
+    passive.await.unwrap().unwrap();
+    let released = locket.released.lock().unwrap();
+    let [resource] = &released[..] else {
+        panic!("{released:?}");
+    };
+    assert_eq!(resource.key, "auctioneer");
 }

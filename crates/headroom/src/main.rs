@@ -46,7 +46,8 @@ use cli::{CellsCommand, Cli, Command};
 use lab_store::Outcome;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = cells_client::command_first(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Our exit codes are verdicts; clap's own 2 would read as "inconclusive".

@@ -11,6 +11,7 @@
 //!    (children of children, also those that left their group), then removes control
 //!    groups, networks, small file systems and folders.
 
+mod account;
 mod cgroup;
 mod disk;
 mod lines;
@@ -23,6 +24,7 @@ mod reaper;
 
 use std::path::Path;
 
+pub use account::Account;
 pub use cgroup::{Bounds, Group, GroupError, Groups, Hierarchy, memory_kills, out_of_memory};
 pub use disk::{DiskError, may_mount, mount_disk, unmount_disks, unmount_disks_below};
 pub use lines::Lines;

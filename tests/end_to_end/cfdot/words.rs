@@ -28,8 +28,16 @@ const CASES: &str = r#"
 3   | HTTPS                         | domains --tls-ca EMPTY --tls-cert no.pem --tls-key EMPTY | cert file 'no.pem' doesn't exist
 3   | HTTPS                         | domains --tls-ca EMPTY --tls-cert EMPTY --tls-key no.pem | key file 'no.pem' doesn't exist
 5   | HTTPS                         | domains --tls-ca EMPTY --tls-cert EMPTY --tls-key EMPTY | it holds no PEM certificate
-3   | HTTP                          | domains --timeout -1                           | invalid value '-1'
-3   | HTTP CFDOT_TIMEOUT=x          | domains                                        | CFDOT_TIMEOUT is not a number
+5   | HTTP                          | domains --timeout -1                           | connect to 127.0.0.1:9
+3   | HTTP                          | domains --timeout x                            | invalid value 'x'
+255 | HTTP CFDOT_TIMEOUT=x          | domains                                        | CFDOT_TIMEOUT is not a number
+255 | HTTP CFDOT_TIMEOUT=32768      | domains                                        | CFDOT_TIMEOUT is not a number
+3   | CFDOT_TIMEOUT=x               | domains                                        | Error: BBS URL not set.
+5   | HTTP CFDOT_TIMEOUT=x          | domains --timeout 9                            | connect to 127.0.0.1:9
+3   | HTTP                          | domains --bbsURL ftp://a --bbsURL ftp://b      | Error: The URL 'ftp://b'
+5   |                               | --bbsURL http://127.0.0.1:9 --timeout 9 domains | connect to 127.0.0.1:9
+3   |                               | --bbsURL http://127.0.0.1:9 cell               | Error: Missing arguments
+3   | HTTP                          | help nonsense                                  | unrecognized subcommand 'nonsense'
 255 | HTTP                          | domains --nonsense                             | unexpected argument '--nonsense'
 255 | HTTP                          | tasks -d                                       | a value is required for '--domain <DOMAIN>'
 255 | HTTP                          | nonsense                                       | unrecognized subcommand 'nonsense'
@@ -39,12 +47,14 @@ const CASES: &str = r#"
 3   | HTTP                          | cell                                           | Error: Missing arguments
 3   | HTTP                          | cell a b                                       | Error: Too many arguments specified
 3   | HTTP                          | set-domain ''                                  | Error: No domain given
-3   | HTTP                          | set-domain d -t -5s                            | invalid value '-5s'
-3   | HTTP                          | set-domain d -t soon                           | invalid value 'soon'
+3   | HTTP                          | set-domain ''                                  | Usage: headroom cells set-domain
+3   | HTTP                          | set-domain d -t -5s                            | ttl is negative
+3   | HTTP                          | set-domain d -t soon                           | invalid duration "soon"
 3   | HTTP                          | set-domain d -t 2000000h                       | longer than 4294967295 seconds
 3   | HTTP                          | desired-lrp ''                                 | Error: Process guid should be non empty string
 3   | HTTP                          | delete-desired-lrp ''                          | Error: Process guid should be non empty string
-3   | HTTP                          | desired-lrps -d a --domain b                   | cannot be used multiple times
+3   | HTTP                          | desired-lrps -d a --domain b                   | Error: Only one of -d and --domain should be passed
+4   | HTTP                          | lrp-events -x -x=false                         | are deprecated
 3   | HTTP                          | actual-lrps -i x                               | invalid value 'x'
 3   | HTTP                          | actual-lrps -i 2147483648                      | invalid value '2147483648'
 3   | HTTP                          | actual-lrp-groups-for-guid p -i -1             | Index must be a non-negative integer
@@ -53,7 +63,8 @@ const CASES: &str = r#"
 3   | HTTP                          | retire-actual-lrp p -- -1                      | Index must be a non-negative integer
 3   | HTTP                          | retire-actual-lrp '' 1                         | Error: Process guid should be non empty string
 3   | HTTP                          | task ''                                        | Error: Missing arguments
-3   | HTTP                          | create-task                                    | Error: Missing arguments
+3   | HTTP                          | create-task                                    | Error: missing spec argument
+3   | HTTP                          | delete-task ''                                 | Error: Process guid should be non empty string
 3   | HTTP                          | create-task @no.json                           | Error: read the spec from "no.json"
 3   | HTTP                          | create-task @EMPTY                             | Error: Invalid JSON: EOF
 3   | HTTP                          | create-task {"memory_mb":"64"}                 | Invalid JSON: memory_mb: expected a whole number
@@ -73,6 +84,7 @@ const CASES: &str = r#"
 3   |                               | locks --locket http://here                     | Error: The value 'http://here' is not HOST:PORT
 4   |                               | presences --locket http://127.0.0.1:9          | Error: rpc error: code = Unavailable
 3   |                               | claim-lock -o o -t 1                           | Error: key cannot be empty
+3   |                               | claim-lock -k a --key b -o o -t 1              | Error: Only one of -k and --key should be passed
 3   |                               | claim-lock -k k -t 1                           | Error: owner cannot be empty
 3   |                               | claim-presence -k k -o o                       | Error: ttl should be an integer greater than zero
 3   |                               | claim-presence -k k -o o -t -3                 | Error: ttl should be an integer greater than zero

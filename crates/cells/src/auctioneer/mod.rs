@@ -99,6 +99,9 @@ pub enum Error {
         "the lock was lost: it could not be renewed, or another auctioneer holds it; start this one again to wait for it"
     )]
     LockLost,
+    /// It was asked to end before it held the lock.
+    #[error("the auctioneer ended before it held the lock")]
+    Ended,
 }
 
 /// An auctioneer at work.
@@ -129,11 +132,9 @@ impl Running {
 /// # Errors
 /// When it cannot start; see [`Error`].
 pub async fn run(config: Config, logger: Logger, shutdown: Shutdown) -> Result<(), Error> {
-    let mut asked = shutdown.clone();
-    let mut running = tokio::select! {
-        started = start(config, logger, shutdown) => started?,
-        // One that waits for the lock has nothing to end.
-        () = asked.asked() => return Ok(()),
+    let mut running = match start(config, logger, shutdown).await {
+        Err(Error::Ended) => return Ok(()),
+        started => started?,
     };
     if let Some(lock) = running.lock.take() {
         // Not before it is given up or lost.
@@ -189,7 +190,8 @@ async fn start_unboxed(
 
     let mut held = None;
     if let Some(lock) = lock {
-        let expires = lock.acquire().await;
+        let acquired = lock.acquire(shutdown.clone()).await;
+        let expires = acquired.ok_or(Error::Ended)?;
         held = Some(tokio::spawn(net::boxed(
             lock.keep(expires, shutdown.clone()),
         )));

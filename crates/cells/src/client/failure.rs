@@ -12,6 +12,10 @@ pub enum Failure {
     /// An argument, a flag or a variable is not what it must be; nothing was sent.
     #[error("{0}")]
     Invalid(String),
+    /// A variable is not what it must be, of those that cfdot itself cannot tell apart from a
+    /// command that does not exist; nothing was sent.
+    #[error("{0}")]
+    Variable(String),
     /// The BBS refused, or its client says so in its place.
     #[error("BBS error\nType {}: {}\nMessage: {}", .0.r#type, name(.0), .0.message)]
     Bbs(models::Error),
@@ -24,10 +28,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the process ends with: 3 for wrong arguments, 4 for what a component said, 5 otherwise.
+    /// What the process ends with: 3 for wrong arguments, 255 for a variable that cannot be read, 4
+    /// for what a component said, 5 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Invalid(_) => 3,
+            Self::Variable(_) => 255,
             Self::Bbs(_) | Self::Component(_) => 4,
             Self::Other(_) => 5,
         }
@@ -79,7 +85,7 @@ impl From<CallError> for Failure {
             CallError::Transport {
                 cause: cause @ ClientError::TooSlow { .. },
                 ..
-            } => Self::bbs(Type::Timeout, cause.to_string()),
+            } => Self::bbs(Type::Timeout, format!("Timeout exceeded: {cause}")),
             CallError::Transport { path, cause } => Self::Other(no_connection(&path, &cause)),
             CallError::Stream { .. } => Self::Other(error.to_string()),
         }

@@ -247,13 +247,12 @@ async fn work(
     lock: Option<Lock>,
     metrics: Arc<Metrics>,
     logger: Logger,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) -> bool {
     let mut held = None;
     if let Some(lock) = lock {
-        let expires = tokio::select! {
-            expires = lock.acquire() => expires,
-            () = shutdown.asked() => return false,
+        let Some(expires) = lock.acquire(shutdown.clone()).await else {
+            return false;
         };
         held = Some(lock.keep(expires, shutdown.clone()));
     }

@@ -94,7 +94,9 @@ pub(crate) enum ClientCommand {
 }
 
 /// Certificates, for addresses with https.
+// Every command has these: of a flag that is given twice the last counts, as with cfdot.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct TlsFlags {
     /// Authority that the server's certificate must come from (PEM) [else CA_CERT_FILE]
     #[arg(long = "caCertFile", visible_alias = "tls-ca", value_name = "FILE")]
@@ -137,9 +139,9 @@ pub(crate) struct BbsFlags {
 pub(crate) struct Asking {
     #[command(flatten)]
     pub(crate) bbs: BbsFlags,
-    /// Longest wait for an answer, in seconds; 0: 60 [else CFDOT_TIMEOUT]
+    /// Longest wait for an answer, in seconds; 0 or less: 60 [else CFDOT_TIMEOUT]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
-    pub(crate) timeout: Option<u32>,
+    pub(crate) timeout: Option<i64>,
 }
 
 /// Which Locket.
@@ -169,7 +171,7 @@ pub(crate) struct SetDomain {
         value_name = "TIME",
         default_value = "0",
         allow_hyphen_values = true,
-        value_parser = units::parse_duration
+        value_parser = ttl
     )]
     pub(crate) ttl: Duration,
     #[command(flatten)]
@@ -300,8 +302,16 @@ pub(crate) struct LrpEvents {
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) cell_id: String,
     /// Not the deprecated events of instances by process and index
-    #[arg(short = 'x', long)]
-    pub(crate) exclude_actual_lrp_groups: bool,
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = go_bool
+    )]
+    pub(crate) exclude_actual_lrp_groups: Option<bool>,
     #[command(flatten)]
     pub(crate) bbs: BbsFlags,
 }
@@ -356,6 +366,14 @@ pub(super) fn go_bool(text: &str) -> Result<bool, String> {
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
         _ => Err("expected one of 1, t, T, TRUE, true, True, 0, f, F, FALSE, false, False".into()),
     }
+}
+
+fn ttl(text: &str) -> Result<Duration, String> {
+    let below_zero = text.strip_prefix('-').map(units::parse_duration);
+    if matches!(below_zero, Some(Ok(_))) {
+        return Err("ttl is negative".into());
+    }
+    units::parse_duration(text).map_err(|error| format!("invalid duration \"{text}\": {error}"))
 }
 
 fn index(text: &str) -> Result<i32, String> {

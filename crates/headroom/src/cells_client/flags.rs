@@ -6,22 +6,27 @@ use cells::client::{BbsAccess, Caller, Failure, Identity, LocketAccess, LocketCa
 
 use super::args::{Asking, BbsFlags, LocketFlags, TlsFlags, go_bool};
 
+/// Longest wait that can be asked for: more than a hundred years.
+const SECONDS_MOST: u64 = u32::MAX as u64;
+
 /// A BBS for one question.
 pub(super) fn caller(asking: &Asking) -> Result<Caller, Failure> {
-    let seconds = match asking.timeout.filter(|seconds| *seconds > 0) {
+    let mut access = access(&asking.bbs)?;
+    let seconds = match asking.timeout.filter(|seconds| *seconds != 0) {
         Some(seconds) => Some(seconds),
         None => variable("CFDOT_TIMEOUT")
             .map(|text| seconds(&text))
             .transpose()?,
     };
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     let seconds = seconds.filter(|seconds| *seconds > 0);
-    let within = seconds.map(|seconds| Duration::from_secs(seconds.into()));
-    access(&asking.bbs, within)?.caller()
+    access.within = seconds.map(|seconds| Duration::from_secs(seconds.min(SECONDS_MOST)));
+    access.caller()
 }
 
 /// A BBS that tells events.
 pub(super) fn subscriber(bbs: &BbsFlags) -> Result<Caller, Failure> {
-    access(bbs, None)?.caller()
+    access(bbs)?.caller()
 }
 
 /// A Locket.
@@ -38,7 +43,7 @@ pub(super) fn locket(flags: &LocketFlags) -> Result<LocketCaller, Failure> {
     LocketAccess { location, identity }.caller()
 }
 
-fn access(flags: &BbsFlags, within: Option<Duration>) -> Result<BbsAccess, Failure> {
+fn access(flags: &BbsFlags) -> Result<BbsAccess, Failure> {
     let url = given(flags.bbs_url.as_ref(), "BBS_URL").ok_or_else(|| {
         invalid(
             "BBS URL not set. Please specify one with the '--bbsURL' flag or the 'BBS_URL' environment variable.",
@@ -57,16 +62,16 @@ fn access(flags: &BbsFlags, within: Option<Duration>) -> Result<BbsAccess, Failu
     Ok(BbsAccess {
         url,
         identity,
-        within,
+        within: None,
     })
 }
 
 fn identity(flags: &TlsFlags) -> Result<Identity, Failure> {
     let anybody = match (flags.skip_cert_verify, variable("SKIP_CERT_VERIFY")) {
         (Some(flag), _) => flag,
-        (None, Some(text)) => go_bool(&text).map_err(|expected| {
+        (None, Some(text)) => go_bool(&text).map_err(|_| {
             invalid(&format!(
-                "The value '{text}' is not a valid value for SKIP_CERT_VERIFY: {expected}"
+                "The value '{text}' is not a valid value for SKIP_CERT_VERIFY. Please specify one of the following valid boolean values: 1, t, T, TRUE, true, True, 0, f, F, FALSE, false, False"
             ))
         })?,
         (None, None) => false,
@@ -95,12 +100,14 @@ fn identity(flags: &TlsFlags) -> Result<Identity, Failure> {
     })
 }
 
-fn seconds(text: &str) -> Result<u32, Failure> {
-    text.parse().map_err(|_| {
-        invalid(&format!(
-            "The value '{text}' of CFDOT_TIMEOUT is not a number of seconds"
+/// A number of 16 bits, as cfdot reads it.
+fn seconds(text: &str) -> Result<i64, Failure> {
+    let seconds = text.parse::<i16>().map_err(|_| {
+        Failure::Variable(format!(
+            "The value '{text}' of CFDOT_TIMEOUT is not a number of seconds, 32767 at most"
         ))
-    })
+    })?;
+    Ok(seconds.into())
 }
 
 /// The flag, or else the variable; empty ones count as absent.

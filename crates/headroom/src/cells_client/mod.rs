@@ -3,6 +3,7 @@
 mod args;
 mod flags;
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Stdout, Write as _};
 use std::process::ExitCode;
 
@@ -10,12 +11,12 @@ use cells::client::{
     ActualLrPsRequest, ActualLrpGroupsRequest, Failure, Kind, Rows, Spec, TasksRequest,
 };
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Error, Subcommand as _};
+use clap::{CommandFactory as _, Error, Subcommand as _};
 
 pub(crate) use args::ClientCommand;
 use args::{Claim, Release};
 
-use crate::cli::CellsPart;
+use crate::cli::{CellsPart, Cli};
 use crate::output::tell;
 
 /// Runs a command; failures are told.
@@ -38,8 +39,8 @@ pub(crate) fn run(command: &ClientCommand) -> ExitCode {
             let _ = out.finish();
             tell(format_args!("Error: {failure}"));
             let advice = match failure {
-                Failure::Invalid(_) => Some("`--help` tells what the command takes."),
-                _ => failure.advice(),
+                Failure::Invalid(_) => usage(),
+                _ => failure.advice().map(str::to_owned),
             };
             if let Some(advice) = advice {
                 tell(advice);
@@ -49,14 +50,50 @@ pub(crate) fn run(command: &ClientCommand) -> ExitCode {
     }
 }
 
+/// How the command of this process is used.
+fn usage() -> Option<String> {
+    let words = command_first(std::env::args_os().collect());
+    let mut all = Cli::command();
+    // Parts get their full names.
+    all.build();
+    let cells = all.find_subcommand_mut("cells")?;
+    let usage = cells.find_subcommand_mut(words.get(2)?)?.render_usage();
+    Some(usage.to_string())
+}
+
+/// The words with the command before its flags: cfdot takes those also ahead of it.
+pub(crate) fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|word| word != "cells") {
+        return words;
+    }
+    let text = |at: usize| words.get(at).and_then(|word| word.to_str());
+    let mut at = 2;
+    while let Some(flag) = text(at).filter(|word| word.starts_with('-')) {
+        // The value of any other is the next word.
+        let alone = flag.contains('=')
+            || !flag.starts_with("--") && flag.len() > 2
+            || matches!(
+                flag,
+                "--skipCertVerify" | "--exclude-actual-lrp-groups" | "-x" | "--help" | "-h" | "--"
+            );
+        at += if alone { 1 } else { 2 };
+    }
+    if text(at).is_some_and(ClientCommand::has_subcommand)
+        && let Some(ahead) = words.get_mut(2..=at)
+    {
+        ahead.rotate_right(1);
+    }
+    words
+}
+
 /// Tells what is wrong with words that are no command, if they were meant for one of these, and
 /// gives the exit code: 3 for wrong arguments, 255 for a command or a flag that does not exist, or
 /// a flag without its value.
 pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
-    let mut words = std::env::args().skip(1);
-    let ours = words.next().is_some_and(|word| word == "cells")
-        && words.next().is_some_and(|word| is_ours(&word));
-    if !ours || !error.use_stderr() {
+    let words = command_first(std::env::args_os().collect());
+    let word = |at: usize| words.get(at).map(|word| word.to_string_lossy());
+    let command = word(2).filter(|_| word(1).is_some_and(|word| word == "cells"))?;
+    if !is_ours(&command) || !error.use_stderr() {
         return None;
     }
     let flag = match error.get(ContextKind::InvalidArg) {
@@ -65,14 +102,20 @@ pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
     };
     let code = match error.kind() {
         ErrorKind::UnknownArgument if flag => 255,
+        // What help is asked for is an argument.
+        ErrorKind::InvalidSubcommand if command == "help" => 3,
         ErrorKind::InvalidSubcommand => 255,
         // A flag without its value; one that is wrong is of another kind.
         ErrorKind::InvalidValue => 255,
         kind => {
-            if kind == ErrorKind::MissingRequiredArgument {
-                tell("Error: Missing arguments");
-            } else if kind == ErrorKind::UnknownArgument {
-                tell("Error: Too many arguments specified");
+            let lacking = kind == ErrorKind::MissingRequiredArgument;
+            if lacking || kind == ErrorKind::UnknownArgument {
+                tell(match &*command {
+                    "create-desired-lrp" | "create-task" => "Error: missing spec argument",
+                    "update-desired-lrp" => "Error: Missing arguments",
+                    _ if lacking => "Error: Missing arguments",
+                    _ => "Error: Too many arguments specified",
+                });
             }
             3
         }
@@ -114,16 +157,17 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
             let caller = flags::caller(asking)?;
             caller.cell_states(&mut |line| out.line_at_once(line)).await
         }
-        ClientCommand::DesiredLrps(args) => out.rows(
-            &flags::caller(&args.asking)?
-                .desired_lrps(&args.domain)
-                .await?,
-        ),
+        ClientCommand::DesiredLrps(args) => {
+            one_name(&[DOMAIN])?;
+            let caller = flags::caller(&args.asking)?;
+            out.rows(&caller.desired_lrps(&args.domain).await?)
+        }
         ClientCommand::DesiredLrp(args) => {
             let guid = process(&args.process_guid)?;
             out.rows(&flags::caller(&args.asking)?.desired_lrp(guid).await?)
         }
         ClientCommand::DesiredLrpSchedulingInfos(args) => {
+            one_name(&[DOMAIN])?;
             let caller = flags::caller(&args.asking)?;
             out.rows(&caller.desired_lrp_scheduling_infos(&args.domain).await?)
         }
@@ -172,6 +216,7 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
             out.rows(&caller.actual_lrp_groups_for_guid(guid, args.index).await?)
         }
         ClientCommand::Tasks(args) => {
+            one_name(&[DOMAIN, ["-c", "--cell-id"]])?;
             let request = TasksRequest {
                 domain: args.domain.clone(),
                 cell_id: args.cell_id.clone(),
@@ -191,11 +236,12 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
             flags::caller(&args.asking)?.cancel_task(guid).await
         }
         ClientCommand::DeleteTask(args) => {
-            let guid = task(&args.task_guid)?;
+            // In the words that cfdot has for it.
+            let guid = process(&args.task_guid)?;
             flags::caller(&args.asking)?.delete_task(guid).await
         }
         ClientCommand::LrpEvents(args) => {
-            let groups = !args.exclude_actual_lrp_groups;
+            let groups = args.exclude_actual_lrp_groups != Some(true);
             if groups {
                 tell(
                     "Event types \"actual_lrp_created\", \"actual_lrp_changed\" and \"actual_lrp_removed\" are deprecated. Use \"--exclude-actual-lrp-groups\" flag to exclude them.",
@@ -220,6 +266,7 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
 }
 
 async fn claim(kind: Kind, args: &Claim) -> Result<(), Failure> {
+    one_name(&[KEY, OWNER, ["-v", "--value"], ["-t", "--ttl"]])?;
     named(&args.key, "key cannot be empty")?;
     named(&args.owner, "owner cannot be empty")?;
     if args.ttl <= 0 {
@@ -232,6 +279,7 @@ async fn claim(kind: Kind, args: &Claim) -> Result<(), Failure> {
 }
 
 async fn release(args: &Release) -> Result<(), Failure> {
+    one_name(&[KEY, OWNER])?;
     named(&args.key, "key cannot be empty")?;
     named(&args.owner, "owner cannot be empty")?;
     let locket = flags::locket(&args.locket)?;
@@ -244,6 +292,23 @@ fn process(guid: &str) -> Result<&str, Failure> {
 
 fn task(guid: &str) -> Result<&str, Failure> {
     named(guid, "Missing arguments")
+}
+
+/// Both names of a flag.
+const DOMAIN: [&str; 2] = ["-d", "--domain"];
+const KEY: [&str; 2] = ["-k", "--key"];
+const OWNER: [&str; 2] = ["-o", "--owner"];
+
+/// Fails when a flag was given by both of its names, which some commands of cfdot refuse.
+fn one_name(flags: &[[&str; 2]]) -> Result<(), Failure> {
+    let given = |name: &str| std::env::args_os().any(|word| word == name);
+    let mut flags = flags.iter();
+    match flags.find(|names| names.iter().all(|name| given(name))) {
+        None => Ok(()),
+        Some([short, long]) => Err(Failure::Invalid(format!(
+            "Only one of {short} and {long} should be passed"
+        ))),
+    }
 }
 
 /// A text, refused when it is empty.
@@ -302,6 +367,29 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_may_stand_before_their_command() {
+        let first = |text: &str| {
+            let words = text.split(' ').map(OsString::from).collect();
+            let words = command_first(words).into_iter();
+            let words: Vec<String> = words.map(|word| word.into_string().unwrap()).collect();
+            words.join(" ")
+        };
+        for (text, expected) in [
+            ("h cells --bbs task domains", "h cells domains --bbs task"),
+            (
+                "h cells --bbs=u -x --timeout 1 lrp-events -c a",
+                "h cells lrp-events --bbs=u -x --timeout 1 -c a",
+            ),
+            ("h cells tasks -d domains", "h cells tasks -d domains"),
+            ("h cells --bbs u rep", "h cells --bbs u rep"),
+            ("h cells --bbs", "h cells --bbs"),
+            ("h load --rate 1 domains", "h load --rate 1 domains"),
+        ] {
+            assert_eq!(first(text), expected);
+        }
+    }
 
     #[test]
     fn words_that_nothing_knows_are_refused_as_cfdot_refuses_them() {

@@ -20,9 +20,10 @@ use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int};
 use nix::sched::{CloneFlags, CpuSet, clone};
 use nix::sys::signal::{SigSet, SigmaskHow};
-use nix::unistd::{AccessFlags, Pid, access};
+use nix::unistd::{AccessFlags, Gid, Pid, Uid, access, fchown};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+use crate::account::Account;
 use crate::process::{AsyncProcess, Process};
 
 /// Bytes of the stack on which a child lives until it becomes the program.
@@ -82,6 +83,8 @@ pub struct Program {
     pub groups: Vec<PathBuf>,
     /// The file of its network namespace; `None`: ours.
     pub network: Option<PathBuf>,
+    /// Whom it runs as, which only root may say; `None`: as we.
+    pub account: Option<Account>,
 }
 
 impl Program {
@@ -185,6 +188,14 @@ impl Program {
             .map(|it| open(OpenOptions::new().read(true), it))
             .transpose()?;
         let cpus = self.cpus.as_deref().map(cpu_set).transpose()?;
+        if let Some(account) = &self.account {
+            let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+            for fd in self.standard.iter().flatten() {
+                // A program may open what it was given once more, as `/dev/stdout`.
+                let given = fchown(fd, Some(uid), Some(gid));
+                given.map_err(|cause| StartError::needs("give it its output", cause))?;
+            }
+        }
         let standard = self.standard.each_ref();
         let standard = standard.map(|fd| fd.as_ref().map_or(null.as_raw_fd(), AsRawFd::as_raw_fd));
         let start = Start {
@@ -202,9 +213,13 @@ impl Program {
             cpus,
             groups: &groups,
             network: network.as_ref().map(AsRawFd::as_raw_fd),
+            account: self.account.as_ref(),
             parent: Pid::this().as_raw(),
         };
-        let started = STACK.with_borrow_mut(|stack| start.clone(stack));
+        let started = STACK.with_borrow_mut(|stack| match start.account {
+            None => start.clone(stack),
+            Some(_) => dumpable_as_before(|| start.clone(stack)),
+        });
         match started {
             Ok(pid) => Process::watch(pid).map_err(|cause| StartError::needs("watch it", cause)),
             Err((Step::Execute, cause)) => Err(StartError::Program(cause)),
@@ -244,6 +259,11 @@ impl Program {
                 format!("keep it to the processors {cpus:?}")
             }
             Step::Files => "bound and open its files".to_owned(),
+            Step::Account => {
+                let account = self.account.as_ref();
+                let uid = account.map_or(0, |account| account.uid);
+                format!("become the user {uid}")
+            }
             Step::Execute => format!("execute {}", self.path.display()),
         }
     }
@@ -279,6 +299,7 @@ enum Step {
     Folder,
     Processors,
     Files,
+    Account,
     Execute,
 }
 
@@ -294,6 +315,7 @@ struct Start<'a> {
     cpus: Option<CpuSet>,
     groups: &'a [RawFd],
     network: Option<RawFd>,
+    account: Option<&'a Account>,
     parent: libc::pid_t,
 }
 
@@ -341,14 +363,11 @@ impl Start<'_> {
         unsafe {
             // Rust ignores this one, and what is ignored stays so in a program.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            let tied =
-                libc::setpgid(0, 0) >= 0 && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) >= 0;
-            if !tied {
+            if libc::setpgid(0, 0) < 0 {
                 return (Step::Tie, Errno::last_raw());
             }
-            // If we died before the line above, the kernel would never tell the child.
-            if libc::getppid() != self.parent {
-                return (Step::Tie, libc::ESRCH);
+            if let Err(number) = self.tie() {
+                return (Step::Tie, number);
             }
             for group in self.groups {
                 // 0: whoever writes.
@@ -359,9 +378,6 @@ impl Start<'_> {
             let entered = |network| libc::setns(network, libc::CLONE_NEWNET) >= 0;
             if !self.network.is_none_or(entered) {
                 return (Step::Network, Errno::last_raw());
-            }
-            if !self.folder.is_null() && libc::chdir(self.folder) < 0 {
-                return (Step::Folder, Errno::last_raw());
             }
             let pinned = |cpus| nix::sched::sched_setaffinity(Pid::from_raw(0), cpus).is_ok();
             if !self.cpus.as_ref().is_none_or(pinned) {
@@ -375,6 +391,19 @@ impl Start<'_> {
             if !files {
                 return (Step::Files, Errno::last_raw());
             }
+            if let Some(account) = self.account {
+                if !become_account(account) {
+                    return (Step::Account, Errno::last_raw());
+                }
+                // With another user the kernel forgets the tie.
+                if let Err(number) = self.tie() {
+                    return (Step::Tie, number);
+                }
+            }
+            // As the user that it is now: another may not enter it.
+            if !self.folder.is_null() && libc::chdir(self.folder) < 0 {
+                return (Step::Folder, Errno::last_raw());
+            }
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
@@ -382,6 +411,51 @@ impl Start<'_> {
             (Step::Execute, Errno::last_raw())
         }
     }
+
+    /// Has the child killed when the thread that started it ends.
+    ///
+    /// # Safety
+    /// See [`Start::become_program`].
+    unsafe fn tie(&self) -> Result<(), c_int> {
+        // SAFETY: plain system calls.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
+                return Err(Errno::last_raw());
+            }
+            // If we died before the line above, the kernel would never tell the child.
+            match libc::getppid() == self.parent {
+                true => Ok(()),
+                false => Err(libc::ESRCH),
+            }
+        }
+    }
+}
+
+/// Takes the account for good; false: the kernel refused.
+///
+/// # Safety
+/// See [`Start::become_program`].
+unsafe fn become_account(account: &Account) -> bool {
+    let Account { uid, gid, groups } = account;
+    // SAFETY: system calls with valid arguments. The library's functions would change every
+    // thread of the process whose memory this is.
+    unsafe {
+        libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) >= 0
+            && libc::syscall(libc::SYS_setresgid, *gid, *gid, *gid) >= 0
+            && libc::syscall(libc::SYS_setresuid, *uid, *uid, *uid) >= 0
+    }
+}
+
+/// A child that takes another user makes the memory that it borrows private, and that is ours.
+fn dumpable_as_before<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: this reads and writes nothing but a flag of this process.
+    let before = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
+    let started = start();
+    if before == 1 {
+        // SAFETY: as above.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) };
+    }
+    started
 }
 
 #[cfg(test)]

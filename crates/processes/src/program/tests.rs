@@ -151,6 +151,43 @@ fn it_ends_with_the_thread_that_started_it() {
 }
 
 #[test]
+fn it_runs_as_another_user_and_ends_with_its_thread_all_the_same() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("passed over: only root may say whom a program runs as");
+        return;
+    }
+    let nobody = Account::named("nobody").unwrap().unwrap();
+    let (mut program, output) = heard("id -u; id -g; id -G; echo again > /dev/stdout");
+    program.folder = Some("/".into());
+    program.account = Some(nobody.clone());
+    let groups: Vec<String> = nobody.groups.iter().map(u32::to_string).collect();
+    let (uid, gid, groups) = (nobody.uid, nobody.gid, groups.join(" "));
+    let expected = format!("{uid}\n{gid}\n{groups}\nagain\n");
+    assert_eq!(said((program, output)), expected);
+    let thread = std::thread::spawn(|| {
+        let mut program = shell("exec sleep 1000");
+        program.account = Some(nobody);
+        program.folder = Some("/".into());
+        program.spawn().unwrap()
+    });
+    let mut process = thread.join().unwrap();
+    assert!(process.ended_within(LONG).unwrap().is_some());
+    let closed = tempfile::tempdir().unwrap();
+    let mut program = shell("true");
+    program.folder = Some(closed.path().to_owned());
+    program.account = Account::named("nobody").unwrap();
+    let refused = program.spawn().unwrap_err().to_string();
+    assert!(refused.contains("enter the folder"), "{refused}");
+}
+
+#[test]
+fn a_user_that_is_not_there_is_none() {
+    assert_eq!(Account::named("no such user").unwrap(), None);
+    let root = Account::named("root").unwrap().unwrap();
+    assert_eq!(root.uid, 0);
+}
+
+#[test]
 fn one_that_does_not_want_to_end_is_killed() {
     let mut process = shell("exec sleep 1000").spawn().unwrap();
     assert_eq!(process.stop(LONG).unwrap().to_string(), "signal 15");

@@ -8,7 +8,7 @@ use diego::models::PortMapping;
 use rand::RngExt;
 
 use super::super::container::{Call, Command, Event};
-use super::super::executor::{Definition, End, Executor, Job, Network};
+use super::super::executor::{Definition, End, Executor, Job, Network, name_of};
 use super::super::metrics::count;
 use super::super::steps::Sign;
 use super::super::work::Work;
@@ -81,7 +81,8 @@ impl<E: Executor> Cell<E> {
                 cell.tell(epoch, &guid, Event::Created(Err(reason)))
             }));
         };
-        let (address, network) = match self.executor.network(&guid) {
+        let number = self.identity.state.cell_index;
+        let (address, network) = match self.executor.network(&name_of(number, &guid)) {
             Network::Shared => (self.identity.address.clone(), None),
             Network::Own { address, namespace } => (address, Some(namespace)),
             Network::NoneLeft => return refuse(guid, "no network is left"),
@@ -102,6 +103,7 @@ impl<E: Executor> Cell<E> {
                 ..PortMapping::default()
             });
         let job = Arc::new(Job {
+            cell: number,
             guid: guid.clone(),
             key: slot.work.key(),
             address,

@@ -19,8 +19,8 @@ use super::steps::Sign;
 
 /// Runs containers. Calls for one container come in the order create, run, forget.
 pub(super) trait Executor: Send + Sync + 'static {
-    /// The network of a container that is to be created.
-    fn network(&self, _guid: &str) -> Network {
+    /// The network of a container that is to be created, by its [name](name_of).
+    fn network(&self, _name: &str) -> Network {
         Network::Shared
     }
 
@@ -68,9 +68,17 @@ pub(super) struct End {
     pub(super) exit_status: Option<i32>,
 }
 
+/// What a container is called among those of all cells: one cell may still have a task that was
+/// given to another.
+pub(super) fn name_of(cell: i32, guid: &str) -> String {
+    format!("{cell}-{guid}")
+}
+
 /// What a container is to run, and where.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
+    /// The number of its cell.
+    pub(super) cell: i32,
     /// The container.
     pub(super) guid: String,
     /// The same from run to run, whatever guids are drawn: seeds what is random.
@@ -96,6 +104,11 @@ pub(super) enum Definition {
 }
 
 impl Job {
+    /// What it is called among the containers of all cells.
+    pub(super) fn name(&self) -> String {
+        name_of(self.cell, &self.guid)
+    }
+
     /// What is put into the container before it runs.
     pub(super) fn cached_dependencies(&self) -> &[CachedDependency] {
         match &self.definition {

@@ -172,6 +172,7 @@ mod tests {
 
     fn task(key: &str) -> Arc<Job> {
         Arc::new(Job {
+            cell: 0,
             guid: key.into(),
             key: key.into(),
             address: String::new(),

@@ -1,4 +1,4 @@
-//! Durations as Diego writes them.
+//! Durations and sizes as Diego writes them.
 
 use std::time::Duration;
 
@@ -27,9 +27,33 @@ pub(in crate::rep) fn duration(duration: Duration) -> String {
     }
 }
 
+/// A size as the executor logs it: `3B`, `1.5K`, `52M`.
+pub(in crate::rep) fn byte_size(bytes: u64) -> String {
+    // 6 at most, which is what 64 bits hold.
+    let unit = (bytes | 1).ilog2() / 10;
+    let text = format!("{:.1}", bytes as f64 / (1_u64 << (10 * unit)) as f64);
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    let units = ["B", "K", "M", "G", "T", "P", "E"];
+    format!("{text}{}", units[unit as usize])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_read_as_in_go() {
+        for (bytes, expected) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1K"),
+            (1536, "1.5K"),
+            (54_735_667, "52.2M"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(byte_size(bytes), expected);
+        }
+    }
 
     #[test]
     fn durations_read_as_in_go() {

@@ -25,7 +25,7 @@ use net::Shutdown;
 use crate::pool::Pool;
 pub(super) use container::Plan;
 pub(super) use failure::Failure;
-pub(super) use go::duration as go_duration;
+pub(super) use go::{byte_size, duration as go_duration};
 pub(super) use health::{Asked, Check, Health};
 pub(super) use ready::Ready;
 

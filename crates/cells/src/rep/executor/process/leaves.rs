@@ -1,5 +1,6 @@
 //! The leaves of a container's steps: its programs and its files.
 
+use std::fmt::Display;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -7,19 +8,21 @@ use std::time::{Duration, Instant};
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
 use net::Shutdown;
-use processes::{AsyncProcess, Ended, Lines, Program, RunTag, Signal, StartError};
+use processes::{Account, AsyncProcess, Ended, Lines, Program, RunTag, Signal};
 use telemetry::{Fields, Level};
 use tokio::net::unix::pipe;
 use tokio::time::{sleep_until, timeout};
 use url::Url;
 
 use super::super::super::metrics::count;
-use super::super::super::steps::{Check, Failure, Leaves, Outcome, Ready, Voice, go_duration};
+use super::super::super::steps::{
+    Check, Failure, Leaves, Outcome, Ready, Voice, byte_size, go_duration,
+};
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
-use super::transfer::{TransferError, Wanted};
-use super::{Process, environment, place, probe};
+use super::transfer::{TransferError, Wanted, folder_within};
+use super::{Process, environment, place, probe, users};
 
 /// Longest wait for the rest of an output after the process has ended.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
@@ -83,9 +86,10 @@ impl<'a> Container<'a> {
         }
     }
 
-    fn program(&self, run: &RunAction, voice: &Voice) -> Program {
+    fn program(&self, run: &RunAction, voice: &Voice, account: Option<Account>) -> Program {
+        let working = place::found(self.folder, &run.dir);
         let path = match run.path.contains('/') {
-            true => place::found(self.folder, &run.path).into_os_string(),
+            true => place::program(self.folder, &working, &run.path).into_os_string(),
             false => run.path.clone().into(),
         };
         let args = match voice.checks {
@@ -94,16 +98,21 @@ impl<'a> Container<'a> {
         };
         let mut program = Program::without_environment(path).args(args);
         program.home = Some(self.folder.to_owned());
-        program.folder = Some(place::found(self.folder, &run.dir));
+        program.folder = Some(working);
         program.files_max = run.resource_limits.and_then(|limits| limits.nofile);
         program.network = self.job.network.clone();
+        program.account = account;
         let limits = self.executor.limits.as_ref();
-        let folders = limits.map(|limits| limits.folders(&self.job.guid));
+        let folders = limits.map(|limits| limits.folders(&self.job.name()));
         program.groups = folders.unwrap_or_default();
         let own = self.executor.tag_of(self.job);
         let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
         let tags: Vec<&RunTag> = rep.into_iter().chain([&own]).collect();
-        program.env = environment::of(self.job, self.folder, &run.env)
+        let mut env = environment::of(self.job, self.folder, &run.env);
+        if !run.user.is_empty() {
+            env.entry("USER".into()).or_insert_with(|| run.user.clone());
+        }
+        program.env = env
             .into_iter()
             .chain([RunTag::variable_of(&tags)])
             .map(|(name, value)| (name.into(), value.into()))
@@ -111,12 +120,26 @@ impl<'a> Container<'a> {
         program
     }
 
+    /// Makes the folder in which a program is to start in the container, where that and the machine
+    /// have none. The error says what failed.
+    fn make_working_folder(&self, dir: &str, account: Option<&Account>) -> Result<(), String> {
+        let inside = place::inside(dir).filter(|_| !place::found(self.folder, dir).exists());
+        let Some(inside) = inside else {
+            return Ok(());
+        };
+        let made = folder_within(self.folder, &inside).map_err(|cause| cause.to_string())?;
+        match account {
+            Some(account) => users::give(account, &made).map_err(|cause| cause.to_string()),
+            None => Ok(()),
+        }
+    }
+
     async fn start(
         &self,
         run: &RunAction,
         voice: &Voice,
     ) -> Result<(AsyncProcess, pipe::Receiver), Failure> {
-        let refuse = |cause: StartError| {
+        let refuse = |cause: &dyn Display| {
             let (source, path) = (&voice.source, &run.path);
             let folder = place::found(self.folder, &run.dir);
             Failure::plain(format!(
@@ -124,20 +147,28 @@ impl<'a> Container<'a> {
                 folder.display()
             ))
         };
+        let account = users::account(&run.user).map_err(|cause| refuse(&cause))?;
+        if let Some(account) = &account {
+            let opened = self.executor.let_in(account, self.folder);
+            opened.map_err(|cause| refuse(&cause))?;
+        }
+        let made = self.make_working_folder(&run.dir, account.as_ref());
+        made.map_err(|cause| refuse(&cause))?;
         if let Some(name) = environment::unfit(self.job, &run.env) {
             let (source, path) = (&voice.source, &run.path);
             return Err(Failure::plain(format!(
                 "{source}: failed to run {path}: the environment variable {name:?} cannot be passed to a process"
             )));
         }
-        let spawned = self.executor.spawner.spawn(self.program(run, voice)).await;
+        let program = self.program(run, voice, account);
+        let spawned = self.executor.spawner.spawn(program).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
             Ok(_) => &metrics.spawned,
             Err(_) => &metrics.failed_spawns,
         };
         count(counter, 1);
-        spawned.map_err(refuse)
+        spawned.map_err(|cause| refuse(&cause))
     }
 
     /// Brings an archive into the container.
@@ -224,7 +255,7 @@ impl Leaves for Container<'_> {
             };
         }
         let limits = self.executor.limits.as_ref();
-        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.guid));
+        let memory = status != 0 && limits.is_some_and(|it| it.out_of_memory(&self.job.name()));
         let memory = if memory { " (out of memory)" } else { "" };
         if !silent {
             let grace = go_duration(self.executor.settings.grace);
@@ -279,7 +310,7 @@ impl Leaves for Container<'_> {
                 return Ok(());
             }
             Ok(bytes) => {
-                say(&format!("Downloaded{of} ({bytes} bytes)"));
+                say(&format!("Downloaded{of} ({})", byte_size(bytes)));
                 return Ok(());
             }
             Err(error) => error,
@@ -291,6 +322,7 @@ impl Leaves for Container<'_> {
             TransferError::Place(cause) if !cause.is_about_the_format() => {
                 format!("Copying{of} into the container failed: {cause}")
             }
+            TransferError::User(why) => format!("Copying{of} into the container failed: {why}"),
             _ => format!("Downloading{of} failed"),
         };
         self.log(source, &text);
@@ -329,7 +361,7 @@ impl Leaves for Container<'_> {
         };
         match sent {
             Ok(bytes) => {
-                say(&format!("Uploaded {artifact} ({bytes} bytes)"));
+                say(&format!("Uploaded {artifact} ({})", byte_size(bytes)));
                 Ok(())
             }
             Err(error) => {

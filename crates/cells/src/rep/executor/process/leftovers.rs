@@ -1,9 +1,9 @@
 //! What containers leave behind, and what a rep does.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,7 +33,7 @@ impl Folder {
         let root = fs::canonicalize(root)?;
         for left in left_below(&root)? {
             // One that cannot be removed is no reason not to start.
-            let _ = fs::remove_dir_all(left);
+            let _ = remove_folder(&left);
         }
         let name = format!("{PREFIX}{}-{made_unix_ns}", std::process::id());
         let path = root.join(name);
@@ -45,7 +45,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed now goes when the next rep starts.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_folder(&self.path);
     }
 }
 
@@ -71,35 +71,63 @@ pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
 }
 
+/// Removes a folder with all that is in it.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        removed => removed,
+    }
+}
+
+/// Lets their owner into folders that containers have closed, as Go closes those of modules.
+fn open_up(folder: &Path) -> io::Result<()> {
+    let mut closed = vec![folder.to_owned()];
+    while let Some(folder) = closed.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Of a link this says that it is one, wherever it leads.
+            if entry.file_type()?.is_dir() {
+                closed.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A container that is no more.
 pub(super) struct Left {
     /// Carried by its processes.
     pub(super) tag: RunTag,
     pub(super) folder: Option<PathBuf>,
-    pub(super) guid: String,
+    /// Among the containers of all cells.
+    pub(super) name: String,
 }
 
-/// How many containers of each guid have left something.
-type Guids = watch::Sender<HashMap<String, usize>>;
+/// How many containers of each name have left something.
+type Names = watch::Sender<HashMap<String, usize>>;
 
 /// Ends processes of containers that left their groups, and then removes the rest.
 pub(super) struct Leftovers {
     /// Closed, it ends the thread.
     left: Sender<(Left, Going)>,
-    going: Arc<Guids>,
+    going: Arc<Names>,
 }
 
 /// What a container left is there until this is dropped.
 struct Going {
-    guid: String,
-    all: Arc<Guids>,
+    name: String,
+    all: Arc<Names>,
 }
 
 impl Going {
-    fn new(guid: &str, all: &Arc<Guids>) -> Self {
-        all.send_modify(|all| *all.entry(guid.to_owned()).or_default() += 1);
+    fn new(name: &str, all: &Arc<Names>) -> Self {
+        all.send_modify(|all| *all.entry(name.to_owned()).or_default() += 1);
         Self {
-            guid: guid.to_owned(),
+            name: name.to_owned(),
             all: Arc::clone(all),
         }
     }
@@ -109,12 +137,12 @@ impl Drop for Going {
     fn drop(&mut self) {
         self.all.send_modify(|all| {
             let others = all
-                .get(&self.guid)
+                .get(&self.name)
                 .map_or(0, |count| count.saturating_sub(1));
             if others == 0 {
-                all.remove(&self.guid);
+                all.remove(&self.name);
             } else {
-                all.insert(self.guid.clone(), others);
+                all.insert(self.name.clone(), others);
             }
         });
     }
@@ -136,17 +164,17 @@ impl Leftovers {
 
     /// Removes what a container left, soon.
     pub(super) fn remove(&self, left: Left) {
-        let going = Going::new(&left.guid, &self.going);
+        let going = Going::new(&left.name, &self.going);
         // It fails when the thread is gone, and the rep with it.
         let _ = self.left.send((left, going));
     }
 
-    /// Waits until nothing is left of former containers of this guid, whose tag, folder and group
+    /// Waits until nothing is left of former containers of this name, whose tag, folder and group
     /// are those of the next: a task that was rejected may come back at once.
-    pub(super) async fn gone(&self, guid: &str) {
+    pub(super) async fn gone(&self, name: &str) {
         let mut going = self.going.subscribe();
         // The sender lives as long as this.
-        let _ = going.wait_for(|all| !all.contains_key(guid)).await;
+        let _ = going.wait_for(|all| !all.contains_key(name)).await;
     }
 }
 
@@ -159,9 +187,9 @@ fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Ar
             let limits = limits.cloned();
             runtime.spawn_blocking(move || {
                 // A folder that cannot be removed, or was never made, is not an error here.
-                let _ = left.folder.map(fs::remove_dir_all);
+                let _ = left.folder.as_deref().map(remove_folder);
                 if let Some(limits) = limits {
-                    limits.remove(&left.guid);
+                    limits.remove(&left.name);
                 }
                 drop(going);
             });
@@ -172,7 +200,30 @@ fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Ar
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn folders_that_were_closed_are_removed_and_links_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, other) = (root.path().join("c"), root.path().join("other"));
+        fs::create_dir_all(folder.join("a/b")).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, folder.join("a/link")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for (path, closed) in [("a/b", 0), ("a", 0o555)] {
+            fs::set_permissions(folder.join(path), Permissions::from_mode(closed)).unwrap();
+        }
+        fs::set_permissions(&other, Permissions::from_mode(0o555)).unwrap();
+        open_up(&folder).unwrap();
+        assert_eq!(mode(&folder.join("a")), 0o700);
+        assert_eq!(mode(&folder.join("a/b")), 0o700);
+        assert_eq!(mode(&other), 0o555);
+        fs::set_permissions(folder.join("a"), Permissions::from_mode(0o555)).unwrap();
+        remove_folder(&folder).unwrap();
+        assert!(!folder.exists() && other.exists());
+    }
 
     #[test]
     fn folders_of_reps_that_are_gone_are_removed_and_nothing_else() {

@@ -12,7 +12,7 @@ use super::super::Job;
 /// The groups of all containers.
 pub(super) struct Limits {
     groups: Groups,
-    by_guid: Mutex<HashMap<String, Arc<Group>>>,
+    by_name: Mutex<HashMap<String, Arc<Group>>>,
 }
 
 impl Limits {
@@ -27,7 +27,7 @@ impl Limits {
         groups.bound("trial", some)?;
         Ok(Self {
             groups,
-            by_guid: Mutex::default(),
+            by_name: Mutex::default(),
         })
     }
 
@@ -41,35 +41,36 @@ impl Limits {
         if bounds == Bounds::default() {
             return Ok(());
         }
-        let group = self.groups.bound(&job.guid, bounds);
+        let name = job.name();
+        let group = self.groups.bound(&name, bounds);
         let group = group.map_err(|cause| cause.to_string())?;
-        self.all().insert(job.guid.clone(), Arc::new(group));
+        self.all().insert(name, Arc::new(group));
         Ok(())
     }
 
     /// Where processes of the container belong.
-    pub(super) fn folders(&self, guid: &str) -> Vec<PathBuf> {
-        let group = self.all().get(guid).cloned();
+    pub(super) fn folders(&self, name: &str) -> Vec<PathBuf> {
+        let group = self.all().get(name).cloned();
         group.map_or_else(Vec::new, |group| group.folders().to_vec())
     }
 
     /// Did a process of the container end because it took too much memory?
-    pub(super) fn out_of_memory(&self, guid: &str) -> bool {
-        self.folders(guid)
+    pub(super) fn out_of_memory(&self, name: &str) -> bool {
+        self.folders(name)
             .iter()
             .any(|folder| out_of_memory(folder))
     }
 
     /// Removes the group of a container, once its processes have ended; what is left is removed
     /// at the next start. Blocks for two seconds at most.
-    pub(super) fn remove(&self, guid: &str) {
-        let group = self.all().remove(guid);
+    pub(super) fn remove(&self, name: &str) {
+        let group = self.all().remove(name);
         if let Some(group) = group.and_then(Arc::into_inner) {
             let _ = group.remove();
         }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Group>>> {
-        self.by_guid.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,9 +3,9 @@
 //! What it gives: a folder per container, the environment of the platform, output
 //! kept and logged, processes that end with their container and with the rep.
 //!
-//! What it does not give: any isolation. Processes have the rep's user, file
-//! system and privileges; the `user` of an action is ignored, as
-//! are egress rules, root file systems and volume mounts. Memory, processes and networks are
+//! What it does not give: any isolation. Processes have the rep's file system, and its
+//! user unless that is root and the action names another one ([`users`]); egress rules, root
+//! file systems and volume mounts are ignored. Memory, processes and networks are
 //! kept apart on demand. A container's own
 //! folder stands for its file system: see [`place`]. `disk_mb` bounds what a download
 //! brings there, and nothing else.
@@ -26,6 +26,7 @@ mod spawn;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use diego::models::CachedDependency;
 use futures_util::future::try_join_all;
 use net::Shutdown;
-use processes::{Reaper, RunTag};
+use processes::{Account, Reaper, RunTag};
 use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
 
@@ -44,7 +45,7 @@ use super::super::config::ProcessSettings;
 use super::super::container::Completion;
 use super::super::metrics::{Metrics, count};
 use super::super::settings::Error;
-use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps};
+use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
 use crate::pool::Pool;
 use leaves::Container;
@@ -148,7 +149,7 @@ impl Process {
     /// By which the processes of a container are found, wherever they have gone.
     fn tag_of(&self, job: &Job) -> RunTag {
         // In tags all signs are hyphens: `a_b` and `a-b` must not have the same.
-        let name = job.guid.replace('-', "--").replace('_', "-u");
+        let name = job.name().replace('-', "--").replace('_', "-u");
         RunTag::new(&name, self.made_unix_ns)
     }
 
@@ -156,8 +157,8 @@ impl Process {
         // The guid comes from a request: it must be a name, not a way out.
         let name = Path::new(&job.guid).components().collect::<Vec<_>>();
         match name.as_slice() {
-            [std::path::Component::Normal(name)] if !job.guid.starts_with('.') => {
-                Ok(self.folder.path.join(name))
+            [std::path::Component::Normal(_)] if !job.guid.starts_with('.') => {
+                Ok(self.folder.path.join(job.name()))
             }
             _ => Err(format!("the guid {:?} cannot name a folder", job.guid)),
         }
@@ -176,7 +177,14 @@ impl Process {
         let brought = async {
             let archive = self.transfers.fetch(wanted).await?;
             let fetched = archive.fetched;
-            self.transfers.unpack(archive, folder, wanted, room).await?;
+            let account = users::account(wanted.user).map_err(TransferError::User)?;
+            if let Some(account) = &account {
+                self.let_in(account, folder).map_err(TransferError::User)?;
+            }
+            let transfers = &self.transfers;
+            transfers
+                .unpack(archive, folder, wanted, room, account)
+                .await?;
             Ok(fetched)
         };
         let brought = brought.await;
@@ -191,30 +199,52 @@ impl Process {
         brought
     }
 
-    /// Brings what the container depends on.
+    /// Makes the folder of a container an account's, and lets it in. The error says what failed.
+    fn let_in(&self, account: &Account, folder: &Path) -> Result<(), String> {
+        let opened = users::let_in(account, &self.folder.path, folder);
+        opened.map_err(|cause| format!("let the user {} in: {cause}", account.uid))
+    }
+
+    /// Brings what the container depends on. What has a name is told of in the container's log.
     async fn depend(&self, job: &Job, folder: &Path, on: &CachedDependency) -> Result<(), ()> {
         let _place = self.transfers.place_to_download().await;
-        let brought = self.bring(Wanted::from(on), folder, 0).await;
-        brought.map(drop).map_err(|error| {
-            let fields = Fields::new().and("container-guid", &job.guid);
-            let fields = fields.and("to", &on.to);
-            let logger = &self.logger;
-            logger.error("failed-to-fetch-cached-dependency", &error, fields);
-        })
+        let fields = || Fields::new().and("container-guid", &job.guid);
+        let (logger, name) = (&self.logger, on.name.as_str());
+        let source = match on.log_source.as_str() {
+            "" => job.log_source(),
+            source => source,
+        };
+        let say = |line: &str| {
+            if !name.is_empty() {
+                logger.debug("line", fields().and("source", source).and("line", line));
+            }
+        };
+        say(&format!("Downloading {name}..."));
+        match self.bring(Wanted::from(on), folder, 0).await {
+            Ok(0) => say(&format!("Downloaded {name}")),
+            Ok(bytes) => say(&format!("Downloaded {name} ({})", byte_size(bytes))),
+            Err(error) => {
+                let fields = fields().and("to", &on.to);
+                logger.error("failed-to-fetch-cached-dependency", &error, fields);
+                say(&format!("Downloading {name} failed"));
+                return Err(());
+            }
+        }
+        Ok(())
     }
 }
 
 impl Executor for Process {
-    fn network(&self, guid: &str) -> Network {
+    fn network(&self, name: &str) -> Network {
         match &self.networks {
             None => Network::Shared,
-            Some(networks) => networks.take(guid),
+            Some(networks) => networks.take(name),
         }
     }
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
-        self.leftovers.gone(&job.guid).await;
+        self.leftovers.gone(&job.name()).await;
         let delay = self.settings.create.draw(&mut rand::rng());
         tokio::time::sleep(delay).await;
         let made = folder.clone();
@@ -275,12 +305,12 @@ impl Executor for Process {
     fn forget(&self, job: &Job) {
         // At once: another container may be waiting for it.
         if let Some(networks) = &self.networks {
-            networks.give_back(&job.guid);
+            networks.give_back(&job.name());
         }
         self.leftovers.remove(Left {
             tag: self.tag_of(job),
             folder: self.folder_of(job).ok(),
-            guid: job.guid.clone(),
+            name: job.name(),
         });
     }
 }

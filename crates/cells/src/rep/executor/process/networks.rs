@@ -15,7 +15,7 @@ pub(super) struct Networks {
 #[derive(Default)]
 struct Held {
     free: Vec<usize>,
-    by_guid: HashMap<String, usize>,
+    by_name: HashMap<String, usize>,
 }
 
 impl Networks {
@@ -34,12 +34,12 @@ impl Networks {
     }
 
     /// One for this container, if one is left.
-    pub(super) fn take(&self, guid: &str) -> Network {
+    pub(super) fn take(&self, name: &str) -> Network {
         let mut held = self.held();
         match held.free.pop() {
             None => Network::NoneLeft,
             Some(number) => {
-                held.by_guid.insert(guid.to_owned(), number);
+                held.by_name.insert(name.to_owned(), number);
                 Network::Own {
                     address: self.made.address(number).to_string(),
                     namespace: self.made.namespace(number),
@@ -49,9 +49,9 @@ impl Networks {
     }
 
     /// The container has no more use for it.
-    pub(super) fn give_back(&self, guid: &str) {
+    pub(super) fn give_back(&self, name: &str) {
         let mut held = self.held();
-        if let Some(number) = held.by_guid.remove(guid) {
+        if let Some(number) = held.by_name.remove(name) {
             held.free.push(number);
         }
     }

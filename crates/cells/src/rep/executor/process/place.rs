@@ -29,9 +29,34 @@ pub(super) fn found(folder: &Path, path: &str) -> PathBuf {
     }
 }
 
+/// Where the program at a container's path is, for one that starts in the folder `working`.
+pub(super) fn program(folder: &Path, working: &Path, path: &str) -> PathBuf {
+    let beside = working.join(path);
+    match Path::new(path).is_relative() && beside.exists() {
+        true => beside,
+        false => found(folder, path),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relative_program_is_looked_for_where_it_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::create_dir_all(folder.join("app/bin")).unwrap();
+        std::fs::create_dir_all(folder.join("bin")).unwrap();
+        for name in ["app/bin/a", "bin/a", "bin/b"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let working = folder.join("app");
+        let at = |path| program(folder, &working, path);
+        assert_eq!(at("./bin/a"), working.join("./bin/a"));
+        assert_eq!(at("/bin/a"), folder.join("bin/a"));
+        assert_eq!(at("bin/b"), folder.join("bin/b"));
+    }
 
     #[test]
     fn paths_lead_into_the_folder_or_nowhere() {

@@ -41,7 +41,7 @@ async fn what_was_downloaded_is_run_and_sent() {
     for said in [
         "Downloading app...",
         "Downloaded app (",
-        "Uploaded result (3 bytes)",
+        "Uploaded result (3B)",
     ] {
         assert!(bench.sink.kept().contains(said), "{said}");
     }
@@ -75,6 +75,7 @@ async fn what_was_downloaded_is_run_and_sent() {
 
     // What a container depends on is there before it runs, and it does not come without.
     let depends = |path: &str| CachedDependency {
+        name: "deps".into(),
         from: format!("{url}/{path}"),
         to: "/deps".into(),
         cache_key: "k".into(),
@@ -87,6 +88,9 @@ async fn what_was_downloaded_is_run_and_sent() {
         task.cached_dependencies = vec![depends("app.tgz")];
     }
     assert!(!bench.run(job.clone()).await.completion.failed);
+    for said in ["Downloading deps...", "Downloaded deps ("] {
+        assert!(bench.sink.kept().contains(said), "{said}");
+    }
     if let Definition::Task(task) = &mut job.definition {
         task.cached_dependencies = vec![CachedDependency {
             checksum_algorithm: "sha512".into(),
@@ -95,10 +99,11 @@ async fn what_was_downloaded_is_run_and_sent() {
     }
     let created = bench.executor.create(Arc::new(job)).await;
     assert_eq!(created, Err("failed to download cached artifacts".into()));
+    assert!(bench.sink.kept().contains("Downloading deps failed"));
 }
 
 /// Serves one file, whatever is asked for, and keeps what it is sent.
-async fn serve(
+pub(super) async fn serve(
     file: Vec<u8>,
 ) -> (
     String,

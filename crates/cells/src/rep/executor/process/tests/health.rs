@@ -63,7 +63,7 @@ async fn a_monitor_is_a_program_in_the_container() {
     if let Definition::Lrp(desired, _) = &mut job.definition {
         Arc::make_mut(desired).monitor = Some(sh("cat up"));
     }
-    let up = bench.executor.folder.path.join("g-1/up");
+    let up = bench.executor.folder.path.join("0-g-1/up");
     let reason = signs(&bench, job, |_| std::fs::remove_file(&up).unwrap()).await;
     assert_eq!(reason, "Instance became unhealthy: ");
     let mut job = lrp(sh("sleep 1000"));

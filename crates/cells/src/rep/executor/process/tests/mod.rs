@@ -1,3 +1,5 @@
+mod accounts;
+mod ends;
 mod files;
 mod health;
 
@@ -54,6 +56,7 @@ impl Bench {
 
 fn job(definition: Definition) -> Job {
     Job {
+        cell: 0,
         guid: "g-1".into(),
         key: "g-1".into(),
         address: "10.0.0.1".into(),
@@ -146,7 +149,7 @@ async fn statuses_and_results_come_back() {
         "head -c 51201 /dev/zero > answer",
         r"printf '\377' > answer",
     ] {
-        let _ = std::fs::remove_file(bench.executor.folder.path.join("g-1/answer"));
+        let _ = std::fs::remove_file(bench.executor.folder.path.join("0-g-1/answer"));
         let end = bench.run(result_of(sh(script), "answer")).await;
         assert_eq!(end.completion.reason, "failed to fetch result", "{script}");
     }
@@ -176,7 +179,7 @@ async fn processes_see_the_platforms_environment() {
             vec![variable("OWN", "0"), variable("ALL", "2")];
     }
     bench.run(job).await;
-    let vars = std::fs::read_to_string(bench.executor.folder.path.join("g-1/vars")).unwrap();
+    let vars = std::fs::read_to_string(bench.executor.folder.path.join("0-g-1/vars")).unwrap();
     for expected in [
         "INSTANCE_GUID=g-1",
         "NAME=ODD=x",
@@ -269,7 +272,7 @@ async fn actions_are_joined_as_their_names_say() {
         bench.reason(serial(steps)).await.unwrap(),
         "TEST: Exited with status 2"
     );
-    assert!(!bench.executor.folder.path.join("g-1/never").exists());
+    assert!(!bench.executor.folder.path.join("0-g-1/never").exists());
 
     let actions = vec![sh("sleep 0.2; exit 3"), sh("exit 0"), sh("exit 4")];
     let parallel = ParallelAction {
@@ -334,6 +337,24 @@ async fn actions_are_joined_as_their_names_say() {
 }
 
 #[tokio::test]
+async fn a_program_starts_in_its_folder_and_is_looked_for_there() {
+    let bench = Bench::new();
+    let script = r#"pwd > $HOME/where
+        printf '#!/bin/sh\necho run >> $HOME/where\n' > run && chmod +x run"#;
+    let mut first = sh(script);
+    first.run_action.as_mut().unwrap().dir = "/not/here/yet".into();
+    let mut second = sh("");
+    second.run_action = Some(RunAction {
+        path: "./run".into(),
+        dir: "/not/here/yet".into(),
+        ..RunAction::default()
+    });
+    let job = result_of(serial(vec![first, second]), "where");
+    let result = bench.run(job).await.completion.result;
+    assert!(result.ends_with("/0-g-1/not/here/yet\nrun\n"), "{result}");
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_exist_is_named() {
     let mut action = sh("");
     action.run_action.as_mut().unwrap().path = "/no/such/program".into();
@@ -359,7 +380,7 @@ async fn stopped(bench: &Bench, script: &str) -> End {
 async fn stopped_after(bench: &Bench, script: &str, after: Duration) -> End {
     let (ask, stop) = net::shutdown();
     let job = Arc::new(lrp(sh(script)));
-    let ready = bench.executor.folder.path.join("g-1/ready");
+    let ready = bench.executor.folder.path.join("0-g-1/ready");
     bench.executor.create(Arc::clone(&job)).await.unwrap();
     let announced = AtomicBool::new(false);
     let started = |sign| announced.store(sign == Sign::Running, Ordering::Relaxed);
@@ -412,7 +433,7 @@ async fn what_was_asked_to_stop_begins_nothing() {
     let (ask, stop) = net::shutdown();
     let steps = vec![tried(sh("touch ready; sleep 600")), sh("touch second")];
     let job = Arc::new(lrp(serial(steps)));
-    let folder = bench.executor.folder.path.join("g-1");
+    let folder = bench.executor.folder.path.join("0-g-1");
     bench.executor.create(Arc::clone(&job)).await.unwrap();
     let stopper = async {
         while !folder.join("ready").exists() {
@@ -447,7 +468,7 @@ async fn what_a_process_leaves_behind_is_killed() {
         .run(task(sh("sleep 1000 & echo $! > child; exit 0")))
         .await;
     assert_eq!(end.exit_status, Some(0));
-    let child = std::fs::read_to_string(bench.executor.folder.path.join("g-1/child")).unwrap();
+    let child = std::fs::read_to_string(bench.executor.folder.path.join("0-g-1/child")).unwrap();
     let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
     // Killed, it is gone or a zombie that waits for its new parent.
     while state().is_ok_and(|state| !state.contains(") Z")) {
@@ -466,7 +487,8 @@ async fn what_left_its_group_ends_with_its_container_and_no_other() {
         let mut job = task(sh(child));
         job.guid = guid.into();
         assert_eq!(bench.run(job.clone()).await.exit_status, Some(0));
-        let file = bench.executor.folder.path.join(guid).join("child");
+        let folder = bench.executor.folder.path.join(job.name());
+        let file = folder.join("child");
         let text = std::fs::read_to_string(file).unwrap();
         pids.push((job, text.trim().parse::<u32>().unwrap()));
     }
@@ -477,7 +499,7 @@ async fn what_left_its_group_ends_with_its_container_and_no_other() {
     for at in 0..pids.len() {
         assert!(pids[at..].iter().all(|(_, pid)| runs(*pid)));
         let (job, pid) = &pids[at];
-        let folder = bench.executor.folder.path.join(&job.guid);
+        let folder = bench.executor.folder.path.join(job.name());
         bench.executor.forget(job);
         while runs(*pid) || folder.exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -491,7 +513,7 @@ async fn a_result_that_is_no_file_fails_its_task() {
     for script in ["mkfifo out", "mkdir out", "ln -s /dev/zero out"] {
         let end = bench.run(result_of(sh(script), "out")).await.completion;
         assert_eq!(end.reason, "failed to fetch result", "{script}");
-        std::fs::remove_dir_all(bench.executor.folder.path.join("g-1")).unwrap();
+        std::fs::remove_dir_all(bench.executor.folder.path.join("0-g-1")).unwrap();
     }
 }
 
@@ -535,66 +557,6 @@ async fn a_guid_cannot_lead_out_of_the_folder() {
             "{guid:?}"
         );
     }
-}
-
-#[tokio::test]
-async fn folders_go_with_their_containers() {
-    let bench = Bench::new();
-    let job = task(sh("touch file"));
-    bench.run(job.clone()).await;
-    let folder = bench.executor.folder.path.join("g-1");
-    assert!(folder.exists());
-    bench.executor.forget(&job);
-    while folder.exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    let all = bench.executor.folder.path.clone();
-    drop(bench);
-    assert!(!all.exists());
-}
-
-#[tokio::test]
-async fn what_a_container_left_is_not_looked_for_in_the_next_of_its_guid() {
-    let bench = Bench::new();
-    let job = task(sh("touch here; sleep 0.5; test -e here"));
-    let mut other = job.clone();
-    other.guid = "g-2".into();
-    bench.executor.create(Arc::new(job.clone())).await.unwrap();
-    // After one look comes a pause, in which the next container would have started.
-    bench.executor.forget(&other);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    bench.executor.forget(&job);
-    let end = bench.run(job).await.completion;
-    assert!(!end.failed, "{}", end.reason);
-}
-
-#[tokio::test]
-async fn the_end_of_a_container_is_not_that_of_one_whose_guid_is_much_alike() {
-    let bench = Bench::new();
-    let job = task(sh("sleep 1"));
-    let mut other = job.clone();
-    other.guid = "g_1".into();
-    let forget = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        bench.executor.forget(&other);
-    };
-    let (end, ()) = tokio::join!(bench.run(job), forget);
-    assert!(!end.completion.failed, "{}", end.completion.reason);
-}
-
-#[tokio::test]
-async fn reps_that_share_a_root_leave_each_others_files_alone() {
-    let root = tempfile::tempdir().unwrap();
-    let settings = ProcessSettings {
-        root: Some(root.path().to_owned()),
-        ..ProcessSettings::default()
-    };
-    let first = Bench::with(settings.clone());
-    let fetched = first.executor.folder.path.join(".cache/0");
-    std::fs::write(&fetched, "").unwrap();
-    let second = Bench::with(settings);
-    assert!(fetched.exists());
-    assert!(!second.executor.folder.path.join(".cache/0").exists());
 }
 
 #[tokio::test]
@@ -681,17 +643,17 @@ async fn containers_have_networks_of_their_own() {
         Network::Own { address, namespace } => (address, namespace),
         other => panic!("{other:?}"),
     };
-    let (address, namespace) = taken("g-1");
-    let (other, _) = taken("g-2");
+    let (address, namespace) = taken("0-g-1");
+    let (other, _) = taken("1-g-1");
     assert_ne!(address, other);
-    assert_eq!(bench.executor.network("g-3"), Network::NoneLeft);
+    assert_eq!(bench.executor.network("0-g-3"), Network::NoneLeft);
     let mut job = lrp(sh("ip -4 -o addr show > seen; ip route show >> seen"));
     job.network = Some(namespace);
     bench.run(job.clone()).await;
-    let seen = std::fs::read_to_string(bench.executor.folder.path.join("g-1/seen")).unwrap();
+    let seen = std::fs::read_to_string(bench.executor.folder.path.join("0-g-1/seen")).unwrap();
     assert!(seen.contains(&format!(" {address}/")), "{seen}");
     assert!(seen.contains("default via "), "{seen}");
     assert!(!seen.contains(&other), "{seen}");
     bench.executor.forget(&job);
-    assert_eq!(taken("g-3").0, address, "what was given back");
+    assert_eq!(taken("0-g-3").0, address, "what was given back");
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use flate2::read::MultiGzDecoder;
@@ -159,16 +159,64 @@ fn unpack_tar<R: Read>(
     look_through(bounded()?, room)?;
     let mut archive = tar::Archive::new(bounded()?);
     archive.set_preserve_mtime(false);
+    let mut closed = Vec::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
-        let name = entry.path()?.into_owned();
-        // What lies outside of the folder is left out by the library itself, links within
-        // included; here it is an error, as half an archive is none.
-        if !entry.unpack_in(folder)? {
-            return Err(refused(&name, "lies outside of the container"));
+        let kind = entry.header().entry_type();
+        let mode = entry.header().mode().unwrap_or(0o777);
+        // What is in a folder comes after it, also where nobody may write into that.
+        if kind == EntryType::Directory && mode & 0o700 != 0o700 {
+            closed.push(entry);
+            continue;
         }
+        if kind == EntryType::Link {
+            make_way(&entry, folder)?;
+        }
+        put(&mut entry, folder)?;
+    }
+    // The inner ones first.
+    closed.sort_by(|one, other| other.path_bytes().cmp(&one.path_bytes()));
+    for mut entry in closed {
+        put(&mut entry, folder)?;
     }
     Ok(())
+}
+
+fn put(entry: &mut tar::Entry<'_, impl Read>, folder: &Path) -> Result<(), UnpackError> {
+    // What lies outside of the folder is left out by the library itself, links within
+    // included; here it is an error, as half an archive is none.
+    match entry.unpack_in(folder)? {
+        true => Ok(()),
+        false => Err(refused(&entry.path()?, "lies outside of the container")),
+    }
+}
+
+/// Removes what has the name of a hard link that is to be made, which the library does for files
+/// and symbolic links only.
+fn make_way(link: &tar::Entry<'_, impl Read>, folder: &Path) -> Result<(), UnpackError> {
+    let normal = |path: &Path| {
+        let parts = path.components();
+        let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
+        parts.collect::<PathBuf>()
+    };
+    let name = link.path()?;
+    let inside = normal(&name);
+    let to_itself = link.link_name()?.is_some_and(|to| normal(&to) == inside);
+    if to_itself || name.components().any(|part| part == Component::ParentDir) {
+        return Ok(());
+    }
+    if let (Some(parent), Some(last)) = (inside.parent(), inside.file_name()) {
+        clear(&folder_within(folder, parent)?.join(last))?;
+    }
+    Ok(())
+}
+
+/// Removes the file at `place`, if there is one: another one is to take its name.
+pub(super) fn clear(place: &Path) -> io::Result<()> {
+    match fs::remove_file(place) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
+    }
 }
 
 /// Fails when an archive has what it must not have.
@@ -213,10 +261,10 @@ pub(super) fn refused(name: &Path, problem: &'static str) -> UnpackError {
 
 /// Makes the folder at `inside`, a path without `..`, within `folder`, and says where it is.
 /// Links that lead out are refused.
-pub(super) fn folder_within(
+pub(in crate::rep::executor::process) fn folder_within(
     folder: &Path,
     inside: &Path,
-) -> Result<std::path::PathBuf, UnpackError> {
+) -> Result<PathBuf, UnpackError> {
     let root = folder.canonicalize()?;
     let mut made = root.clone();
     for part in inside.components() {

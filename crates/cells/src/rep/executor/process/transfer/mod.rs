@@ -19,13 +19,16 @@ use std::time::{Duration, Instant};
 
 use diego::models::{CachedDependency, DownloadAction};
 use net::{Client, ClientOptions};
+use processes::Account;
 use url::Url;
 
 use super::super::super::config::TransferSettings;
 use super::super::super::settings::Error;
 use super::place;
+use super::users::{Acting, give};
 use crate::pool::{Pool, Worker};
-use archive::{Room, UnpackError, folder_within, unpack};
+pub(super) use archive::folder_within;
+use archive::{Room, UnpackError, unpack};
 use cache::{Index, Version};
 use checksum::Expected;
 use fetch::{FetchError, Fetched, fetch};
@@ -43,6 +46,9 @@ pub(super) enum TransferError {
     /// It could not be put where it belongs.
     #[error("{0}")]
     Place(#[from] UnpackError),
+    /// Whose it is to be is nobody of this machine, or cannot be let in.
+    #[error("{0}")]
+    User(String),
     /// It was not sent.
     #[error("{0}")]
     Send(#[from] send::SendError),
@@ -53,6 +59,8 @@ pub(super) enum TransferError {
 pub(super) struct Wanted<'a> {
     from: &'a str,
     to: &'a str,
+    /// Whose it is to be; empty: the rep's.
+    pub(super) user: &'a str,
     cache_key: &'a str,
     algorithm: &'a str,
     value: &'a str,
@@ -63,6 +71,7 @@ impl<'a> From<&'a DownloadAction> for Wanted<'a> {
         Self {
             from: &download.from,
             to: &download.to,
+            user: &download.user,
             cache_key: &download.cache_key,
             algorithm: &download.checksum_algorithm,
             value: &download.checksum_value,
@@ -75,6 +84,7 @@ impl<'a> From<&'a CachedDependency> for Wanted<'a> {
         Self {
             from: &dependency.from,
             to: &dependency.to,
+            user: "",
             cache_key: &dependency.cache_key,
             algorithm: &dependency.checksum_algorithm,
             value: &dependency.checksum_value,
@@ -256,13 +266,14 @@ impl Transfers {
     }
 
     /// Unpacks an archive at `to` within a container's folder; what is in it may take so many
-    /// bytes, or as many as any may where that is 0.
+    /// bytes, or as many as any may where that is 0. It is the account's, or the rep's without.
     pub(super) async fn unpack(
         &self,
         archive: Archive,
         folder: &Path,
         wanted: Wanted<'_>,
         bytes: u64,
+        account: Option<Account>,
     ) -> Result<(), TransferError> {
         let outside = || archive::refused(Path::new(wanted.to), "lies outside of the container");
         let inside = place::inside(wanted.to).ok_or_else(outside)?;
@@ -276,6 +287,10 @@ impl Transfers {
         let given_up = Arc::clone(&waits.0);
         let unpacked = tokio::task::spawn_blocking(move || {
             let folder = folder_within(&folder, &inside)?;
+            if let Some(account) = &account {
+                give(account, &folder)?;
+            }
+            let _acting = account.as_ref().map(Acting::as_account);
             unpack(archive.file, &folder, room, &given_up)
         });
         let unpacked = unpacked.await.map_err(io::Error::other);

@@ -126,6 +126,7 @@ impl Bench {
         let wanted = Wanted {
             from: &from,
             to: "/app",
+            user: "",
             cache_key: key,
             algorithm: if sum.is_empty() { "" } else { "md5" },
             value: sum,
@@ -134,7 +135,7 @@ impl Bench {
         let fetched = archive.fetched;
         let container = self.folder.path().join("c");
         self.transfers
-            .unpack(archive, &container, wanted, room)
+            .unpack(archive, &container, wanted, room, None)
             .await?;
         Ok(fetched)
     }
@@ -241,6 +242,49 @@ async fn what_is_there_already_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_hard_link_takes_the_place_of_what_is_there() {
+    let bench = Bench::new().await;
+    let mut tar = Builder::new(Vec::new());
+    let mut file = header(EntryType::Regular, 1);
+    tar.append_data(&mut file, "d/a", &b"1"[..]).unwrap();
+    let mut link = header(EntryType::Link, 0);
+    tar.append_link(&mut link, "d/b", "d/a").unwrap();
+    bench.offer("/links", tar.into_inner().unwrap(), None);
+    for _ in 0..2 {
+        bench.bring("/links", "", "").await.unwrap();
+        assert_eq!(bench.read("d/b"), "1");
+    }
+}
+
+/// Only root can write into such folders as they are.
+#[tokio::test]
+async fn folders_that_nobody_may_write_into_have_what_is_in_them() {
+    let bench = Bench::new().await;
+    let mut tar = Builder::new(Vec::new());
+    let folders = [("d", 0o555), ("d/e", 0)];
+    for (name, mode) in folders {
+        let mut folder = header(EntryType::Directory, 0);
+        folder.set_mode(mode);
+        tar.append_data(&mut folder, name, &b""[..]).unwrap();
+    }
+    for name in ["d/a", "d/e/b"] {
+        let mut file = header(EntryType::Regular, 1);
+        tar.append_data(&mut file, name, &b"1"[..]).unwrap();
+    }
+    bench.offer("/closed", tar.into_inner().unwrap(), None);
+    bench.bring("/closed", "", "").await.unwrap();
+    assert_eq!(bench.read("d/a"), "1");
+    let app = bench.folder.path().join("c/app");
+    for (name, mode) in folders {
+        let found = app.join(name).metadata().unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode, "{name}");
+        // Whoever opens them up again can remove them.
+        fs::set_permissions(app.join(name), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    assert_eq!(bench.read("d/e/b"), "1");
+}
+
+#[tokio::test]
 async fn nothing_is_written_outside_of_the_container() {
     let bench = Bench::new().await;
     let out = bench.folder.path().join("out");
@@ -279,13 +323,17 @@ async fn nothing_is_written_outside_of_the_container() {
         let wanted = Wanted {
             from: &from,
             to,
+            user: "",
             cache_key: "",
             algorithm: "",
             value: "",
         };
         let archive = bench.transfers.fetch(wanted).await.unwrap();
         let container = bench.folder.path().join("c");
-        let unpacked = bench.transfers.unpack(archive, &container, wanted, 0).await;
+        let unpacked = bench
+            .transfers
+            .unpack(archive, &container, wanted, 0, None)
+            .await;
         let error = unpacked.unwrap_err().to_string();
         assert!(
             error.contains("lies outside of the container"),
@@ -391,6 +439,7 @@ async fn many_that_want_the_same_fetch_it_once() {
     let wanted = Wanted {
         from: &from,
         to: "",
+        user: "",
         cache_key: "k",
         algorithm: "",
         value: "",

@@ -1,6 +1,6 @@
 //! Unpacking zip archives.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use flate2::read::DeflateDecoder;
 use rawzip::{CompressionMethod, ZipArchive};
 
-use super::archive::{Awaited, Room, UnpackError, folder_within, refused};
+use super::archive::{Awaited, Room, UnpackError, clear, folder_within, refused};
 
 /// Longest target of a link.
 const LINK_BYTES: u64 = 4096;
@@ -39,11 +39,7 @@ pub(super) fn unpack(
             return Err(refused(name, "has no name"));
         };
         let place = folder_within(folder, inside)?.join(last);
-        match fs::remove_file(&place) {
-            Ok(()) => {}
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(cause.into()),
-        }
+        clear(&place)?;
         let packed = archive.get_entry(entry.wayfinder())?;
         let method = entry.compression_method();
         let inner: Box<dyn Read + '_> = match method {
