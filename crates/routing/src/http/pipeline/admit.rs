@@ -236,7 +236,9 @@ impl Pipeline {
             fields.push("Te", b"trailers");
         }
         // Also without a body; and a backend that is told so changes to no other protocol.
-        let expects = fields.part(seen.expect).eq_ignore_ascii_case(b"100-continue");
+        let expects = fields
+            .part(seen.expect)
+            .eq_ignore_ascii_case(b"100-continue");
         *closes = expects && !self.settings.backends.keep_alive_after_continue;
         if *closes {
             fields.push("Connection", b"close");
