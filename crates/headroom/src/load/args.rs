@@ -132,6 +132,10 @@ pub(crate) struct LoadArgs {
     /// A file with the password of a database; without one it is that in REDISCLI_AUTH or PGPASSWORD
     #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
     pub(crate) password_file: Option<PathBuf>,
+    /// Connect to this host instead of the URL's, whose name the target is told all the same, and
+    /// its certificate asked for; the port is the URL's if none is given
+    #[arg(long, value_name = "HOST", help_heading = CONNECTIONS)]
+    pub(crate) connect_to: Option<String>,
     /// Longest wait for a connection
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "5s", help_heading = CONNECTIONS)]
     pub(crate) connect_within: Duration,

@@ -5,6 +5,7 @@
 //! several follow each other; the first of them, the carrier, stands for all. What is open,
 //! under way or bound is counted where a place changes, and nowhere else.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::{Index, IndexMut, Range};
 
@@ -94,8 +95,11 @@ impl Connection {
 pub(super) struct Pool {
     poller: Poller,
     connections: Vec<Connection>,
-    /// Open connections without a request; the last one is used first.
-    free: Vec<u32>,
+    /// Open connections without a request, as they became so.
+    free: VecDeque<u32>,
+    /// Whether the one that rested longest is used first, so that all are used alike, and not
+    /// the last one.
+    in_turn: bool,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
     /// Exchanges at a time on one connection.
@@ -114,15 +118,17 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// An empty one for the generator's thread `index`.
-    pub(super) fn new(poller: Poller, workload: &Workload, index: u32) -> Self {
+    /// An empty one for the generator's thread `index`. `in_turn`: whether requests take free
+    /// connections in turn.
+    pub(super) fn new(poller: Poller, workload: &Workload, index: u32, in_turn: bool) -> Self {
         let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
         let connections = &workload.connections;
         let (held, streams) = (part(connections.held), connections.streams.max(1));
         Self {
             poller,
             connections: Vec::new(),
-            free: Vec::new(),
+            free: VecDeque::new(),
+            in_turn,
             spare: Vec::new(),
             streams,
             held: held * streams,
@@ -210,9 +216,9 @@ impl Pool {
         first
     }
 
-    /// Takes the free connection that was used last.
+    /// Takes the free connection that was used last, or that whose turn it is.
     pub(super) fn take_free(&mut self) -> Option<u32> {
-        while let Some(place) = self.free.pop() {
+        while let Some(place) = self.next_free() {
             let connection = &mut self[place];
             connection.listed = false;
             if connection.link == Link::Open && connection.used == Use::Free && self.takes(place) {
@@ -220,6 +226,13 @@ impl Pool {
             }
         }
         None
+    }
+
+    fn next_free(&mut self) -> Option<u32> {
+        match self.in_turn {
+            true => self.free.pop_front(),
+            false => self.free.pop_back(),
+        }
     }
 
     /// Whether the target takes a request more on the connection of a place. It may allow fewer
@@ -259,12 +272,13 @@ impl Pool {
     /// closed one when it is needed.
     pub(super) fn offer(&mut self, place: u32) {
         let connection = &mut self.connections[place as usize];
-        let (offered, list) = match connection.link {
-            Link::Open => (&mut connection.listed, &mut self.free),
-            _ => (&mut connection.saved, &mut self.spare),
-        };
-        if !std::mem::replace(offered, true) {
-            list.push(place);
+        match connection.link {
+            Link::Open if !std::mem::replace(&mut connection.listed, true) => {
+                self.free.push_back(place);
+            }
+            Link::Open => {}
+            _ if !std::mem::replace(&mut connection.saved, true) => self.spare.push(place),
+            _ => {}
         }
     }
 

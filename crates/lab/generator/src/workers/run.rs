@@ -170,6 +170,8 @@ impl Remote {
             timeline,
             cut,
             lost,
+            // Each worker finds its own way to the target.
+            notes: Vec::new(),
         })
     }
 }

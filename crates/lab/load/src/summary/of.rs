@@ -87,6 +87,7 @@ impl Summary {
             notes: notes::redirects(workload, &requests)
                 .into_iter()
                 .chain(notes::surplus(recorded))
+                .chain(recorded.notes.iter().cloned())
                 .collect(),
             steady,
         })
