@@ -7,6 +7,7 @@ use clap::Args;
 use lab_load::Pace;
 
 use super::kubernetes::KubernetesArgs;
+use crate::cli::{self, meant};
 
 /// Where the flags of hey, wrk and oha agree, these are theirs.
 #[derive(Debug, Args)]
@@ -362,11 +363,8 @@ fn tick(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A bare number is so many a second, as hey and oha have it.
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::parse_number(text)
-        .or_else(|_| units::parse_rate(text))
-        .map_err(meant)?;
+    let rate = cli::rate(text)?;
     match rate > 0.0 && rate <= 10_000_000.0 {
         true => Ok(rate),
         false => Err("expected a rate above 0 and at most 10000000/s".into()),
@@ -396,8 +394,4 @@ fn warm_up(text: &str) -> Result<WarmUpArg, String> {
 
 fn cpus(text: &str) -> Result<Cpus, String> {
     units::parse_cpus(text).map(Cpus).map_err(meant)
-}
-
-fn meant(error: units::UnitError) -> String {
-    format!("{error}{}", error.hint())
 }
