@@ -19,7 +19,7 @@ use crate::alarm::{Alarm, Cause};
 use crate::calls::Calls;
 use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
-use crate::environment::environment;
+use crate::environment::{clock_was_set, environment};
 use crate::faults::Faults;
 use crate::findings::{Recorded, findings};
 use crate::inputs::Inputs;
@@ -602,6 +602,9 @@ impl<'a> Session<'a> {
         }
         verdict.notes.extend(mined.notes);
         verdict.notes.extend(again_and_again(&faults));
+        verdict
+            .notes
+            .extend(clock_was_set(self.clock.wall_ahead_ns()));
         self.status.doing(match verdict.outcome {
             lab_store::Outcome::Error => "ended with an error",
             _ => "done",
