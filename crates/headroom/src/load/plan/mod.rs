@@ -62,6 +62,11 @@ impl Plan {
         let mut notes = Vec::new();
         let (target, path) = target(args, url)?;
         let mix = mix(args, &target, &path)?;
+        if args.requests_file.is_some() && !matches!(path.as_str(), "" | "/") {
+            notes.push(format!(
+                "{path} of the URL was not asked for: --requests-file has the paths"
+            ));
+        }
         if target.protocol == Protocol::Tcp && args.answer.is_none() && args.requests_file.is_none()
         {
             notes.push(

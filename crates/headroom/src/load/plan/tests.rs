@@ -245,7 +245,12 @@ fn a_file_asks_what_the_target_understands() {
     }
     read("redis://127.0.0.1", redis).unwrap();
     read("postgres://app@127.0.0.1/shop", sql).unwrap();
-    read(URL, "http = \"GET /\"").unwrap();
+    let plan = read(URL, "http = \"GET /\"").unwrap();
+    assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
+    // A path of the URL is no part of those in the file.
+    let plan = read("http://127.0.0.1/api", "http = \"GET /items\"").unwrap();
+    assert_eq!(plan.workload.mix.journeys[0].steps[0].path, "/items");
+    assert!(plan.notes[0].starts_with("/api of the URL was not asked for"));
 }
 
 #[test]
