@@ -53,8 +53,8 @@ fn git_commit() -> Option<String> {
     })
 }
 
-/// What a person should know of the wall clock, which log lines and loads have their times by, if it
-/// is so much ahead of the time that passed.
+/// What a person should know of the wall clock, which log lines and loads have their times by, if
+/// it is so much ahead of the time that passed.
 pub(crate) fn clock_was_set(ahead_ns: i64) -> Option<String> {
     if ahead_ns.saturating_abs() < SET_NS {
         return None;

@@ -3,8 +3,9 @@
 //!
 //! An arrival that is due takes the free connection that was used last (of a target with
 //! several addresses the one that rested longest); if there is none, another one is opened, up
-//! to the limit; beyond it the arrival waits for the first connection that becomes free. No arrival is dropped, and none is put off
-//! because the target is slow: its latency counts from the time it was due.
+//! to the limit; beyond it the arrival waits for the first connection that becomes free. No
+//! arrival is dropped, and none is put off because the target is slow: its latency counts from
+//! the time it was due.
 //!
 //! The loop owns the traffic, which hands each event on to what it is about: the source
 //! (what is due), the pool (connections), the opening of connections, the bytes of plain
