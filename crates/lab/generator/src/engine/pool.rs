@@ -272,13 +272,17 @@ impl Pool {
     /// closed one when it is needed.
     pub(super) fn offer(&mut self, place: u32) {
         let connection = &mut self.connections[place as usize];
-        match connection.link {
-            Link::Open if !std::mem::replace(&mut connection.listed, true) => {
-                self.free.push_back(place);
-            }
-            Link::Open => {}
-            _ if !std::mem::replace(&mut connection.saved, true) => self.spare.push(place),
-            _ => {}
+        let is_open = connection.link == Link::Open;
+        let offered = match is_open {
+            true => &mut connection.listed,
+            false => &mut connection.saved,
+        };
+        if std::mem::replace(offered, true) {
+            return;
+        }
+        match is_open {
+            true => self.free.push_back(place),
+            false => self.spare.push(place),
         }
     }
 
