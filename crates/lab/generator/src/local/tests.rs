@@ -12,10 +12,7 @@ use lab_load::{Flow, Generate as _, Length, Model, Segment};
 
 use super::Local;
 use crate::engine::Addresses;
-
-#[path = "../../tests/support/simulated.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod simulated;
+use crate::simulated;
 
 /// A server at an address of this machine that answers whatever asks, and counts it.
 fn counting(address: [u8; 4]) -> (SocketAddr, Arc<AtomicU64>) {

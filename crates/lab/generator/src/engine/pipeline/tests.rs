@@ -9,10 +9,7 @@ use wire::socket;
 
 use super::*;
 use crate::engine::{Addresses, Turns};
-
-#[path = "../../../tests/support/simulated.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod simulated;
+use crate::simulated;
 
 #[test]
 fn replies_that_came_before_a_failed_send_count() {
