@@ -62,6 +62,11 @@ impl Plan {
         let mut notes = Vec::new();
         let (target, path) = target(args, url)?;
         let mix = mix(args, &target, &path)?;
+        if let Some(place) = &args.connect_to {
+            notes.push(format!(
+                "connections went to {place} instead of the URL's host (--connect-to)"
+            ));
+        }
         if args.requests_file.is_some() && !matches!(path.as_str(), "" | "/") {
             notes.push(format!(
                 "{path} of the URL was not asked for: --requests-file has the paths"

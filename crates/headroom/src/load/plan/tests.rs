@@ -126,6 +126,7 @@ fn a_load_can_connect_elsewhere() {
         ("canary.example.org", "canary.example.org", 8443),
     ] {
         let plan = good(&["https://example.org:8443/", "--connect-to", place]);
+        assert!(plan.notes[0].contains(place), "{:?}", plan.notes);
         let target = plan.workload.target;
         assert_eq!((target.host.as_str(), target.port), (host, port), "{place}");
         assert_eq!(target.authority, "example.org:8443");
