@@ -50,7 +50,7 @@ impl Generate for Simulated {
             timeline,
             cut,
             lost: Vec::new(),
-            notes: Vec::new(),
+            notes: vec!["simulated".to_owned()],
         })
     }
 }
