@@ -97,9 +97,9 @@ pub(super) struct Pool {
     connections: Vec<Connection>,
     /// Open connections without a request, as they became so.
     free: VecDeque<u32>,
-    /// Whether the one that rested longest is used first, so that all are used alike, and not
-    /// the last one.
+    /// Whether all of them are used alike, and not the last one first; how often one was.
     in_turn: bool,
+    turns: u64,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
     /// Exchanges at a time on one connection.
@@ -129,6 +129,7 @@ impl Pool {
             connections: Vec::new(),
             free: VecDeque::new(),
             in_turn,
+            turns: 0,
             spare: Vec::new(),
             streams,
             held: held * streams,
@@ -229,9 +230,16 @@ impl Pool {
     }
 
     fn next_free(&mut self) -> Option<u32> {
-        match self.in_turn {
-            true => self.free.pop_front(),
-            false => self.free.pop_back(),
+        match (self.in_turn, self.streams) {
+            (false, _) => self.free.pop_back(),
+            (true, 1) => self.free.pop_front(),
+            // Places of one connection follow each other, so it is any of all.
+            (true, _) => {
+                self.turns = self.turns.wrapping_add(1);
+                let any = self.turns.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+                let at = any as usize % self.free.len().max(1);
+                self.free.swap_remove_back(at)
+            }
         }
     }
 
@@ -404,4 +412,45 @@ impl IndexMut<u32> for Pool {
 /// Why the poller does not tell of a socket.
 pub(super) fn unwatched(error: io::Error) -> &'static str {
     socket::cause(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated;
+
+    /// Two connections that are open and free.
+    fn opened(streams: u32, in_turn: bool) -> Pool {
+        let mut workload = simulated::workload(1, 0);
+        (workload.connections.held, workload.connections.most) = (2, 2);
+        workload.connections.streams = streams;
+        let mut pool = Pool::new(Poller::new().unwrap(), &workload, 0, in_turn);
+        for place in pool.places() {
+            if pool.carrier(place) == place {
+                pool.set_link(place, Link::Open);
+            }
+            pool.offer(place);
+        }
+        pool
+    }
+
+    /// The carriers of requests that are made one after the other.
+    fn carriers(mut pool: Pool, requests: usize) -> Vec<u32> {
+        let one = |_| {
+            let place = pool.take_free().unwrap();
+            pool.offer(place);
+            pool.carrier(place)
+        };
+        (0..requests).map(one).collect()
+    }
+
+    #[test]
+    fn free_connections_are_used_alike_where_that_is_asked() {
+        assert_eq!(carriers(opened(1, false), 3), [1, 1, 1]);
+        assert_eq!(carriers(opened(1, true), 4), [0, 1, 0, 1]);
+        assert_eq!(carriers(opened(10, false), 3), [10, 10, 10]);
+        let of_streams = carriers(opened(10, true), 100);
+        let first = of_streams.iter().filter(|carrier| **carrier == 0).count();
+        assert!((30..=70).contains(&first), "{first}");
+    }
 }
