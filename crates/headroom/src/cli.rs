@@ -635,15 +635,22 @@ pub(crate) fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    units::parse_duration(text).map_err(|error| error.to_string())
+    units::parse_duration(text).map_err(meant)
 }
 
+/// A bare number is so many a second, as hey and oha have it.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    units::parse_rate(text).map_err(|error| error.to_string())
+    let rate = units::parse_number(text).or_else(|_| units::parse_rate(text));
+    rate.map_err(meant)
+}
+
+/// A mistake in a flag, and what was most likely meant.
+pub(crate) fn meant(error: units::UnitError) -> String {
+    format!("{error}{}", error.hint())
 }
 
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let share = units::parse_share(text).map_err(|error| error.to_string())?;
+    let share = units::parse_share(text).map_err(meant)?;
     match (0.0..=1.0).contains(&share) {
         true => Ok(share),
         false => Err("expected a share from 0 to 1, or from 0% to 100%".into()),

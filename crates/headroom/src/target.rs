@@ -37,7 +37,7 @@ pub(crate) struct TargetArgs {
     /// Requests that it works on at once; the others wait in line
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pool: Option<u32>,
-    /// Requests that it takes in a second (100/s), with a burst of one second's worth; the
+    /// Requests that it takes in a second, as 100/s or 100, with a burst of one second's worth; the
     /// others are answered 429 at once
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_limit: Option<f64>,
@@ -125,5 +125,40 @@ fn span(text: &str) -> Result<Range<Duration>, String> {
     match span.is_empty() {
         true => Err("expected an end after the beginning, for instance 3s..7s".to_owned()),
         false => Ok(span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::TargetArgs;
+    use crate::cli::{Cli, Command};
+
+    fn target(words: &[&str]) -> Result<TargetArgs, String> {
+        let all = ["headroom", "target"].iter().chain(words);
+        match Cli::try_parse_from(all).map(|cli| cli.command) {
+            Ok(Command::Target(args)) => Ok(*args),
+            Ok(_) => Err("not a target".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_rate_is_written_as_for_a_load() {
+        for (text, expected) in [("50", 50.0), ("50/s", 50.0), ("30/m", 0.5)] {
+            let args = target(&["--rate-limit", text]).unwrap();
+            assert_eq!(args.rate_limit, Some(expected), "{text}");
+        }
+        let error = target(&["--rate-limit", "50rps"]).unwrap_err();
+        assert!(error.contains("a rate such as 500/s"), "{error}");
+    }
+
+    #[test]
+    fn what_was_most_likely_meant_is_said() {
+        let error = target(&["--freeze", "3..7"]).unwrap_err();
+        assert!(error.contains("did you mean \"3s\"?"), "{error}");
+        let error = target(&["--size", "1K"]).unwrap_err();
+        assert!(error.contains("did you mean \"KiB\"?"), "{error}");
     }
 }

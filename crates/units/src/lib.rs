@@ -161,7 +161,11 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         "h" => Ok(number.as_f64() / 3600.0),
         _ => {
             let message = format!("unknown unit of a rate \"/{unit}\"; units are /s, /m and /h");
-            Err(UnitError::new(used..text.len(), message))
+            let mut error = UnitError::new(used..text.len(), message);
+            let mut meant = ALIASES.iter().filter(|(alias, _)| *alias == unit);
+            let meant = meant.find(|(_, meant)| TIMES.iter().any(|(name, _)| name == meant));
+            error.suggestion = meant.map(|(_, meant)| format!("/{meant}"));
+            Err(error)
         }
     }
 }

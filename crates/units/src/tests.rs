@@ -88,6 +88,9 @@ fn rates_shares_and_counts() {
         "expected a rate such as 500/s, found \"500\" [500/s]"
     );
     assert!(parse_rate("500/d").is_err());
+    for (text, meant) in [("500/sec", "[/s]"), ("30/min", "[/m]"), ("1/hour", "[/h]")] {
+        assert!(message(parse_rate(text)).ends_with(meant), "{text}");
+    }
     assert_eq!(parse_share("99.9%"), Ok(0.999));
     assert_eq!(parse_share("0.25"), Ok(0.25));
     assert_eq!(

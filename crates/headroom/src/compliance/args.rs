@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{LogArgs, StoreAccess, duration, share};
+use crate::cli::{LogArgs, StoreAccess, duration, meant, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ComplianceCommand {
@@ -291,7 +291,7 @@ pub(crate) struct ShowArgs {
 
 /// A size that sockets take.
 fn buffer(text: &str) -> Result<u64, String> {
-    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    let bytes = units::parse_bytes(text).map_err(meant)?;
     match (1 << 10..=1 << 30).contains(&bytes) {
         true => Ok(bytes),
         false => Err("expected a size from 1KiB to 1GiB".into()),
@@ -300,7 +300,7 @@ fn buffer(text: &str) -> Result<u64, String> {
 
 /// A size of the spool: one upload fits at least.
 fn spool_bytes(text: &str) -> Result<u64, String> {
-    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    let bytes = units::parse_bytes(text).map_err(meant)?;
     match bytes >= 32 << 20 {
         true => Ok(bytes),
         false => Err("expected a size of at least 32MiB".into()),

@@ -7,6 +7,7 @@ use clap::Args;
 use lab_load::Pace;
 
 use super::kubernetes::KubernetesArgs;
+use crate::cli::{self, meant};
 
 /// Where the flags of hey, wrk and oha agree, these are theirs.
 #[derive(Debug, Args)]
@@ -132,6 +133,10 @@ pub(crate) struct LoadArgs {
     /// A file with the password of a database; without one it is that in REDISCLI_AUTH or PGPASSWORD
     #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
     pub(crate) password_file: Option<PathBuf>,
+    /// Connect to this host instead of the URL's, whose name the target is told all the same, and
+    /// its certificate asked for; the port is the URL's if none is given
+    #[arg(long, value_name = "HOST", help_heading = CONNECTIONS)]
+    pub(crate) connect_to: Option<String>,
     /// Longest wait for a connection
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "5s", help_heading = CONNECTIONS)]
     pub(crate) connect_within: Duration,
@@ -358,11 +363,8 @@ fn tick(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A bare number is so many a second, as hey and oha have it.
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::parse_number(text)
-        .or_else(|_| units::parse_rate(text))
-        .map_err(meant)?;
+    let rate = cli::rate(text)?;
     match rate > 0.0 && rate <= 10_000_000.0 {
         true => Ok(rate),
         false => Err("expected a rate above 0 and at most 10000000/s".into()),
@@ -392,8 +394,4 @@ fn warm_up(text: &str) -> Result<WarmUpArg, String> {
 
 fn cpus(text: &str) -> Result<Cpus, String> {
     units::parse_cpus(text).map(Cpus).map_err(meant)
-}
-
-fn meant(error: units::UnitError) -> String {
-    format!("{error}{}", error.hint())
 }

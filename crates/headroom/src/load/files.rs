@@ -1,5 +1,5 @@
 //! Files that a result is written to. They are made before the load, so that one that
-//! cannot be made costs no load.
+//! cannot be made costs no load. What an earlier load wrote there stays until this one begins.
 
 use std::fs::File;
 use std::io::Write;
@@ -33,13 +33,24 @@ struct Open {
 impl Open {
     fn create(path: Option<&Path>) -> Result<Option<Self>> {
         let create = |path: &Path| {
-            let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
+            let mut options = File::options();
+            let made = options.write(true).create(true).truncate(false).open(path);
+            let file = made.with_context(|| format!("create {}", path.display()))?;
             Ok(Self {
                 path: path.to_owned(),
                 file,
             })
         };
         path.map(create).transpose()
+    }
+
+    /// Makes it empty, if it is a file and no pipe.
+    fn clear(&self) -> Result<()> {
+        let writing = || format!("write {}", self.path.display());
+        match self.file.metadata().with_context(writing)?.is_file() {
+            true => self.file.set_len(0).with_context(writing),
+            false => Ok(()),
+        }
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -70,6 +81,12 @@ impl Files {
         })
     }
 
+    /// The target can be reached: what an earlier load wrote is replaced.
+    pub(super) fn started(&self) -> Result<()> {
+        let mut all = [&self.csv, &self.hdr, &self.report].into_iter().flatten();
+        all.try_for_each(Open::clear)
+    }
+
     /// The load begins now.
     pub(super) fn begin(&mut self) {
         let began = Clock::start().origin_unix_ns();
@@ -91,9 +108,10 @@ impl Files {
         }
     }
 
-    /// The file for samples, if there is to be one.
+    /// The file for samples, if there is to be one; empty, as its head is written at once.
     pub(super) fn for_samples(&self) -> Result<Option<File>> {
         let copy = |open: &Open| {
+            open.clear()?;
             let copied = open.file.try_clone();
             copied.with_context(|| format!("open {} for writing", open.path.display()))
         };
@@ -156,5 +174,31 @@ pub(super) fn environment(summary: &Summary) -> Environment {
         kernel: machine.kernel,
         versions: std::collections::BTreeMap::new(),
         made_from: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn what_an_earlier_load_wrote_stays_until_another_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seconds.csv");
+        let text = || std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, "an earlier result").unwrap();
+        let file = path.display().to_string();
+        let words = ["headroom", "load", "http://127.0.0.1/", "--csv", file.as_str()];
+        let Command::Load(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("not a load");
+        };
+        // Of a target that cannot be reached nothing more comes.
+        let files = Files::create(&args).unwrap();
+        assert_eq!(text(), "an earlier result");
+        files.started().unwrap();
+        assert_eq!(text(), "");
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     }
     let mut files = Files::create(args)?;
     let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
+    files.started()?;
     let page = match &plan.task {
         Task::Load(segment) if args.page => Some(Watched::start(args, url, &plan, segment)?),
         _ => None,

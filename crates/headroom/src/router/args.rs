@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use routing::tcp::fixed::health_address;
 use routing::tcp::{FixedRoute, TcpMapping};
 
-use crate::cli::{LogArgs, duration};
+use crate::cli::{LogArgs, duration, meant};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RouterCommand {
@@ -308,7 +308,7 @@ fn tcp_route(text: &str) -> Result<FixedRoute, String> {
 
 pub(crate) fn body_size(text: &str) -> Result<usize, String> {
     let most = backend::MOST_BODY_BYTES;
-    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    let bytes = units::parse_bytes(text).map_err(meant)?;
     match usize::try_from(bytes) {
         Ok(bytes) if bytes <= most => Ok(bytes),
         _ => Err(format!(

@@ -15,7 +15,7 @@ use units::grouped;
 
 use super::kept_file::KeptFile;
 use crate::cells::on_signal;
-use crate::cli::duration;
+use crate::cli::{duration, meant};
 use crate::output::{print, tell};
 
 pub(super) const AFTER_HELP: &str = "\
@@ -139,6 +139,6 @@ fn keep(collector: &Collector, file: KeptFile<'_>) -> Result<()> {
 }
 
 fn bytes(text: &str) -> Result<usize, String> {
-    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    let bytes = units::parse_bytes(text).map_err(meant)?;
     usize::try_from(bytes).map_err(|_| "it is more than this machine can address".to_owned())
 }

@@ -9,3 +9,9 @@ pub mod workers;
 
 pub use engine::{Due, Outage, Outages};
 pub use local::{Local, SampleCounts, SampleLog, Stopper};
+
+/// Loads that are simulated, which integration tests have as well.
+#[cfg(test)]
+#[path = "../tests/support/simulated.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod simulated;

@@ -55,6 +55,8 @@ fn the_parts_of_three_workers_are_the_whole() {
             .unwrap();
         assert_same(&recorded, &whole);
         assert_eq!(watched, 20 * RATE);
+        // What all of them say is told once.
+        assert_eq!(recorded.notes, ["simulated"]);
         assert_eq!((recorded.cut, recorded.lost), (None, vec![]));
     }
     let facts = remote.workers();

@@ -1,11 +1,13 @@
 //! Finds again the log lines that a few entities of a table were made from.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::classify::Classifier;
 use crate::definition::{Definition, DefinitionError};
 use crate::fields::{FieldId, Fields};
 use crate::identity::{self, Identity};
+use crate::interner::shown;
 use crate::line::{Format, Line, Scanner};
 use crate::table::Row;
 
@@ -43,7 +45,7 @@ struct Wanted {
     key: Vec<Identity>,
     alias: Vec<Vec<FieldId>>,
     /// Entities by their id; one that never had a key has its alias for one.
-    ids: HashMap<Box<[u8]>, usize>,
+    ids: HashMap<Arc<str>, usize>,
     /// Entities that lived under an alias.
     lived: HashMap<Box<[u8]>, Vec<usize>>,
     times: Vec<Vec<Option<i64>>>,
@@ -71,7 +73,7 @@ impl Evidence {
             lifecycles.push(Wanted {
                 key,
                 alias: definition.alias.iter().map(|paths| want(paths)).collect(),
-                ids: ids.map(|(n, row)| (row.id.as_bytes().into(), n)).collect(),
+                ids: ids.map(|(n, row)| (row.id.clone(), n)).collect(),
                 lived: HashMap::new(),
                 times: rows.iter().map(|row| row.at_ns.clone()).collect(),
             });
@@ -139,7 +141,7 @@ impl Evidence {
                 None if *shows != 0 => {
                     let alias = line.joined(&wanted.alias).unwrap_or_default();
                     let lived = wanted.lived.get(&*alias).into_iter().flatten();
-                    let own = wanted.ids.get(&*alias);
+                    let own = wanted.ids.get(&*shown(&alias));
                     lived.chain(own).for_each(|entity| tell(*entity, false));
                 }
                 None => {}
@@ -152,7 +154,7 @@ impl Wanted {
     /// The chosen entity of the line's key; `None`: it has no key.
     fn keyed(&self, line: &Line<'_>) -> Option<Option<usize>> {
         let key = identity::first(&self.key, line)?;
-        Some(self.ids.get(&*key).copied())
+        Some(self.ids.get(&*shown(&key)).copied())
     }
 
     /// Of the points that are shown, those at which the entity has this time.
@@ -223,5 +225,38 @@ ts=1000000008 msg=made process=q index=1
             ("q/1", 8, 0b001),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn ids_that_differ_in_bytes_which_are_no_text_are_two_entities() {
+        let lines: [&[u8]; 3] = [
+            b"ts=1000000001 msg=made id=a\xff",
+            b"ts=1000000002 msg=made id=a\xfe",
+            b"ts=1000000003 msg=placed id=a\xfe",
+        ];
+        let mut miner = Miner::new(0, &[definition()], &[]).unwrap();
+        for line in lines {
+            miner.feed(Format::Logfmt, line);
+        }
+        let rows = miner.lifecycles()[0].table().rows;
+        let mut ids: Vec<&str> = rows.iter().map(|row| &*row.id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [r"a\xfe", r"a\xff"]);
+        let mut evidence = Evidence::new(0, &[(definition(), rows.clone())]).unwrap();
+        let mut told: Vec<(&str, i64)> = Vec::new();
+        for line in lines {
+            evidence.find(Format::Logfmt, line, |found| {
+                told.push((&*rows[found.entity].id, found.at_ns / 1_000_000_000));
+            });
+        }
+        let (one, two) = (r"a\xfe", r"a\xff");
+        assert_eq!(
+            told,
+            [
+                (two, 1_000_000_001),
+                (one, 1_000_000_002),
+                (one, 1_000_000_003)
+            ]
+        );
     }
 }

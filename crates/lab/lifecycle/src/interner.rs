@@ -1,5 +1,6 @@
 //! Numbers for texts that come again and again.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,10 +22,9 @@ impl Interner {
         }
     }
 
-    /// The number of this text; bytes that are not UTF-8 become U+FFFD. `None`:
-    /// the text is new and there is no room.
+    /// The number of this text, as it is [`shown`]. `None`: the text is new and there is no room.
     pub(crate) fn number(&mut self, text: &[u8]) -> Option<u32> {
-        let text = String::from_utf8_lossy(text);
+        let text = shown(text);
         if let Some(number) = self.numbers.get(&*text) {
             return Some(*number);
         }
@@ -45,4 +45,20 @@ impl Interner {
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
+}
+
+/// A text of a log as it is shown: a byte that is no UTF-8 is written out, as `\xff`, so that
+/// texts which differ in one stay two.
+pub(crate) fn shown(text: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    for chunk in text.utf8_chunks() {
+        shown += chunk.valid();
+        for byte in chunk.invalid() {
+            shown += &format!("\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(shown)
 }

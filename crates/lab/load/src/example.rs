@@ -92,6 +92,7 @@ pub(crate) fn recorded(seed: u64, seconds: u64, rate: f64, mean: Duration) -> Re
         timeline,
         cut: None,
         lost: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::alarm::{Alarm, Cause};
 use crate::calls::Calls;
 use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
-use crate::environment::environment;
+use crate::environment::{clock_was_set, environment};
 use crate::faults::Faults;
 use crate::findings::{Recorded, findings};
 use crate::inputs::Inputs;
@@ -379,7 +379,7 @@ impl<'a> Session<'a> {
             state: RefCell::default(),
         };
         let starting = starting!(self);
-        let (made, slowed) = (RefCell::default(), RefCell::default());
+        let (made, slowed, open) = (RefCell::default(), RefCell::default(), RefCell::default());
         let kept = Kept::default();
         let probes = match Probes::open(
             self.plan,
@@ -409,6 +409,7 @@ impl<'a> Session<'a> {
                 made: &made,
                 slowed: &slowed,
                 ledger: &self.ledger,
+                open: &open,
             },
             calls,
             loads: &loads,
@@ -432,7 +433,9 @@ impl<'a> Session<'a> {
             Ending::Broken(why) | Ending::Failed(why) | Ending::Doubtful(why) => why.as_str(),
             Ending::Complete => "the run is over",
         };
+        let not_undone = bench.faults.undo_open().await;
         outcomes.notes = loads.finish(cut).await;
+        outcomes.notes.extend(not_undone);
         (outcomes.loads, outcomes.requests, outcomes.skipped) = loads.into_outcomes();
         outcomes.faults = made.into_inner();
         outcomes.kept = kept.numbers();
@@ -599,6 +602,9 @@ impl<'a> Session<'a> {
         }
         verdict.notes.extend(mined.notes);
         verdict.notes.extend(again_and_again(&faults));
+        verdict
+            .notes
+            .extend(clock_was_set(self.clock.wall_ahead_ns()));
         self.status.doing(match verdict.outcome {
             lab_store::Outcome::Error => "ended with an error",
             _ => "done",

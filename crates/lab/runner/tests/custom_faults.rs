@@ -113,6 +113,46 @@ fn what_was_kept_or_failed_half_way_is_undone_when_the_run_ends() {
     }
 }
 
+/// An undo that names a system is about the run, and no guardian makes it.
+fn about_a_system(path: &str, step: &str) -> String {
+    format!(
+        r#"
+[[system]]
+name = "web"
+run = "sleep 600"
+[[step]]
+name = "there"
+hold = "1ms"
+run = "until test -e {path}; do sleep 0.01; done; {step}"
+[step.fault]
+custom = "a file is there"
+do = "touch {path}; : {{web.port}}"
+undo = "rm -f {path}; : {{web.port}}"
+at = "0s"
+for = "10m"
+"#
+    )
+}
+
+#[test]
+fn what_is_about_a_system_is_undone_while_that_runs() {
+    let scripts = tempfile::tempdir().unwrap();
+    let file = scripts.path().join("made");
+    let (_folder, finished) = run(&about_a_system(&file.display().to_string(), "exit 3"));
+    let verdict = &finished.unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
+    assert!(!file.exists());
+
+    let mut lab = Lab::start(&about_a_system("made", "sleep 600"));
+    let made = lab.folder.path().join("made");
+    lab.until("the file is made", |_| made.exists());
+    let pid = Pid::from_raw(i32::try_from(lab.process.id()).unwrap());
+    kill(pid, Signal::SIGINT).unwrap();
+    lab.process.wait().unwrap();
+    lab.assert_nothing_is_left();
+    assert!(!made.exists());
+}
+
 #[test]
 fn an_interrupt_and_a_kill_undo_it() {
     for signal in [Signal::SIGINT, Signal::SIGKILL] {

@@ -287,3 +287,48 @@ that = "task.complete == 100%"
         assert_eq!(log.lines().count(), 121, "{log}");
     }
 }
+
+/// Two copies that write to one file: each of its lines is read once, with those of the first.
+#[test]
+fn a_file_that_several_copies_write_to_is_read_once() {
+    let scripts = tempfile::tempdir().unwrap();
+    let member = scripts.path().join("member.sh");
+    let body = r#"
+until [ -e "$1/go" ]; do sleep 0.02; done
+say task.start ",\"guid\":\"$2\"" >> "$1/app.log"
+say task.done ",\"guid\":\"$2\"" >> "$1/app.log"
+touch "$1/written-$2"
+exec sleep 600"#;
+    script(&member, &format!("#!/bin/sh\n{SAY}\n{body}\n"));
+    let (_folder, finished) = made(&format!(
+        r#"
+[[system]]
+name = "member"
+run = "{} {{work}} {{index}}"
+count = 2
+inputs = ["{{work}}/app.log"]
+[[lifecycle]]
+name = "task"
+key = ["guid"]
+points = [["start", "task.start"], ["done", "task.done"]]
+[[step]]
+name = "work"
+run = "touch {{work}}/go; until [ -e {{work}}/written-0 -a -e {{work}}/written-1 ]; do sleep 0.02; done"
+[[expect]]
+that = "task.complete == 100%"
+"#,
+        member.display()
+    ));
+    assert_eq!(
+        finished.verdict.outcome,
+        Outcome::Pass,
+        "{:?}",
+        finished.verdict
+    );
+    let logs = finished.folder.path().join("logs");
+    let lines = |copy: u32| {
+        let log = std::fs::read_to_string(logs.join(format!("member.{copy}.files.log")));
+        log.unwrap().lines().count()
+    };
+    assert_eq!((lines(0), lines(1)), (4, 0));
+}

@@ -163,6 +163,7 @@ impl Generate for Simulated {
             timeline,
             cut,
             lost: Vec::new(),
+            notes: Vec::new(),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! What a load came to: printed, written, and as an exit code.
 
 use anyhow::{Context, Result};
+use lab_load::Summary;
 use lab_load::slo::{Judgement, Measured, Quantity};
-use lab_load::{Summary, output};
 use lab_report::load::load_text;
 use lab_report::terminal::Style;
 use lab_store::Outcome;
+use serde::Serialize;
 use units::{show_rate, show_seconds, show_share};
 
 use super::Done;
@@ -29,7 +30,8 @@ pub(super) fn tell(
         expectations += &line(measured);
     }
     if args.json {
-        print(&output::json(summary).context("write the result as JSON")?)?;
+        let measured = judged.as_ref().map_or(&[][..], |judged| &judged.measured);
+        print(&json(summary, measured)?)?;
         if !expectations.is_empty() {
             tell_error(expectations.trim_end());
         }
@@ -46,6 +48,37 @@ pub(super) fn tell(
     // The result is told even when a file cannot be written.
     written?;
     Ok(outcome(summary, judged.as_ref()))
+}
+
+/// What `--json` prints: the result, and what `--expect` asked of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expectations: Vec<Expectation>,
+}
+
+/// A term that was expected to hold.
+#[derive(Serialize)]
+struct Expectation {
+    that: String,
+    measured: Option<f64>,
+    holds: Option<bool>,
+}
+
+fn json(summary: &Summary, measured: &[Measured]) -> Result<String> {
+    let expectations = measured.iter().map(|measured| Expectation {
+        that: measured.term.to_string(),
+        measured: measured.value,
+        holds: measured.holds,
+    });
+    let told = Told {
+        summary,
+        expectations: expectations.collect(),
+    };
+    let json = serde_json::to_string_pretty(&told).context("write the result as JSON")?;
+    Ok(json + "\n")
 }
 
 /// The outcome: a load that says nothing about its target is neither passed nor failed.

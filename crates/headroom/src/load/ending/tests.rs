@@ -130,3 +130,26 @@ fn what_the_generator_may_have_turned_round_is_told_with_both_ends() {
         "? p99 < 10ms   15 ms, or 5 ms if the generator made the difference\n"
     );
 }
+
+#[test]
+fn json_has_what_was_expected_besides_the_result() {
+    let slo: Slo = "p99 < 20ms".parse().unwrap();
+    let measured = |value: f64| Measured {
+        term: slo.terms[0],
+        value: Some(value),
+        at_best: None,
+        holds: Some(false),
+    };
+    let good = summary(true, 100);
+    let text = json(&good, &[measured(0.034), measured(f64::INFINITY)]).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(told["requests"]["answered"], 100);
+    assert_eq!(
+        told["expectations"],
+        serde_json::json!([
+            {"that": "p99 < 20ms", "measured": 0.034, "holds": false},
+            {"that": "p99 < 20ms", "measured": null, "holds": false},
+        ])
+    );
+    assert!(!json(&good, &[]).unwrap().contains("\"expectations\""));
+}

@@ -13,6 +13,7 @@ use lab_store::Outcome;
 
 use super::args::LoadArgs;
 use super::plan::read;
+use crate::cli::meant;
 use crate::output::print;
 
 /// Longest file: a ConfigMap takes no more.
@@ -74,7 +75,7 @@ pub(crate) struct KubernetesArgs {
 const HEADING: &str = "Kubernetes";
 
 fn memory_mib(text: &str) -> Result<u32, String> {
-    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    let bytes = units::parse_bytes(text).map_err(meant)?;
     u32::try_from(bytes.div_ceil(1 << 20)).map_err(|error| error.to_string())
 }
 

@@ -62,6 +62,16 @@ impl Plan {
         let mut notes = Vec::new();
         let (target, path) = target(args, url)?;
         let mix = mix(args, &target, &path)?;
+        if let Some(place) = &args.connect_to {
+            notes.push(format!(
+                "connections went to {place} instead of the URL's host (--connect-to)"
+            ));
+        }
+        if args.requests_file.is_some() && !matches!(path.as_str(), "" | "/") {
+            notes.push(format!(
+                "{path} of the URL was not asked for: --requests-file has the paths"
+            ));
+        }
         if target.protocol == Protocol::Tcp && args.answer.is_none() && args.requests_file.is_none()
         {
             notes.push(
@@ -118,7 +128,22 @@ fn target(args: &LoadArgs, url: &str) -> Result<(Target, String)> {
             _ => bail!("--http2 is for http:// and https:// only"),
         }
     }
+    if let Some(place) = &args.connect_to {
+        (target.host, target.port) = connect_to(place, target.port)?;
+    }
     Ok((target, path))
+}
+
+/// Host and port of a place whose port may be left out.
+fn connect_to(place: &str, port: u16) -> Result<(String, u16)> {
+    let read = |place: String| Target::parse(&format!("tcp://{place}"));
+    match read(place.to_owned()).or_else(|_| read(format!("{place}:{port}"))) {
+        Ok((found, _)) => Ok((found.host, found.port)),
+        Err(_) => bail!(
+            "--connect-to {place:?}: expected a host, with a port or without, such as 10.0.0.7, \
+             [::1]:8080 or canary.example.org:8443"
+        ),
+    }
 }
 
 fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {

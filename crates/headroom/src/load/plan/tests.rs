@@ -117,6 +117,23 @@ fn flags_of_hey_and_oha() {
 }
 
 #[test]
+fn a_load_can_connect_elsewhere() {
+    for (place, host, port) in [
+        ("10.0.0.7", "10.0.0.7", 8443),
+        ("10.0.0.7:81", "10.0.0.7", 81),
+        ("[::1]", "::1", 8443),
+        ("[::1]:81", "::1", 81),
+        ("canary.example.org", "canary.example.org", 8443),
+    ] {
+        let plan = good(&["https://example.org:8443/", "--connect-to", place]);
+        assert!(plan.notes[0].contains(place), "{:?}", plan.notes);
+        let target = plan.workload.target;
+        assert_eq!((target.host.as_str(), target.port), (host, port), "{place}");
+        assert_eq!(target.authority, "example.org:8443");
+    }
+}
+
+#[test]
 fn habits_from_wrk_are_explained() {
     let error = plan(&[URL, "-d30s"]).err().unwrap().to_string();
     assert!(error.contains("did you mean -z 30s"), "{error}");
@@ -172,6 +189,10 @@ fn what_is_wrong_is_said_with_its_place() {
         (vec![URL, "-H", "no colon"], "no colon"),
         (vec!["http://h/{unform 0 9}"], "did you mean \"uniform\"?"),
         (vec!["ws://h/", "--http2"], "for http:// and https:// only"),
+        (
+            vec![URL, "--connect-to", "http://10.0.0.7/"],
+            "expected a host, with a port or without",
+        ),
         (vec![URL, "-D", "/no/such/file"], "/no/such/file"),
         (vec![URL, "--trace", "/no/such/file"], "/no/such/file"),
         (vec![URL, "--closed", "--rate", "5"], "cannot be used with"),
@@ -225,7 +246,12 @@ fn a_file_asks_what_the_target_understands() {
     }
     read("redis://127.0.0.1", redis).unwrap();
     read("postgres://app@127.0.0.1/shop", sql).unwrap();
-    read(URL, "http = \"GET /\"").unwrap();
+    let plan = read(URL, "http = \"GET /\"").unwrap();
+    assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
+    // A path of the URL is no part of those in the file.
+    let plan = read("http://127.0.0.1/api", "http = \"GET /items\"").unwrap();
+    assert_eq!(plan.workload.mix.journeys[0].steps[0].path, "/items");
+    assert!(plan.notes[0].starts_with("/api of the URL was not asked for"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::fields::{Field, Fields, described};
 use super::values::{Reader, name_problem};
-use crate::names::{Constant, RUNTIME};
+use crate::names::{Constant, means_something};
 
 /// Most constants of a file.
 const MOST_CONSTANTS: usize = 1_000;
@@ -54,7 +54,7 @@ pub(super) fn read(
     for (span, field) in fields {
         let wrong = match name_problem(field.key) {
             Some(problem) => Some(format!("\"{}\" is no name: {problem}", field.key)),
-            None if RUNTIME.contains(&field.key) => Some(format!(
+            None if means_something(field.key) => Some(format!(
                 "{{{}}} means something else; choose another name",
                 field.key
             )),

@@ -19,8 +19,8 @@ use references::{form, own};
 /// constants, so a small file could otherwise ask for any amount of memory.
 const LONGEST: usize = 64 * 1024;
 
-/// Names that mean something else than a constant.
-pub(crate) const RUNTIME: [&str; 4] = ["port", "addr", "work", "index"];
+/// Names that a system may use, whatever its keys are.
+const RUNTIME: [&str; 4] = ["port", "addr", "work", "index"];
 
 /// The value of a constant.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +69,12 @@ pub(crate) struct Scope {
 }
 
 /// Variables of requests that are a single word.
-pub(crate) const VARIABLES: [&str; 2] = ["seq", "uuid"];
+const VARIABLES: [&str; 2] = ["seq", "uuid"];
+
+/// Whether a name has a meaning that a constant or a value would hide.
+pub(crate) fn means_something(name: &str) -> bool {
+    own(name).is_some() || VARIABLES.contains(&name)
+}
 
 /// Where a string is used, which decides what it may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

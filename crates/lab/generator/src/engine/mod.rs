@@ -1,15 +1,17 @@
 //! The load loop of one thread: its own connections, its own part of the schedule, one
 //! poller. Threads share nothing but the compiled requests.
 //!
-//! An arrival that is due takes the free connection that was used last; if there is
-//! none, another one is opened, up to the limit; beyond it the arrival waits for the
-//! first connection that becomes free. No arrival is dropped, and none is put off
-//! because the target is slow: its latency counts from the time it was due.
+//! An arrival that is due takes the free connection that was used last (of a target with
+//! several addresses the one that rested longest); if there is none, another one is opened, up
+//! to the limit; beyond it the arrival waits for the first connection that becomes free. No
+//! arrival is dropped, and none is put off because the target is slow: its latency counts from
+//! the time it was due.
 //!
 //! The loop owns the traffic, which hands each event on to what it is about: the source
 //! (what is due), the pool (connections), the opening of connections, the bytes of plain
 //! ones, of those with streams and of pipelines, and the record. None of these knows the traffic.
 
+mod addresses;
 mod coalesce;
 mod exchange;
 mod opening;
@@ -31,7 +33,6 @@ mod traffic;
 mod websocket;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,7 @@ use reaction::{LONGEST_WAIT, Wait};
 use spin_window::SpinWindow;
 use traffic::Traffic;
 
+pub(crate) use addresses::Addresses;
 pub use outages::{Due, Outage, Outages};
 pub(crate) use postgres::{LOGIN_REFUSED, NO_PASSWORD};
 pub(crate) use sampling::{End, Sample, Sampler};
@@ -69,7 +71,7 @@ pub(crate) struct Setup {
     pub(crate) workload: Workload,
     pub(crate) composer: Composer,
     /// Where the target is.
-    pub(crate) address: SocketAddr,
+    pub(crate) addresses: Addresses,
     /// How TLS begins, if it does.
     pub(crate) tls: Option<TlsClient>,
     /// Ends the segment that is under way.

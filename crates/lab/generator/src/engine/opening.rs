@@ -62,16 +62,18 @@ impl Opening {
     pub(super) fn start(&mut self, pool: &mut Pool, carrier: u32, now: u64) -> Result<(), Errno> {
         pool.set_link(carrier, Link::Connecting);
         self.by.set(carrier, now.saturating_add(self.within));
-        let address = self.setup.address;
+        let turn = self.begun.wrapping_add(u64::from(self.thread));
+        let address = self.setup.addresses.of(turn);
         let workload = &self.setup.workload;
+        let number = workload.seed ^ self.begun << 16 ^ u64::from(self.thread);
+        // One that fails at once has had its turn as well.
+        self.begun += 1;
         let socket = match workload.target.protocol {
             Protocol::Udp => socket::connect_udp(address)?,
             _ => socket::connect_tcp(address)?,
         };
         pool.adopt(carrier, Stream::Plain(socket))?;
-        let number = workload.seed ^ self.begun << 16 ^ u64::from(self.thread);
         pool[carrier].talk = Talk::new(workload.target.protocol, number);
-        self.begun += 1;
         Ok(())
     }
 

@@ -54,6 +54,15 @@ pub(super) enum Use {
     Thinking,
 }
 
+/// A free connection in the line of these; the least is used first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    rank: u64,
+    /// Which of all connections it was to open: not that of its place any more, if that was closed.
+    order: u64,
+    place: u32,
+}
+
 /// One connection. See the module.
 #[derive(Default)]
 pub(super) struct Connection {
@@ -104,8 +113,11 @@ pub(super) struct Pool {
     /// Open connections without a request, by the order in which they opened: a target with a thread
     /// or a process for each connection accepts them in that order, and as many as it has. Asked over
     /// another one, it would answer when somebody else hangs up.
-    free: BinaryHeap<Reverse<(u64, u32)>>,
-    /// How many have opened.
+    free: BinaryHeap<Reverse<Entry>>,
+    /// Whether all of them are used alike instead, as where they lead to several addresses.
+    in_turn: bool,
+    /// How often one was offered, and how many have opened.
+    offers: u64,
     opened: u64,
     /// Closed connections that may be opened for an arrival.
     spare: Vec<u32>,
@@ -125,8 +137,9 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// An empty one for the generator's thread `index`.
-    pub(super) fn new(poller: Poller, workload: &Workload, index: u32) -> Self {
+    /// An empty one for the generator's thread `index`. `in_turn`: whether requests take free
+    /// connections in turn.
+    pub(super) fn new(poller: Poller, workload: &Workload, index: u32, in_turn: bool) -> Self {
         let part = |all: u32| all / workload.threads + u32::from(index < all % workload.threads);
         let connections = &workload.connections;
         let (held, streams) = (part(connections.held), connections.streams.max(1));
@@ -134,6 +147,8 @@ impl Pool {
             poller,
             connections: Vec::new(),
             free: BinaryHeap::new(),
+            in_turn,
+            offers: 0,
             opened: 0,
             spare: Vec::new(),
             streams,
@@ -222,9 +237,9 @@ impl Pool {
         first
     }
 
-    /// Takes the free connection that has been open for longest.
+    /// Takes the free connection that has been open for longest, or that whose turn it is.
     pub(super) fn take_free(&mut self) -> Option<u32> {
-        while let Some(Reverse((order, place))) = self.free.pop() {
+        while let Some(Reverse(Entry { order, place, .. })) = self.free.pop() {
             let connection = &mut self[place];
             if connection.order != order {
                 // An earlier one in the same place.
@@ -279,14 +294,27 @@ impl Pool {
             if !std::mem::replace(&mut connection.saved, true) {
                 self.spare.push(place);
             }
-        } else if !std::mem::replace(&mut connection.listed, true) {
-            self.free.push(Reverse((connection.order, place)));
-            // Those that were closed while others were used lie below.
-            if self.free.len() > 2 * self.connections.len() + SLACK {
-                let connections = &self.connections;
-                self.free
-                    .retain(|Reverse((order, place))| connections[*place as usize].order == *order);
-            }
+            return;
+        }
+        if std::mem::replace(&mut connection.listed, true) {
+            return;
+        }
+        let order = connection.order;
+        self.offers = self.offers.wrapping_add(1);
+        let rank = match (self.in_turn, self.streams) {
+            (false, _) => order,
+            (true, 1) => self.offers,
+            // Places of one connection follow each other, so it is any of all.
+            (true, _) => self.offers.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        };
+        self.free.push(Reverse(Entry { rank, order, place }));
+        // Those that were closed while others were used lie below.
+        if self.free.len() > 2 * self.connections.len() + SLACK {
+            let connections = &self.connections;
+            let is_current = |entry: &Reverse<Entry>| {
+                connections[entry.0.place as usize].order == entry.0.order
+            };
+            self.free.retain(is_current);
         }
     }
 
@@ -413,4 +441,59 @@ impl IndexMut<u32> for Pool {
 /// Why the poller does not tell of a socket.
 pub(super) fn unwatched(error: io::Error) -> &'static str {
     socket::cause(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated;
+
+    /// Two connections that are open and free.
+    fn opened(streams: u32, in_turn: bool) -> Pool {
+        let mut workload = simulated::workload(1, 0);
+        (workload.connections.held, workload.connections.most) = (2, 2);
+        workload.connections.streams = streams;
+        let mut pool = Pool::new(Poller::new().unwrap(), &workload, 0, in_turn);
+        for place in pool.places() {
+            if pool.carrier(place) == place {
+                pool.set_link(place, Link::Open);
+            }
+            pool.offer(place);
+        }
+        pool
+    }
+
+    /// The carriers of requests that are made one after the other.
+    fn carriers(pool: &mut Pool, requests: usize) -> Vec<u32> {
+        let one = |_| {
+            let place = pool.take_free().unwrap();
+            pool.offer(place);
+            pool.carrier(place)
+        };
+        (0..requests).map(one).collect()
+    }
+
+    #[test]
+    fn the_oldest_is_used_first_and_one_that_was_opened_again_is_the_youngest() {
+        let mut pool = opened(1, false);
+        assert_eq!(carriers(&mut pool, 3), [0, 0, 0]);
+        for _ in 0..1_000 {
+            pool.close(0);
+            pool.set_link(0, Link::Open);
+            pool.offer(0);
+        }
+        assert!(pool.free.len() <= 2 * 2 + SLACK + 1, "{}", pool.free.len());
+        assert_eq!(carriers(&mut pool, 3), [1, 1, 1]);
+        let both = [pool.take_free(), pool.take_free(), pool.take_free()];
+        assert_eq!(both, [Some(1), Some(0), None]);
+    }
+
+    #[test]
+    fn free_connections_are_used_alike_where_that_is_asked() {
+        assert_eq!(carriers(&mut opened(1, true), 4), [0, 1, 0, 1]);
+        assert_eq!(carriers(&mut opened(10, false), 3), [0, 0, 0]);
+        let of_streams = carriers(&mut opened(10, true), 100);
+        let first = of_streams.iter().filter(|carrier| **carrier == 0).count();
+        assert!((30..=70).contains(&first), "{first}");
+    }
 }

@@ -1,22 +1,24 @@
 //! What to do about a generator that cannot start.
 
-use std::net::SocketAddr;
-
 use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
 use lab_load::{GenerateError, Protocol, Workload};
 
 use super::check::{needed_descriptors, raise_descriptors};
-use crate::engine::{LOGIN_REFUSED, NO_PASSWORD, Trouble};
+use crate::engine::{Addresses, LOGIN_REFUSED, NO_PASSWORD, Trouble};
 
 /// A trouble in words.
-pub(super) fn explain(workload: &Workload, address: SocketAddr, trouble: Trouble) -> GenerateError {
+pub(super) fn explain(
+    workload: &Workload,
+    addresses: &Addresses,
+    trouble: Trouble,
+) -> GenerateError {
     match trouble {
         Trouble::System(doing, error) => GenerateError::new(doing, error),
         Trouble::Connection(phase, cause, open) => {
             let target = &workload.target;
             let place = match target.host.parse::<std::net::IpAddr>() {
-                Ok(_) => address.to_string(),
-                Err(_) => format!("{}:{} ({address})", target.host, target.port),
+                Ok(_) => addresses.to_string(),
+                Err(_) => format!("{}:{} ({addresses})", target.host, target.port),
             };
             let doing = match phase {
                 Phase::Tls => format!("begin TLS with {place}"),

@@ -145,10 +145,10 @@ impl Local {
         let composer =
             composer.map_err(|error| GenerateError::new("prepare the requests", error))?;
         let tls = tls_client(&workload)?;
-        let address = resolve::address(&workload)?;
+        let addresses = resolve::addresses(&workload)?;
         Ok(Arc::new(Setup {
             composer,
-            address,
+            addresses,
             tls,
             stop: AtomicBool::new(false),
             ends_at: AtomicU64::new(0),
@@ -226,7 +226,7 @@ impl Local {
 
     fn explain(&self, trouble: Trouble) -> GenerateError {
         let setup = &self.stopper.setup;
-        advice::explain(&setup.workload, setup.address, trouble)
+        advice::explain(&setup.workload, &setup.addresses, trouble)
     }
 }
 
@@ -258,6 +258,7 @@ impl Generate for Local {
             timeline: Timeline::default(),
             cut: None,
             lost: Vec::new(),
+            notes: setup.addresses.note.iter().cloned().collect(),
         };
         self.machine = Machine::now();
         let mut merge = Merge::new(self.threads.len(), 1);
@@ -463,3 +464,6 @@ fn tls_client(workload: &Workload) -> Result<Option<TlsClient>, GenerateError> {
         TlsClient::new(name, &options).map_err(|error| GenerateError::new("prepare TLS", error))?;
     Ok(Some(client))
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,6 +153,8 @@ pub(crate) struct End {
     pub(crate) cut: Option<String>,
     /// How much later than told it began, in nanoseconds.
     pub(crate) late_ns: u64,
+    /// What a reader should know of how it was sent.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The subject on which workers say hello.

@@ -58,6 +58,7 @@ impl Run {
             total: Box::new(std::mem::replace(sum, Span::empty(0))),
             cut: None,
             late_ns: 0,
+            notes: Vec::new(),
         };
         self.end(worker, Ok(end));
     }
@@ -141,6 +142,8 @@ impl Remote {
         let facts = self.workers();
         let mut total = Span::empty(0);
         let mut cut = None;
+        // Most workers find the same.
+        let mut notes: Vec<String> = Vec::new();
         for (worker, part) in run.parts.into_iter().enumerate() {
             let end = match part.end {
                 None => continue,
@@ -153,6 +156,11 @@ impl Remote {
             let is_there = facts[worker].lost.is_none();
             self.began_late[worker] = is_there.then(|| Duration::from_nanos(end.late_ns));
             cut = cut.or(end.cut);
+            for note in end.notes {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
         }
         // The sum of peaks that were not at the same time would be too high.
         let peak = |of: fn(&Span) -> u64| timeline.spans().iter().map(of).max();
@@ -170,6 +178,7 @@ impl Remote {
             timeline,
             cut,
             lost,
+            notes,
         })
     }
 }

@@ -172,5 +172,6 @@ fn run_part(
         total,
         cut: recorded.cut,
         late_ns,
+        notes: recorded.notes,
     })
 }

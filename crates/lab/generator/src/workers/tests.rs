@@ -15,10 +15,7 @@ use super::message::{Hello, Order, Packet, Reply, Request, WorkerReport};
 use super::remote::longest_quiet;
 use super::share::shares;
 use super::worker::{Over, Worker};
-
-#[path = "../../tests/support/simulated.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod simulated;
+use crate::simulated;
 
 const MS: Duration = Duration::from_millis(1);
 const SILENCE: Duration = Duration::from_secs(3);

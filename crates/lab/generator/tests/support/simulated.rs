@@ -50,6 +50,7 @@ impl Generate for Simulated {
             timeline,
             cut,
             lost: Vec::new(),
+            notes: vec!["simulated".to_owned()],
         })
     }
 }

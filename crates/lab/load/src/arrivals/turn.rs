@@ -113,6 +113,12 @@ impl Numbers {
         Some((&self.arrivals, self.first))
     }
 
+    /// As [`Numbers::most_by`], if the rate was changed at all: there are gaps then, so how many
+    /// fell due does not tell which numbers were given out.
+    pub fn with_gaps_by(&self, at: u64) -> Option<u64> {
+        (self.first > 0).then(|| self.most_by(at))
+    }
+
     /// Requests that fall due before a moment have numbers below this.
     pub fn most_by(&self, at: u64) -> u64 {
         let passed = Duration::from_nanos(at.saturating_sub(self.since));
@@ -186,9 +192,15 @@ mod tests {
         let mut numbers = Numbers::new(Arrivals::poisson(100.0), 1_000);
         assert!(numbers.turn(1_000, 5.0).is_none(), "nothing has passed");
         let second = 1_000_000_000;
+        assert_eq!(numbers.with_gaps_by(second), None);
         let (later, first) = numbers.turn(1_000 + second, 5.0).unwrap();
         assert_eq!((later, first), (&Arrivals::poisson(5.0), 100 + 80 + 1 + 64));
         assert_eq!(numbers.most_by(1_000 + second), first + 65);
+        // Some 105 fell due within two seconds, and the last of them has a higher number than that.
+        assert_eq!(
+            numbers.with_gaps_by(1_000 + 2 * second),
+            Some(first + 5 + 17 + 1 + 64)
+        );
         let trace = Arrivals::Trace([1, 2].into());
         assert!(Numbers::new(trace, 0).turn(1, 2.0).is_none());
     }

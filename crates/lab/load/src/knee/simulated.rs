@@ -205,6 +205,7 @@ impl Generate for Queue {
             timeline,
             cut: None,
             lost: Vec::new(),
+            notes: Vec::new(),
         })
     }
 }

@@ -40,6 +40,9 @@ pub struct Recorded {
     pub cut: Option<String>,
     /// Workers lost on the way, by name.
     pub lost: Vec<String>,
+    /// What a reader should know of how it was sent.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// What is told of a load that has not ended.
@@ -56,6 +59,7 @@ impl Recorded {
             timeline: Timeline::default(),
             cut: Some(GOES_ON.to_owned()),
             lost: Vec::new(),
+            notes: Vec::new(),
         }
     }
 

@@ -44,6 +44,7 @@ fn seen(answers: &[(u64, u64)], refused: u64, timeouts: u64) -> Recorded {
         timeline,
         cut: None,
         lost: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -49,6 +49,7 @@ fn load(shape: Shape, factors: &[f64]) -> Recorded {
         timeline,
         cut: None,
         lost: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

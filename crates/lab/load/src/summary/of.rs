@@ -88,6 +88,7 @@ impl Summary {
                 .into_iter()
                 .chain(notes::surplus(recorded))
                 .chain(notes::unserved(recorded))
+                .chain(recorded.notes.iter().cloned())
                 .collect(),
             steady,
         })

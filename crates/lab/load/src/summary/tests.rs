@@ -263,6 +263,13 @@ fn a_load_of_redirects_says_so_and_one_of_pages_does_not() {
 }
 
 #[test]
+fn what_the_generator_knows_is_a_note() {
+    let mut recorded = recorded(3, 10, 400.0, MEAN);
+    recorded.notes = vec!["connections went elsewhere".to_owned()];
+    assert_eq!(summary(&recorded).notes, ["connections went elsewhere"]);
+}
+
+#[test]
 fn statuses_of_grpc_have_their_names() {
     let mut recorded = recorded(3, 10, 400.0, MEAN);
     recorded.total.kinds[0].statuses = [(0, 3), (14, 5), (99, 1)].into();

@@ -9,6 +9,8 @@ use super::Faults;
 
 /// How long a command may run.
 const WITHIN: Duration = Duration::from_secs(60);
+/// How long undoing may take when the run breaks off.
+const AT_THE_END: Duration = Duration::from_secs(10);
 /// Runs a command as the laboratory does: in its folder, and with the variable by which it is
 /// found.
 const SHELL: &str = r#"cd "$0" && HEADROOM="$1" exec sh -c "$2""#;
@@ -42,7 +44,10 @@ impl Faults<'_> {
                 };
                 Some(self.ledger.borrow_mut().record(undo)?)
             }
-            Act::Command(_) | Act::Request(_) => None,
+            Act::Command(_) | Act::Request(_) => {
+                self.open.borrow_mut().push((number, undo.clone()));
+                None
+            }
         };
         self.make_act(does, &format!("fault-{number}-do")).await?;
         Ok(Done {
@@ -56,10 +61,40 @@ impl Faults<'_> {
     pub(super) async fn undo_act(self, done: &Done<'_>) -> Result<String, String> {
         let log = format!("fault-{}-undo", done.number);
         let text = self.make_act(done.undo, &log).await?;
-        if let Some(entry) = done.entry {
-            self.ledger.borrow_mut().settle(entry)?;
+        match done.entry {
+            Some(entry) => self.ledger.borrow_mut().settle(entry)?,
+            None => self.forget(done),
         }
         Ok(text)
+    }
+
+    /// What a fault did is not undone any more.
+    pub(super) fn forget(self, done: &Done<'_>) {
+        let mut open = self.open.borrow_mut();
+        open.retain(|(number, _)| *number != done.number);
+    }
+
+    /// Undoes what is about the run and not over while the run ends, as long as its systems are
+    /// there; what the guardian undoes is none of it. Gives what could not be undone.
+    pub(crate) async fn undo_open(self) -> Vec<String> {
+        let open = std::mem::take(&mut *self.open.borrow_mut());
+        if open.is_empty() {
+            return Vec::new();
+        }
+        // One that is still being done could not be undone for good.
+        self.starting.children.dropped_commands().await;
+        let mut wrong = Vec::new();
+        for (number, undo) in open.iter().rev() {
+            let log = format!("fault-{number}-undo");
+            let undone = tokio::time::timeout(AT_THE_END, self.make_act(undo, &log)).await;
+            let why = match undone {
+                Ok(Ok(_)) => continue,
+                Ok(Err(why)) => why,
+                Err(_) => format!("{undo} took too long"),
+            };
+            wrong.push(format!("fault {number} was not undone at the end: {why}"));
+        }
+        wrong
     }
 
     async fn make_act(self, act: &Act, log: &str) -> Result<String, String> {

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
 
-use lab_experiment::plan::{Every, Fault, FaultKind, ProcessFault, Step};
+use lab_experiment::plan::{Act, Every, Fault, FaultKind, ProcessFault, Step};
 use lab_faults::recur::{self, Gaps, RecurError};
 use lab_store::{EventKind, FaultRecord};
 use measure::Clock;
@@ -100,6 +100,8 @@ pub(crate) struct Faults<'a> {
     pub(crate) made: &'a RefCell<Vec<FaultRecord>>,
     /// What undoes those that would outlast the laboratory.
     pub(crate) ledger: &'a RefCell<UndoLedger>,
+    /// What undoes those of the file's own that are about the run, by their numbers.
+    pub(crate) open: &'a RefCell<Vec<(usize, Act)>>,
     /// What goes on until the run ends.
     pub(crate) slowed: &'a RefCell<Vec<Slowed>>,
 }
@@ -208,7 +210,8 @@ impl<'a> Faults<'a> {
                     ..
                 } => self.slowed.borrow_mut().push(slowed),
                 Broken::Connections(disturbed) => disturbed.keep(),
-                Broken::Copies { .. } | Broken::Agents(_) | Broken::Custom(_) => {}
+                Broken::Custom(done) => self.forget(&done),
+                Broken::Copies { .. } | Broken::Agents(_) => {}
             }
             return Ok(());
         }

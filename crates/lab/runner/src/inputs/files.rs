@@ -1,5 +1,6 @@
 //! Logs that programs write themselves: their new lines, gathered into the folder of the run.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -65,13 +66,16 @@ impl Files {
     ) -> Result<Self, RunError> {
         let mut inputs = Vec::new();
         for system in plan.systems.iter().filter(|one| has_files(one)) {
+            // What is the same for every copy is read once.
+            let mut read = HashSet::new();
             for (index, name) in (0..).zip(copy_names(system)) {
                 let render = |pattern| addresses.render_for(pattern, &system.name, index);
                 let of = |error: &dyn std::fmt::Display| {
                     RunError::SetUp(format!("follow the files of {name}: {error}"))
                 };
                 let patterns = system.inputs.iter().filter_map(pattern).map(render);
-                let gatherer = Gatherer::new(patterns).map_err(|error| of(&error))?;
+                let own = patterns.filter(|pattern| read.insert(pattern.clone()));
+                let gatherer = Gatherer::new(own).map_err(|error| of(&error))?;
                 let path = folder.file(RunFile::Log(&gathered(&name)));
                 let log = File::create(&path).map_err(|error| of(&error))?;
                 inputs.push(FilesOfCopy {

@@ -1,6 +1,7 @@
 //! Logs that programs send: messages of syslog and lines over sockets, entries of systemd's journal.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{SocketAddr, TcpListener as StdListener, UdpSocket as StdUdp};
@@ -80,15 +81,21 @@ impl Received {
     ) -> Result<Self, RunError> {
         let mut sources = Vec::new();
         for system in plan.systems.iter().filter(|one| receives(one)) {
+            // What is the same for every copy is taken once.
+            let mut known = HashSet::new();
             for (index, copy) in (0..).zip(copy_names(system)) {
                 for input in &system.inputs {
                     let texts = input.templates().iter();
                     let texts: Vec<String> = texts
                         .map(|text| addresses.render_for(text, &system.name, index))
                         .collect();
-                    let kind = listen(input, texts, ports);
-                    let kind = kind.map_err(|why| RunError::SetUp(failed(&copy, &why)))?;
                     let log = folder.file(RunFile::Log(&arrived(&copy)));
+                    let of = |why: String| RunError::SetUp(failed(&copy, &why));
+                    if !known.insert((std::mem::discriminant(input), texts.clone())) {
+                        opened(&log).map_err(of)?;
+                        continue;
+                    }
+                    let kind = listen(input, texts, ports).map_err(of)?;
                     sources.extend(kind.map(|kind| Source {
                         copy: copy.clone(),
                         kind,
@@ -267,14 +274,19 @@ async fn take(
 
 type Task = std::pin::Pin<Box<dyn Future<Output = ()>>>;
 
+/// A log, to which more is appended.
+fn opened(log: &Path) -> Result<File, String> {
+    let opened = File::options().create(true).append(true).open(log);
+    opened.map_err(|error| format!("{}: {error}", log.display()))
+}
+
 /// What takes from a source.
 fn begin(
     source: Source,
     stopped: &watch::Receiver<bool>,
     alarm: &Alarm,
 ) -> Result<(Rc<Taken>, Task), String> {
-    let log = File::options().create(true).append(true).open(&source.log);
-    let log = log.map_err(|error| format!("{}: {error}", source.log.display()))?;
+    let log = opened(&source.log)?;
     let taken = Rc::new(Taken {
         copy: source.copy,
         path: source.log,

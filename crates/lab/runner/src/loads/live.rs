@@ -59,6 +59,7 @@ impl StepWindow {
             timeline: self.timeline,
             cut: None,
             lost: whole.lost.clone(),
+            notes: whole.notes.clone(),
         }
     }
 }

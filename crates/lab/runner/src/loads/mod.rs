@@ -535,6 +535,9 @@ impl Loads<'_> {
         match done.map_err(|error| said(load, &error))? {
             Done::Recorded(mut recorded) => {
                 self.used(load, recorded.next_number(&hand.workload));
+                let rate = running.rate.as_ref();
+                let used = rate.and_then(|rate| rate.with_gaps_after(recorded.total.end()));
+                self.used(load, used.map_or(0, |used| running.first + used));
                 // That a step ended is how a load without a length of its own ends.
                 recorded.cut = cut.map(str::to_owned);
                 let segment = running.segment.as_ref();

@@ -109,4 +109,11 @@ impl Rate {
     pub(super) fn most_by(&self, at: u64) -> u64 {
         self.changing().numbers.most_by(at)
     }
+
+    /// The same by so long a time after its beginning, if the rate was changed.
+    pub(super) fn with_gaps_after(&self, passed: Duration) -> Option<u64> {
+        let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+        let at = self.0.began.saturating_add(passed);
+        self.changing().numbers.with_gaps_by(at)
+    }
 }

@@ -501,9 +501,7 @@ pub(super) fn taken_name_problem(reader: &Reader<'_>, name: &str) -> Option<Stri
     if let Some(problem) = name_problem(name) {
         return Some(format!("\"{name}\" is no name: {problem}"));
     }
-    let scope = &reader.scope;
-    let means_else = scope.constants.contains_key(name)
-        || crate::names::VARIABLES.contains(&name)
-        || crate::names::RUNTIME.contains(&name);
+    let means_else =
+        reader.scope.constants.contains_key(name) || crate::names::means_something(name);
     means_else.then(|| format!("{{{name}}} means something else; choose another name"))
 }

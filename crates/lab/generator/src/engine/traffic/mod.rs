@@ -63,7 +63,7 @@ impl Traffic {
         let thread = workload.share.first + index;
         let threads = workload.share.threads.max(workload.threads);
         Self {
-            pool: Pool::new(poller, workload, index),
+            pool: Pool::new(poller, workload, index, setup.addresses.are_several()),
             source: Source::new(thread, threads),
             record: Record::new(Arc::clone(&setup), sampler),
             opening: Opening::new(Arc::clone(&setup), thread),

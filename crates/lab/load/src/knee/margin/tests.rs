@@ -36,6 +36,7 @@ fn hold(seconds: &[(u64, u64)]) -> Recorded {
         timeline,
         cut: None,
         lost: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -130,6 +130,7 @@ fn recorded(spans: Vec<Span>) -> Recorded {
         timeline,
         cut: None,
         lost: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

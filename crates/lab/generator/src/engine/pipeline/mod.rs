@@ -48,6 +48,8 @@ pub(super) struct Pipeline {
     sent: usize,
     /// Whether it waits to be driven.
     unsent: bool,
+    /// Whether it is about to be closed.
+    broken: bool,
 }
 
 /// What is spoken.
@@ -142,6 +144,7 @@ impl Pipeline {
             output,
             sent: 0,
             unsent: false,
+            broken: false,
         }
     }
 
@@ -162,6 +165,12 @@ impl Pipeline {
                 Received::End => return Err(CLOSED.1),
             };
         }
+    }
+
+    /// Whether it is about to be closed, and a request may as well go over another: of a
+    /// transaction the rest may not.
+    fn is_left(&self) -> bool {
+        self.broken && matches!(self.talk, Conversation::Redis { .. })
     }
 
     /// What the poller is to tell of it.
@@ -274,7 +283,7 @@ impl Pipelines {
         let Some(mut pipeline) = pool[carrier].pipeline.take() else {
             return Ok(false);
         };
-        let made = match retired {
+        let made = match retired || pipeline.is_left() {
             true => {
                 pipeline.queue.push_back(place);
                 Ok(None)
@@ -383,14 +392,16 @@ impl Pipelines {
         };
         pipeline.unsent = false;
         let sent = pipeline.send();
-        let (at, received) = match (&sent, readable) {
-            (Ok(()), true) => self.receive(&mut pipeline, pool, record),
-            _ => (clock::now(), Ok(())),
+        let (at, received) = match readable || sent.is_err() {
+            // A target may answer and hang up: its answers count, though no more can be sent.
+            true => self.receive(&mut pipeline, pool, record),
+            false => (clock::now(), Ok(())),
         };
+        let broken = sent.and(received).err();
+        pipeline.broken = broken.is_some();
         // Fails only for want of memory in the kernel; the next answer finds it again.
         let _ = watch(pool, carrier, &pipeline);
         pool[carrier].pipeline = Some(pipeline);
-        let broken = sent.and(received).err();
         Pumped { at, broken }
     }
 
@@ -460,3 +471,6 @@ pub(super) fn watch(pool: &mut Pool, carrier: u32, pipeline: &Pipeline) -> std::
         .registration
         .set(&pipeline.stream, interest, poller)
 }
+
+#[cfg(test)]
+mod tests;
