@@ -37,6 +37,8 @@ pub use system::{
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use serde_json::{Map, Value};
+
 use crate::model::methods::key_place;
 use crate::model::mode::PolicyMode;
 use crate::reports::runlog::ReportKind;
@@ -52,6 +54,8 @@ pub struct Invocation<'a> {
     pub params: &'a [(String, String)],
     /// Conditions that hold.
     pub known: &'a HashSet<String>,
+    /// Properties of the node, for templates.
+    pub properties: &'a Map<String, Value>,
 }
 
 impl<'a> Invocation<'a> {

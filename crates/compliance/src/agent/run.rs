@@ -108,6 +108,7 @@ pub fn run(
                 method: &call.method,
                 params: &params,
                 known: &known,
+                properties: &policy.properties,
             };
             let key = key_of(&call.method, &params);
             let condition = named(methods, &call.condition);

@@ -78,6 +78,8 @@ pub struct Mentions {
     pub properties: std::collections::BTreeSet<Arc<str>>,
     /// Names of global parameters.
     pub parameters: std::collections::BTreeSet<Arc<str>>,
+    /// Whatever properties there are: a template that only the agent reads may name any of them.
+    pub all_properties: bool,
 }
 
 impl Mentions {
