@@ -23,6 +23,12 @@ impl Moment {
         Self { instant, offset }
     }
 
+    /// A point in time, written with the offset of a zone: `+0200` or `+02:00`.
+    pub fn within(instant: Timestamp, zone: &str) -> Option<Self> {
+        let offset = offset_of(zone.as_bytes())?;
+        Some(Self { instant, offset })
+    }
+
     /// Reads RFC 3339: `2018-08-24T15:55:01+00:00`, with or without a fraction, `Z` for UTC.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let (date, rest) = text.as_bytes().split_at_checked(10)?;
@@ -45,11 +51,7 @@ impl Moment {
     pub fn from_run_start(text: &str) -> Option<Self> {
         let (date, rest) = text.as_bytes().split_at_checked(10)?;
         let (time, zone) = rest.strip_prefix(b" ")?.split_at_checked(8)?;
-        let offset = match zone.trim_ascii_start() {
-            [sign, h, m, b':', n, o] | [sign, h, m, n, o] => offset(*sign, [*h, *m, *n, *o])?,
-            _ => return None,
-        };
-        Self::new(date, time, 0, offset)
+        Self::new(date, time, 0, offset_of(zone.trim_ascii_start())?)
     }
 
     fn new(date: &[u8], time: &[u8], nanoseconds: i32, offset: Offset) -> Option<Self> {
@@ -157,6 +159,14 @@ fn fraction(bytes: &[u8]) -> Option<(i32, &[u8])> {
         nanoseconds = nanoseconds * 10 + i32::from(digit);
     }
     Some((nanoseconds, rest))
+}
+
+/// The offset of a zone, with or without a colon.
+fn offset_of(zone: &[u8]) -> Option<Offset> {
+    match zone {
+        [sign, h, m, b':', n, o] | [sign, h, m, n, o] => offset(*sign, [*h, *m, *n, *o]),
+        _ => None,
+    }
 }
 
 fn offset(sign: u8, digits: [u8; 4]) -> Option<Offset> {

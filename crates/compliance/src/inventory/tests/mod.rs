@@ -58,6 +58,21 @@ fn an_inventory_of_rudder_is_read() {
     assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
     // 07:00:41 in Los Angeles.
     assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
+    let zone = node.time_zone.as_ref().unwrap();
+    assert_eq!(
+        (zone.name.as_str(), zone.offset.as_str()),
+        ("America/Los_Angeles", "-0800")
+    );
+    let [update] = &facts.updates[..] else {
+        panic!("{:?}", facts.updates);
+    };
+    // Its kind is none that Rudder knows.
+    assert_eq!(
+        (update.kind.as_str(), update.from.as_str()),
+        ("Definition Updates", "Windows Update")
+    );
+    assert_eq!(update.ids, "KB2267602,c05d85fa-5a8c-47e3-8c39-e759ba9d8b0f");
+    assert!(update.description.starts_with("Install this update"));
     let machines = &facts.inventory.elements[&ObjectType::Machine];
     assert_eq!(machines.len(), 1);
     // It tells VirtualBox; groups of Rudder ask for this.

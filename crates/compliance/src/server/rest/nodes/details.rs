@@ -10,10 +10,11 @@ use super::super::answers::{ApiError, under};
 use super::super::route::{Answer, Call, apart};
 use super::super::shapes::when;
 use super::{Node, NodeRecord, Service, Standing, shown};
+use crate::inventory::SoftwareUpdate;
 use crate::model::attributes::{AttributeType, ObjectType};
 use crate::model::inventory::Inventory;
 use crate::reports::decision::UnixMillis;
-use crate::server::intake::inventory_of;
+use crate::server::intake::Kept;
 
 /// Nodes of which inventories are shown at once: those of more are asked for one by one.
 const DETAILED: usize = 500;
@@ -24,7 +25,7 @@ const ALWAYS: [&str; 3] = ["id", "hostname", "status"];
 /// How much is shown of it.
 const LEVELS: [&str; 3] = ["minimal", "default", "full"];
 /// What is shown of it unless less is asked for.
-pub(super) const USUAL: [&str; 13] = [
+pub(super) const USUAL: [&str; 15] = [
     "kind",
     "state",
     "os",
@@ -32,12 +33,14 @@ pub(super) const USUAL: [&str; 13] = [
     "ram",
     "ipAddresses",
     "description",
+    "acceptanceDate",
     "lastInventoryDate",
     "lastRunDate",
     "policyServerId",
     "managementTechnology",
     "properties",
     "policyMode",
+    "timezone",
 ];
 /// What is shown of it if it is asked for, beside its inventory.
 const MORE: [&str; 4] = [
@@ -188,9 +191,12 @@ const PARTS: [Part; 15] = [
     ),
 ];
 
+/// Updates of software that a node could install.
+const UPDATES: &str = "softwareUpdate";
+
 /// Names of all parts of an inventory.
 pub(super) fn parts() -> impl Iterator<Item = &'static str> {
-    [MACHINE.name]
+    [MACHINE.name, UPDATES]
         .into_iter()
         .chain(PARTS.iter().map(|one| one.name))
 }
@@ -277,7 +283,12 @@ impl Include {
     }
 
     /// Adds what is asked of an inventory.
-    fn add(&self, node: &mut Map<String, Value>, inventory: &Inventory) {
+    fn add(&self, node: &mut Map<String, Value>, kept: &Kept) {
+        let inventory = &kept.inventory;
+        if self.part(UPDATES) {
+            let updates = kept.updates.iter().map(update);
+            node.insert(UPDATES.into(), updates.collect());
+        }
         if self.part(MACHINE.name)
             && let Some(machine) = MACHINE.of(inventory).into_iter().next()
         {
@@ -295,6 +306,15 @@ impl Include {
             node.insert(part.name.into(), elements.into());
         }
     }
+}
+
+/// An update as Rudder shows it: with the names of it in a list.
+fn update(update: &SoftwareUpdate) -> Value {
+    let mut shown = json!(update);
+    if !update.ids.is_empty() {
+        shown["ids"] = update.ids.split(',').map(Value::from).collect();
+    }
+    shown
 }
 
 impl Part {
@@ -367,9 +387,9 @@ impl Service {
             let made = move || {
                 let nodes = some.iter().map(|record| {
                     let mut node = include.of_node(record, &beside);
-                    let inventory = packed.remove(&record.number);
-                    let inventory = inventory.and_then(|packed| inventory_of(&packed));
-                    include.add(&mut node, &inventory.unwrap_or_default());
+                    let kept = packed.remove(&record.number);
+                    let kept = kept.and_then(|packed| Kept::read(&packed));
+                    include.add(&mut node, &kept.unwrap_or_default());
                     Value::Object(node)
                 });
                 nodes.collect::<Vec<_>>()
@@ -422,8 +442,12 @@ mod tests {
             inventory.push(O::Software, &fields);
             inventory.push(O::Slot, &[("slotName", "same")]);
         }
+        let kept = Kept {
+            inventory,
+            ..Kept::default()
+        };
         let mut node = Map::new();
-        Include(["full".to_owned()].into()).add(&mut node, &inventory);
+        Include(["full".to_owned()].into()).add(&mut node, &kept);
         let shown = node["software"].as_array().unwrap().iter();
         let shown: Vec<_> = shown
             .map(|one| {
