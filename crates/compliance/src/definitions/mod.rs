@@ -135,6 +135,19 @@ impl Definitions {
         found
     }
 
+    /// Identities of objects that stand under another key: the path of each, and what is there.
+    /// It would be found by the one name and changed by the other.
+    pub fn misnamed(&self) -> Vec<(String, String)> {
+        [
+            misnamed("parameters", &self.parameters, |one| one.id.clone()),
+            misnamed("groups", &self.groups, |one| one.id.clone()),
+            misnamed("techniques", &self.techniques, Technique::key),
+            misnamed("directives", &self.directives, |one| one.id.clone()),
+            misnamed("rules", &self.rules, |one| one.id.clone()),
+        ]
+        .concat()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.parameters.len()
@@ -148,6 +161,20 @@ impl Definitions {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn misnamed<T>(
+    table: &str,
+    objects: &BTreeMap<String, T>,
+    name: impl Fn(&T) -> String,
+) -> Vec<(String, String)> {
+    let named = objects.iter().map(|(key, one)| (key, name(one)));
+    let others = named.filter(|(key, name)| *key != name);
+    let told = others.map(|(key, name)| {
+        let why = format!("it is \"{name}\"; expected \"{key}\", the key that it stands under");
+        (format!("{table}.{key}"), why)
+    });
+    told.collect()
 }
 
 impl Differences {
