@@ -138,8 +138,7 @@ impl Gathered {
                 self.machine.push(("componentSerialNumber", text("SSN")));
             }
             "NETWORKS" => {
-                let found = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
-                for address in found.flat_map(normal::addresses) {
+                for address in addresses(record) {
                     let known = self.node.ip_addresses.iter().any(|one| one == address);
                     if !known && self.node.ip_addresses.len() < LIST_ENTRIES {
                         self.node.ip_addresses.push(address.to_owned());
@@ -199,8 +198,8 @@ impl Gathered {
             return Ok(());
         }
         // An interface with several addresses is one for each: queries ask for an address.
-        let told = element.remove(ADDRESS).unwrap_or_default();
-        let mut addresses = normal::addresses(&told).peekable();
+        let told = element.remove(ADDRESS).is_some();
+        let mut addresses = addresses(record).filter(|_| told).peekable();
         if addresses.peek().is_none() {
             let elements = self.inventory.elements.entry(*kind).or_default();
             elements.push(element);
@@ -211,6 +210,7 @@ impl Gathered {
                 self.count()?;
             }
             let mut one = element.clone();
+            let address = &address[..address.floor_char_boundary(VALUE_BYTES)];
             one.insert(ADDRESS.to_owned(), address.to_owned());
             let elements = self.inventory.elements.entry(*kind).or_default();
             elements.push(one);
@@ -341,6 +341,12 @@ impl Gathered {
             updates: self.updates,
         })
     }
+}
+
+/// The addresses of an interface, of both versions.
+fn addresses(record: &Record) -> impl Iterator<Item = &str> {
+    let all = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
+    all.flat_map(normal::addresses)
 }
 
 /// The zone of a node's clock; none unless both its name and its offset are told.

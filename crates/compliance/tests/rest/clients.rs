@@ -37,6 +37,12 @@ async fn of_a_node_is_shown_what_is_included() {
         "{}",
         full["fileSystems"]
     );
+    assert_eq!(full["fileSystems"][0]["name"], "swap");
+    let process = &full["processes"][0];
+    assert!(
+        process["pid"].is_u64() && process["memory"].is_number(),
+        "{process}"
+    );
     assert!(full["machine"].is_object());
     let setting = admin.get("settings/instance_id").await["settings"].clone();
     assert_eq!(full["instanceId"], setting["instance_id"]);

@@ -316,6 +316,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
          <DRIVES><TYPE>/odd</TYPE><VOLUMN>a disk</VOLUMN></DRIVES>\
          <DRIVES><VOLUMN>only</VOLUMN></DRIVES>\
          <NETWORKS><DESCRIPTION>if9</DESCRIPTION><IPADDRESS>203.0.113.1,203.0.113.2</IPADDRESS>\
+         <IPADDRESS6>2001:db8::2/64</IPADDRESS6>\
          </NETWORKS><NETWORKS><DESCRIPTION>if8</DESCRIPTION><IPADDRESS6>2001:db8::1/64</IPADDRESS6>\
          </NETWORKS><BIOS><SMANUFACTURER>Not Available</SMANUFACTURER>\
          <MMANUFACTURER>Oracle</MMANUFACTURER></BIOS>",
@@ -341,7 +342,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
         assert!(mounts.contains(&mount.to_owned()), "{mount}: {mounts:?}");
     }
     let of_interfaces = all(ObjectType::NetworkInterface, "ipHostNumber");
-    for address in ["203.0.113.1", "203.0.113.2", "2001:db8::1"] {
+    for address in ["203.0.113.1", "203.0.113.2", "2001:db8::2", "2001:db8::1"] {
         let address = &address.to_owned();
         assert!(
             node.ip_addresses.contains(address),
@@ -351,7 +352,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
         assert!(of_interfaces.contains(address), "{of_interfaces:?}");
     }
     let names = all(ObjectType::NetworkInterface, "networkInterface");
-    assert_eq!(names.iter().filter(|name| *name == "if9").count(), 2);
+    assert_eq!(names.iter().filter(|name| *name == "if9").count(), 3);
     assert_eq!(all(ObjectType::Machine, "manufacturer"), ["Oracle"]);
     assert_eq!(read(write(&facts).as_bytes()).unwrap().node, facts.node);
 

@@ -1,5 +1,6 @@
 //! Inventories, which come in two halves, and what follows of them: who is accepted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -51,8 +52,9 @@ impl Intake {
         let CheckedInventory { facts, key } = check_inventory(&whole, &signature, known)?;
         let mut node = facts.node;
         let id = node.id.clone();
-        node.agent.capabilities = facts.capabilities;
-        node.agent.capabilities.sort_unstable();
+        let capabilities = facts.capabilities.iter().map(|one| one.to_lowercase());
+        let capabilities: BTreeSet<String> = capabilities.collect();
+        node.agent.capabilities = capabilities.into_iter().collect();
         let kept = Kept {
             inventory: facts.inventory,
             updates: facts.updates,

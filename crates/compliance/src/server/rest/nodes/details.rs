@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use commit::StoreError;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::super::answers::{ApiError, under};
 use super::super::route::{Answer, Call, apart};
@@ -94,8 +94,10 @@ const PARTS: [Part; 15] = [
             ("networkInterfaceDhcpServer", "dhcpServer"),
             ("networkInterfaceGateway", "gateway"),
             ("networkInterfaceMask", "mask"),
+            ("networkSubnet", "subnet"),
             ("networkInterfaceMacAddress", "macAddress"),
             ("networkInterfaceType", "type"),
+            ("networkInterfaceTypeMib", "typeMib"),
         ],
     ),
     part(
@@ -191,6 +193,15 @@ const PARTS: [Part; 15] = [
     ),
 ];
 
+/// What Rudder shows as numbers although queries ask for it as text.
+const NUMBERS: [(ObjectType, &[&str]); 2] = [
+    (O::Process, &["pid", "cpuUsage", "memory", "virtualMemory"]),
+    (
+        O::Processor,
+        &["model", "cpuStepping", "cpuFamily", "cpuThread", "cpuCore"],
+    ),
+];
+
 /// Updates of software that a node could install.
 const UPDATES: &str = "softwareUpdate";
 
@@ -282,8 +293,9 @@ impl Include {
         node
     }
 
-    /// Adds what is asked of an inventory.
-    fn add(&self, node: &mut Map<String, Value>, kept: &Kept) {
+    /// Adds what is asked of an inventory. Swap, in bytes, is the first of its file systems, as
+    /// Rudder has it.
+    fn add(&self, node: &mut Map<String, Value>, kept: &Kept, swap: Option<u64>) {
         let inventory = &kept.inventory;
         if self.part(UPDATES) {
             let updates = kept.updates.iter().map(update);
@@ -302,6 +314,12 @@ impl Include {
                 let mut seen = HashSet::new();
                 let named = |one: &Value| ["name", "version"].map(|key| one[key].to_string());
                 elements.retain(|one| seen.insert(named(one)));
+            }
+            if part.kind == O::FileSystem
+                && let Some(swap) = swap
+            {
+                let swap = json!({"name": "swap", "mountPoint": "none", "totalSpace": swap});
+                elements.insert(0, swap);
             }
             node.insert(part.name.into(), elements.into());
         }
@@ -338,20 +356,29 @@ impl Part {
         let name = name.map_or(attribute, |(_, theirs)| *theirs);
         let mut known = self.kind.attributes().iter();
         let kind = known.find(|(known, _)| *known == attribute);
+        let shown_so = NUMBERS
+            .iter()
+            .any(|(kind, names)| *kind == self.kind && names.contains(&attribute));
         let number = matches!(
             kind,
             Some((_, AttributeType::Number | AttributeType::Memory))
         );
-        let value = match text.parse::<u64>() {
-            Ok(number_of) if number => number_of.into(),
-            _ if matches!(name, "ipAddresses" | "mask" | "gateway") => {
+        let value = match number_of(text).filter(|_| number || shown_so) {
+            Some(number) => number.into(),
+            None if matches!(name, "ipAddresses" | "mask" | "gateway" | "subnet") => {
                 let all = text.split(',').map(str::trim);
                 all.filter(|one| !one.is_empty()).map(Value::from).collect()
             }
-            _ => text.into(),
+            None => text.into(),
         };
         (name.to_owned(), value)
     }
+}
+
+/// A number, whole if it can be.
+fn number_of(text: &str) -> Option<Number> {
+    let whole = text.parse::<u64>().map(Number::from).ok();
+    whole.or_else(|| Number::from_f64(text.parse().ok()?))
 }
 
 impl Service {
@@ -389,7 +416,7 @@ impl Service {
                     let mut node = include.of_node(record, &beside);
                     let kept = packed.remove(&record.number);
                     let kept = kept.and_then(|packed| Kept::read(&packed));
-                    include.add(&mut node, &kept.unwrap_or_default());
+                    include.add(&mut node, &kept.unwrap_or_default(), record.node.swap);
                     Value::Object(node)
                 });
                 nodes.collect::<Vec<_>>()
@@ -447,7 +474,7 @@ mod tests {
             ..Kept::default()
         };
         let mut node = Map::new();
-        Include(["full".to_owned()].into()).add(&mut node, &kept);
+        Include(["full".to_owned()].into()).add(&mut node, &kept, Some(1_024));
         let shown = node["software"].as_array().unwrap().iter();
         let shown: Vec<_> = shown
             .map(|one| {
@@ -461,5 +488,34 @@ mod tests {
         assert_eq!(shown, expected);
         // Of what else there is, what is there twice is there twice.
         assert_eq!(node["slots"].as_array().unwrap().len(), 4);
+        let swap = json!([{"name": "swap", "mountPoint": "none", "totalSpace": 1_024}]);
+        assert_eq!(node["fileSystems"], swap);
+    }
+
+    #[test]
+    fn what_rudder_shows_as_numbers_is_numbers() {
+        let mut inventory = Inventory::default();
+        inventory.push(
+            O::Process,
+            &[("pid", "12"), ("memory", "0.4"), ("virtualMemory", "none")],
+        );
+        inventory.push(
+            O::Processor,
+            &[("cpuStepping", "9"), ("cpuName", "2"), ("cpuSpeed", "2800")],
+        );
+        inventory.push(O::NetworkInterface, &[("networkSubnet", "192.0.2.0")]);
+        let kept = Kept {
+            inventory,
+            ..Kept::default()
+        };
+        let mut node = Map::new();
+        Include(["full".to_owned()].into()).add(&mut node, &kept, None);
+        let process = json!([{"pid": 12, "memory": 0.4, "virtualMemory": "none"}]);
+        assert_eq!(node["processes"], process);
+        let processor = json!([{"stepping": 9, "name": "2", "speed": 2_800}]);
+        assert_eq!(node["processors"], processor);
+        let interface = json!([{"subnet": ["192.0.2.0"]}]);
+        assert_eq!(node["networkInterfaces"], interface);
+        assert_eq!(node["fileSystems"], json!([]));
     }
 }
