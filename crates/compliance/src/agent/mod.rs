@@ -28,7 +28,7 @@ pub use machine::Site;
 pub use memory::{Memory, MemoryPackage, MemoryUser};
 pub use methods::OnSystem;
 pub use policy::{AgentPolicy, PolicyError, RunTimes};
-pub use run::{RunOutcome, RunSettings, run};
+pub use run::{PROPERTY, RunOutcome, RunSettings, run};
 pub use system::{
     Act, Command, Files, Group, Installed, Kind, Machine, Manager, Package, PasswordHash, Ran,
     Request, Service, ServiceAction, Stat, System, SystemError, User, UserChange,

@@ -20,7 +20,7 @@ pub fn compile(technique: &Technique, directives: &[&Directive]) -> Result<Compi
         .first()
         .and_then(|one| one.schedule_id.as_deref());
     let mut mentions = texts.mentions;
-    mentions.all_properties = parts.calls.iter().any(|call| fills_template(&call.method));
+    mentions.all_properties |= parts.calls.iter().any(|call| fills_template(&call.method));
     let mut compiled = Compiled {
         technique: technique.id.as_str().into(),
         version: technique.version.as_str().into(),
