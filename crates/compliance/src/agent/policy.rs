@@ -46,7 +46,7 @@ pub struct AgentPolicy {
     pub schedule: RunTimes,
     /// Conditions that the node's groups set.
     pub conditions: Vec<String>,
-    /// The node's properties; none are told to whom no template is filled.
+    /// The node's properties; none are told if nothing of the policy is for the agent to look up.
     #[serde(default)]
     pub properties: Map<String, Value>,
     /// Directives in their order.

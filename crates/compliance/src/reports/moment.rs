@@ -214,6 +214,14 @@ mod tests {
             Some(start)
         );
         assert_eq!(Moment::from_rfc3339("2018-08-24T13:55:01Z"), Some(start));
+        for (zone, shown) in [
+            ("+0200", "2018-08-24T15:55:01+02:00"),
+            ("-03:30", "2018-08-24T10:25:01-03:30"),
+        ] {
+            let there = Moment::within(start.instant(), zone).unwrap();
+            assert_eq!(there.to_string(), shown);
+        }
+        assert_eq!(Moment::within(start.instant(), "CEST"), None);
         assert_eq!(start.unix_millis(), 1_535_118_901_000);
     }
 

@@ -168,7 +168,7 @@ fn templates_see_the_properties_of_their_node() {
     let jinja = "{{ vars.node.properties.site.rack }}{{ vars.node.properties.nothing }}\n";
     system.write("/m", mustache.as_bytes()).unwrap();
     system.write("/j", jinja.as_bytes()).unwrap();
-    let filled = |method, template, path| {
+    let filled = |method: &str, template: &str, path: &str| {
         let params = [("source_template", template), ("path", path)];
         call("1", method, &params)
     };

@@ -36,7 +36,7 @@ pub struct Header {
     pub first_run: u32,
     /// Conditions that its groups set, in their order.
     pub conditions: Box<[Arc<str>]>,
-    /// The JSON of its properties, if its policy fills templates.
+    /// The JSON of its properties, if its policy fills templates or leaves a property to it.
     pub properties: Option<Box<str>>,
 }
 
