@@ -28,7 +28,7 @@ pub use machine::Site;
 pub use memory::{Memory, MemoryPackage, MemoryUser};
 pub use methods::OnSystem;
 pub use policy::{AgentPolicy, PolicyError, RunTimes};
-pub use run::{RunOutcome, RunSettings, run};
+pub use run::{PROPERTY, RunOutcome, RunSettings, run};
 pub use system::{
     Act, Command, Files, Group, Installed, Kind, Machine, Manager, Package, PasswordHash, Ran,
     Request, Service, ServiceAction, Stat, System, SystemError, User, UserChange,
@@ -36,6 +36,8 @@ pub use system::{
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+
+use serde_json::{Map, Value};
 
 use crate::model::methods::key_place;
 use crate::model::mode::PolicyMode;
@@ -52,6 +54,8 @@ pub struct Invocation<'a> {
     pub params: &'a [(String, String)],
     /// Conditions that hold.
     pub known: &'a HashSet<String>,
+    /// Properties of the node, for templates.
+    pub properties: &'a Map<String, Value>,
 }
 
 impl<'a> Invocation<'a> {

@@ -1,6 +1,7 @@
 //! A policy as an agent reads it.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::model::mode::{ComplianceMode, PolicyMode};
@@ -45,6 +46,9 @@ pub struct AgentPolicy {
     pub schedule: RunTimes,
     /// Conditions that the node's groups set.
     pub conditions: Vec<String>,
+    /// The node's properties; none are told if nothing of the policy is for the agent to look up.
+    #[serde(default)]
+    pub properties: Map<String, Value>,
     /// Directives in their order.
     pub policies: Vec<DirectivePolicy>,
 }

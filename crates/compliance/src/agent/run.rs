@@ -5,12 +5,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use serde_json::{Map, Value};
 
 use super::condition::{canonify, end_of_variable, holds};
 use super::policy::{AgentPolicy, Call, DirectivePolicy};
 use super::{Applied, Invocation, Methods, Outcome, key_of};
 use crate::model::methods::of;
 use crate::model::mode::{ComplianceMode, PolicyMode};
+use crate::model::property::text_of;
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Report, ReportKind, write_report};
@@ -20,6 +22,10 @@ const MESSAGE_BYTES: usize = 4_096;
 /// Bytes of a key that are reported: of a report whose fields are longer than servers take nothing
 /// would be kept.
 const KEY_BYTES: usize = 32 << 10;
+/// Bytes of a parameter with the values of properties in it.
+const EXPANDED: usize = 16 << 20;
+/// What a variable begins with that the server leaves to the agent to look up.
+pub const PROPERTY: &str = "${node.properties";
 
 /// How a run goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,15 +108,16 @@ pub fn run(
             } else {
                 call.mode.unwrap_or(directive.mode)
             };
-            let params = expanded(methods, &call.params);
+            let params = expanded(methods, &policy.properties, &call.params);
             let invocation = Invocation {
                 id: &call.id,
                 method: &call.method,
                 params: &params,
                 known: &known,
+                properties: &policy.properties,
             };
             let key = key_of(&call.method, &params);
-            let condition = named(methods, &call.condition);
+            let condition = named(methods, &policy.properties, &call.condition);
             let applied = match holds(&condition, &known) {
                 Ok(true) => methods.apply(&invocation, mode),
                 Ok(false) => Applied::new(Outcome::NotApplicable, "its condition does not hold"),
@@ -170,7 +177,11 @@ fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outco
 }
 
 /// A condition with the values of variables in it, each as a part of a name.
-fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
+fn named<'c>(
+    methods: &impl Methods,
+    properties: &Map<String, Value>,
+    condition: &'c str,
+) -> Cow<'c, str> {
     if !condition.contains('$') {
         return Cow::Borrowed(condition);
     }
@@ -181,7 +192,11 @@ fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
         out.push_str(before);
         let end = end_of_variable(from).map_or(1, |end| end + 1);
         let (variable, after) = from.split_at(end);
-        match methods.expanded(variable) {
+        let value = match property(variable, properties) {
+            Some(value) => Cow::Owned(text_of(value).into_owned()),
+            None => methods.expanded(variable),
+        };
+        match value {
             Cow::Owned(value) if value != variable => out.push_str(&canonify(&value)),
             _ => out.push_str(variable),
         }
@@ -194,15 +209,54 @@ fn named<'c>(methods: &impl Methods, condition: &'c str) -> Cow<'c, str> {
 /// Parameters with the values of variables in them.
 fn expanded<'p>(
     methods: &impl Methods,
+    properties: &Map<String, Value>,
     params: &'p [(String, String)],
 ) -> Cow<'p, [(String, String)]> {
     let mut found = Cow::Borrowed(params);
     for (place, (_, text)) in params.iter().enumerate() {
-        if let Cow::Owned(value) = methods.expanded(text) {
-            found.to_mut()[place].1 = value;
+        let text = with_properties(text, properties);
+        match (methods.expanded(&text), &text) {
+            (Cow::Owned(value), _) => found.to_mut()[place].1 = value,
+            (_, Cow::Owned(value)) => found.to_mut()[place].1.clone_from(value),
+            _ => {}
         }
     }
     found
+}
+
+/// A text with the values of properties that the policy leaves to the node to look up. One that is
+/// not there stays as it is.
+fn with_properties<'t>(text: &'t str, properties: &Map<String, Value>) -> Cow<'t, str> {
+    if properties.is_empty() || !text.contains(PROPERTY) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(PROPERTY) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = end_of_variable(from).map_or(from.len(), |end| end + 1);
+        let (variable, after) = from.split_at(end);
+        match property(variable, properties).map(text_of) {
+            Some(value) if out.len() + value.len() <= EXPANDED => out.push_str(&value),
+            _ => out.push_str(variable),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// The value that `${node.properties[NAME][KEY] | node}` stands for.
+fn property<'v>(variable: &str, properties: &'v Map<String, Value>) -> Option<&'v Value> {
+    let keys = variable.strip_prefix(PROPERTY)?.strip_suffix('}')?;
+    let keys = keys.split('|').next()?.trim().strip_suffix(']')?;
+    let mut keys = keys.split(']').map(|key| key.trim_matches([' ', '[']));
+    let first = properties.get(keys.next()?)?;
+    keys.try_fold(first, |value, key| match value {
+        Value::Array(all) => all.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
+    })
 }
 
 fn at(start: Moment, elapsed: Duration) -> Moment {

@@ -7,13 +7,14 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::agent::condition::canonify;
 use crate::agent::{Disk, Files as _, Site};
 use crate::inventory::{NodeFacts, normal};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::Inventory;
-use crate::model::node::{Node, OperatingSystem};
+use crate::model::node::{Node, NodeTimeZone, OperatingSystem};
 
 /// Packages that an inventory names.
 const PACKAGES: usize = 20_000;
@@ -79,6 +80,7 @@ pub(crate) fn facts(
         ip_addresses: addresses,
         accounts: accounts.take(1_000).map(str::to_owned).collect(),
         last_inventory: Some(now.as_second()),
+        time_zone: Some(time_zone(now)),
         ..Node::new(id, or(hostname, "localhost"))
     };
     node.agent.version = env!("CARGO_PKG_VERSION").into();
@@ -89,6 +91,18 @@ pub(crate) fn facts(
         capabilities: vec!["http_reporting".into()],
         inventory,
         updates: Vec::new(),
+    }
+}
+
+/// The zone of this machine's clock, and its offset at a time.
+fn time_zone(now: Timestamp) -> NodeTimeZone {
+    let local = now.to_zoned(TimeZone::system());
+    NodeTimeZone {
+        name: match local.time_zone().iana_name() {
+            Some(name) => name.to_owned(),
+            None => local.strftime("%Z").to_string(),
+        },
+        offset: local.strftime("%z").to_string(),
     }
 }
 

@@ -135,6 +135,19 @@ impl Definitions {
         found
     }
 
+    /// Identities of objects that stand under another key: the path of each, and what is there.
+    /// It would be found by the one name and changed by the other.
+    pub fn misnamed(&self) -> Vec<(String, String)> {
+        [
+            misnamed("parameters", &self.parameters, |one| one.id.clone()),
+            misnamed("groups", &self.groups, |one| one.id.clone()),
+            misnamed("techniques", &self.techniques, Technique::key),
+            misnamed("directives", &self.directives, |one| one.id.clone()),
+            misnamed("rules", &self.rules, |one| one.id.clone()),
+        ]
+        .concat()
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.parameters.len()
@@ -148,6 +161,21 @@ impl Definitions {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn misnamed<T>(
+    table: &str,
+    objects: &BTreeMap<String, T>,
+    name: impl Fn(&T) -> String,
+) -> Vec<(String, String)> {
+    let named = objects.iter().map(|(key, one)| (key, name(one)));
+    // Of an empty one the check of the object tells.
+    let others = named.filter(|(key, name)| *key != name && !name.is_empty());
+    let told = others.map(|(key, name)| {
+        let why = format!("it is \"{name}\"; expected \"{key}\", the key that it stands under");
+        (format!("{table}.{key}"), why)
+    });
+    told.collect()
 }
 
 impl Differences {

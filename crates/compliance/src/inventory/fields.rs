@@ -47,6 +47,7 @@ pub(super) const MAPPINGS: &[Mapping] = &[
             ("IPSUBNET", "networkSubnet", Text),
             ("IPSUBNET6", "networkSubnet", Text),
             ("IPGATEWAY", "networkInterfaceGateway", Text),
+            ("IPGATEWAY6", "networkInterfaceGateway", Text),
             ("IPDHCP", "networkInterfaceDhcpServer", Text),
             ("MACADDR", "networkInterfaceMacAddress", Text),
             ("TYPE", "networkInterfaceType", Text),

@@ -9,7 +9,7 @@ use stats::SplitMix;
 use super::{NodeFacts, SoftwareUpdate, normal};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::Inventory;
-use crate::model::node::{Node, OperatingSystem};
+use crate::model::node::{Node, NodeTimeZone, OperatingSystem};
 
 /// Name, version, full name, kernel, ending of its packages' versions, and how many of a hundred
 /// nodes have it.
@@ -174,6 +174,10 @@ pub fn node(
             .map(Into::into)
             .into(),
         last_inventory: Some(date.as_second()),
+        time_zone: Some(NodeTimeZone {
+            name: "UTC".into(),
+            offset: "+0000".into(),
+        }),
         ..Node::new(id, hostname)
     };
     let mut inventory = Inventory::default();
@@ -248,6 +252,7 @@ fn software(
                 from: "repository".into(),
                 kind: ["security", "defect", "enhancement"][random.below(3)].into(),
                 severity: ["low", "moderate", "high", "critical"][random.below(4)].into(),
+                ..SoftwareUpdate::default()
             });
         }
     }

@@ -18,6 +18,7 @@ mod write;
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::model::ModelError;
@@ -108,21 +109,39 @@ pub struct DateError {
     pub now: Timestamp,
 }
 
-/// An update of software that a node could install.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// An update of software that a node could install. What is not told of it is empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SoftwareUpdate {
     /// Name of the software.
     pub name: String,
     /// The version that it could have.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// Architecture.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub arch: String,
     /// Who offers it: `yum`, `apt`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub from: String,
-    /// `security`, `defect`, `enhancement`.
+    /// `security`, `defect`, `enhancement`, `none`, or another word of the system's.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
+    /// Where it comes from.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// What it changes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
     /// How severe it is.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub severity: String,
+    /// When it was published, RFC 3339.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub date: String,
+    /// Names that others have for it, such as those of CVEs, with commas between.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ids: String,
 }
 
 /// What an inventory tells.

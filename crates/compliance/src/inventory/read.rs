@@ -8,10 +8,14 @@ use super::records::{self, Record};
 use super::{InventoryError, Limits, NodeFacts, SoftwareUpdate};
 use crate::model::attributes::ObjectType;
 use crate::model::inventory::{ELEMENTS, Inventory, VALUE_BYTES};
-use crate::model::node::{LIST_ENTRIES, Node, NodeKind, ROOT};
+use crate::model::node::{LIST_ENTRIES, Node, NodeKind, NodeTimeZone, ROOT};
 use crate::reports::moment::Moment;
 
 const MEGABYTE: u64 = 1 << 20;
+/// Bytes that are kept of each part of a time zone.
+const ZONE_BYTES: usize = 256;
+/// Names that are kept of an update of software.
+const UPDATE_IDS: usize = 100;
 /// Attribute of an interface's addresses.
 const ADDRESS: &str = "ipHostNumber";
 
@@ -94,6 +98,7 @@ impl Gathered {
                 self.node.architecture_description = text("ARCH");
                 self.fqdn = text("FQDN");
                 self.offset = text("TIMEZONE/OFFSET");
+                self.node.time_zone = time_zone(record);
             }
             "HARDWARE" => {
                 self.arch_name = text("ARCHNAME");
@@ -123,14 +128,7 @@ impl Gathered {
             }
             "SOFTWAREUPDATES" => {
                 self.count()?;
-                self.updates.push(SoftwareUpdate {
-                    name: text("NAME"),
-                    version: text("VERSION"),
-                    arch: text("ARCH"),
-                    from: text("FROM"),
-                    kind: text("KIND"),
-                    severity: text("SEVERITY"),
-                });
+                self.updates.extend(update(record));
             }
             "BIOS" => {
                 let of_system = normal::of_firmware(record.text("SMANUFACTURER"));
@@ -140,8 +138,7 @@ impl Gathered {
                 self.machine.push(("componentSerialNumber", text("SSN")));
             }
             "NETWORKS" => {
-                let found = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
-                for address in found.flat_map(normal::addresses) {
+                for address in addresses(record) {
                     let known = self.node.ip_addresses.iter().any(|one| one == address);
                     if !known && self.node.ip_addresses.len() < LIST_ENTRIES {
                         self.node.ip_addresses.push(address.to_owned());
@@ -201,8 +198,8 @@ impl Gathered {
             return Ok(());
         }
         // An interface with several addresses is one for each: queries ask for an address.
-        let told = element.remove(ADDRESS).unwrap_or_default();
-        let mut addresses = normal::addresses(&told).peekable();
+        let told = element.remove(ADDRESS).is_some();
+        let mut addresses = addresses(record).filter(|_| told).peekable();
         if addresses.peek().is_none() {
             let elements = self.inventory.elements.entry(*kind).or_default();
             elements.push(element);
@@ -213,6 +210,7 @@ impl Gathered {
                 self.count()?;
             }
             let mut one = element.clone();
+            let address = &address[..address.floor_char_boundary(VALUE_BYTES)];
             one.insert(ADDRESS.to_owned(), address.to_owned());
             let elements = self.inventory.elements.entry(*kind).or_default();
             elements.push(one);
@@ -343,6 +341,59 @@ impl Gathered {
             updates: self.updates,
         })
     }
+}
+
+/// The addresses of an interface, of both versions.
+fn addresses(record: &Record) -> impl Iterator<Item = &str> {
+    let all = record.all("IPADDRESS").chain(record.all("IPADDRESS6"));
+    all.flat_map(normal::addresses)
+}
+
+/// The zone of a node's clock; none unless both its name and its offset are told.
+fn time_zone(record: &Record) -> Option<NodeTimeZone> {
+    let text = |path| {
+        let text = record.text(path)?;
+        Some(text[..text.floor_char_boundary(ZONE_BYTES)].to_owned())
+    };
+    Some(NodeTimeZone {
+        name: text("TIMEZONE/NAME")?,
+        offset: text("TIMEZONE/OFFSET")?,
+    })
+}
+
+/// An update of software, which counts for nothing without a name.
+fn update(record: &Record) -> Option<SoftwareUpdate> {
+    let text = |path| {
+        let text = record.text(path).unwrap_or_default();
+        text[..text.floor_char_boundary(VALUE_BYTES)].to_owned()
+    };
+    // A word that Rudder does not know it tells as it came.
+    let word = |path, known: &[&str]| {
+        let told = text(path);
+        let known = known.iter().find(|one| one.eq_ignore_ascii_case(&told));
+        known.map_or(told, |one| (*one).to_owned())
+    };
+    record.text("NAME")?;
+    let mut kind = word("KIND", &["none", "defect", "security", "enhancement"]);
+    if kind.is_empty() {
+        kind = "none".into();
+    }
+    let date = Moment::from_rfc3339(&text("DATE"));
+    let ids = record.all("ID").flat_map(|all| all.split(','));
+    let ids = ids.map(str::trim).filter(|id| !id.is_empty());
+    let ids: Vec<&str> = ids.take(UPDATE_IDS).collect();
+    Some(SoftwareUpdate {
+        name: text("NAME"),
+        version: text("VERSION"),
+        arch: text("ARCH"),
+        from: text("FROM"),
+        kind,
+        source: text("SOURCE"),
+        description: text("DESCRIPTION"),
+        severity: word("SEVERITY", &["low", "moderate", "high", "critical"]),
+        date: date.map_or_else(String::new, |date| Moment::utc(date.instant()).to_string()),
+        ids: ids.join(","),
+    })
 }
 
 fn shortened(text: &str) -> String {

@@ -9,8 +9,11 @@ use super::fields::{MAPPINGS, Unit};
 use super::records::is_of_xml;
 use super::{NodeFacts, normal};
 use crate::model::attributes::ObjectType;
+use crate::reports::moment::Moment;
 
 const MEGABYTE: u64 = 1 << 20;
+/// Letters of a date and a time without its zone.
+const DATE_LETTERS: usize = "2026-03-01 12:00:00".len();
 
 /// The XML of an inventory. What is read of it is what was written, but for sizes below one MB
 /// and characters that XML cannot hold, which become `?`.
@@ -18,11 +21,16 @@ pub fn write(facts: &NodeFacts) -> String {
     let mut out = Xml(String::with_capacity(64 << 10));
     out.0
         .push_str("<?xml version=\"1.0\" encoding=\"UTF-8\" ?>\n<REQUEST>\n  <CONTENT>\n");
-    if let Some(date) = facts.date {
-        let date = date.strftime("%Y-%m-%d %H:%M:%S").to_string();
-        out.record("ACCESSLOG", &[("LOGDATE", &date)]);
-    }
     let node = &facts.node;
+    if let Some(date) = facts.date {
+        // It is that of the node's clock, whose zone the operating system tells.
+        let zone = node.time_zone.as_ref();
+        let local = zone.and_then(|zone| Moment::within(date, &zone.offset));
+        let local = local.unwrap_or_else(|| Moment::utc(date));
+        let local = local.as_run_start().to_string();
+        let local: String = local.chars().take(DATE_LETTERS).collect();
+        out.record("ACCESSLOG", &[("LOGDATE", &local)]);
+    }
     for login in &node.accounts {
         out.record("LOCAL_USERS", &[("LOGIN", login)]);
     }
@@ -53,17 +61,19 @@ pub fn write(facts: &NodeFacts) -> String {
         }
     }
     for update in &facts.updates {
-        out.record(
-            "SOFTWAREUPDATES",
-            &[
-                ("NAME", &update.name),
-                ("VERSION", &update.version),
-                ("ARCH", &update.arch),
-                ("FROM", &update.from),
-                ("KIND", &update.kind),
-                ("SEVERITY", &update.severity),
-            ],
-        );
+        let mut fields = vec![
+            ("NAME", update.name.as_str()),
+            ("VERSION", &update.version),
+            ("ARCH", &update.arch),
+            ("FROM", &update.from),
+            ("KIND", &update.kind),
+            ("SOURCE", &update.source),
+            ("DESCRIPTION", &update.description),
+            ("SEVERITY", &update.severity),
+            ("DATE", &update.date),
+        ];
+        fields.extend(update.ids.split(',').map(|id| ("ID", id)));
+        out.record("SOFTWAREUPDATES", &fields);
     }
     system(&mut out, facts);
     rudder(&mut out, facts);
@@ -123,8 +133,12 @@ fn system(out: &mut Xml, facts: &NodeFacts) {
     ] {
         out.field(name, text);
     }
-    out.0
-        .push_str("      <TIMEZONE>\n        <NAME>UTC</NAME>\n        <OFFSET>+0000</OFFSET>\n      </TIMEZONE>\n");
+    if let Some(zone) = &facts.node.time_zone {
+        out.open("TIMEZONE");
+        out.field("NAME", &zone.name);
+        out.field("OFFSET", &zone.offset);
+        out.close("TIMEZONE");
+    }
     out.close("OPERATINGSYSTEM");
 }
 

@@ -279,6 +279,17 @@ pub fn of(method: &str) -> Option<&'static Known> {
     METHODS.get(place)
 }
 
+/// Does a method fill a template, which may name any property of its node?
+pub fn fills_template(method: &str) -> bool {
+    matches!(
+        method,
+        "file_from_string_mustache"
+            | "file_from_template_jinja2"
+            | "file_from_template_mustache"
+            | "file_from_template_type"
+    )
+}
+
 /// The place of the parameter by which reports name a call, among these names: the first, if the
 /// method is not known or has not got it.
 pub fn key_place<'n>(method: &str, names: impl IntoIterator<Item = &'n str>) -> usize {

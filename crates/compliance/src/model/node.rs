@@ -83,6 +83,15 @@ pub struct OperatingSystem {
     pub kernel_version: String,
 }
 
+/// The zone of a node's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeTimeZone {
+    /// `Europe/Paris`; on Windows `Romance Standard Time`.
+    pub name: String,
+    /// `+0200`.
+    pub offset: String,
+}
+
 /// The agent of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -93,6 +102,9 @@ pub struct Agent {
     pub version: String,
     /// The account it runs as: the node's administrator.
     pub owner: String,
+    /// What it is able to do, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
 }
 
 impl Default for Agent {
@@ -101,6 +113,7 @@ impl Default for Agent {
             name: "cfengine-community".into(),
             version: String::new(),
             owner: "root".into(),
+            capabilities: Vec::new(),
         }
     }
 }
@@ -141,6 +154,12 @@ pub struct Node {
     /// When its last inventory came, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_inventory: Option<i64>,
+    /// When it was accepted, in seconds since 1970; none if that was before this was noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<i64>,
+    /// The zone of its clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<NodeTimeZone>,
     /// Its own properties.
     pub properties: Vec<Property>,
     /// Its own schedule.
@@ -165,6 +184,8 @@ impl Default for Node {
             ip_addresses: Vec::new(),
             accounts: Vec::new(),
             last_inventory: None,
+            accepted: None,
+            time_zone: None,
             properties: Vec::new(),
             agent_run: None,
         }

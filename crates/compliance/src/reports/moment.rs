@@ -23,6 +23,12 @@ impl Moment {
         Self { instant, offset }
     }
 
+    /// A point in time, written with the offset of a zone: `+0200` or `+02:00`.
+    pub fn within(instant: Timestamp, zone: &str) -> Option<Self> {
+        let offset = offset_of(zone.as_bytes())?;
+        Some(Self { instant, offset })
+    }
+
     /// Reads RFC 3339: `2018-08-24T15:55:01+00:00`, with or without a fraction, `Z` for UTC.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let (date, rest) = text.as_bytes().split_at_checked(10)?;
@@ -45,11 +51,7 @@ impl Moment {
     pub fn from_run_start(text: &str) -> Option<Self> {
         let (date, rest) = text.as_bytes().split_at_checked(10)?;
         let (time, zone) = rest.strip_prefix(b" ")?.split_at_checked(8)?;
-        let offset = match zone.trim_ascii_start() {
-            [sign, h, m, b':', n, o] | [sign, h, m, n, o] => offset(*sign, [*h, *m, *n, *o])?,
-            _ => return None,
-        };
-        Self::new(date, time, 0, offset)
+        Self::new(date, time, 0, offset_of(zone.trim_ascii_start())?)
     }
 
     fn new(date: &[u8], time: &[u8], nanoseconds: i32, offset: Offset) -> Option<Self> {
@@ -159,6 +161,14 @@ fn fraction(bytes: &[u8]) -> Option<(i32, &[u8])> {
     Some((nanoseconds, rest))
 }
 
+/// The offset of a zone, with or without a colon.
+fn offset_of(zone: &[u8]) -> Option<Offset> {
+    match zone {
+        [sign, h, m, b':', n, o] | [sign, h, m, n, o] => offset(*sign, [*h, *m, *n, *o]),
+        _ => None,
+    }
+}
+
 fn offset(sign: u8, digits: [u8; 4]) -> Option<Offset> {
     let [h0, h1, m0, m1] = digits;
     let (hours, minutes) = (pair(h0, h1)?, pair(m0, m1)?);
@@ -204,6 +214,14 @@ mod tests {
             Some(start)
         );
         assert_eq!(Moment::from_rfc3339("2018-08-24T13:55:01Z"), Some(start));
+        for (zone, shown) in [
+            ("+0200", "2018-08-24T15:55:01+02:00"),
+            ("-03:30", "2018-08-24T10:25:01-03:30"),
+        ] {
+            let there = Moment::within(start.instant(), zone).unwrap();
+            assert_eq!(there.to_string(), shown);
+        }
+        assert_eq!(Moment::within(start.instant(), "CEST"), None);
         assert_eq!(start.unix_millis(), 1_535_118_901_000);
     }
 

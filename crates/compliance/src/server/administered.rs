@@ -146,6 +146,7 @@ pub(super) fn keep_set(before: &NodeRecord, node: &mut Node) {
     node.agent_run = before.agent_run;
     if standing == Standing::Accepted {
         node.kind = before.kind;
+        node.accepted = before.accepted;
         node.policy_server_id.clone_from(&before.policy_server_id);
     }
     let set = before.properties.iter();

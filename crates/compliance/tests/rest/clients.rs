@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_node_is_shown_what_is_included() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, admin, _) = reported(folder.path()).await;
+    let (server, admin, node) = reported(folder.path()).await;
     let one = async |include: &str| {
         let all = admin.get(&format!("nodes?include={include}")).await;
         let path = format!("nodes/{A}?include={include}");
@@ -37,6 +37,12 @@ async fn of_a_node_is_shown_what_is_included() {
         "{}",
         full["fileSystems"]
     );
+    assert_eq!(full["fileSystems"][0]["name"], "swap");
+    let process = &full["processes"][0];
+    assert!(
+        process["pid"].is_u64() && process["memory"].is_number(),
+        "{process}"
+    );
     assert!(full["machine"].is_object());
     let setting = admin.get("settings/instance_id").await["settings"].clone();
     assert_eq!(full["instanceId"], setting["instance_id"]);
@@ -47,6 +53,19 @@ async fn of_a_node_is_shown_what_is_included() {
     assert!(full.contains_key("swap"));
     assert_eq!(usual["managementTechnology"][0]["nodeKind"], "node");
     assert_eq!(usual["managementTechnology"][0]["name"], "Rudder");
+    assert_eq!(usual["managementTechnology"][0]["capabilities"][0], "cfengine");
+    let zone = json!({"name": "UTC", "offset": "+0000"});
+    assert_eq!(usual["timezone"], zone);
+    let accepted = usual["acceptanceDate"].as_str().unwrap();
+    assert!(accepted.parse::<jiff::Timestamp>().is_ok(), "{accepted}");
+    let updates = one("minimal,softwareUpdate").await;
+    assert_eq!(updates["softwareUpdate"], full["softwareUpdate"]);
+    let update = &updates["softwareUpdate"][0];
+    assert!(
+        update["name"].is_string() && update["kind"].is_string(),
+        "{update}"
+    );
+    assert_eq!(update.get("ids"), None);
     let run = usual["lastRunDate"].as_str().unwrap();
     assert!(run.parse::<jiff::Timestamp>().is_ok(), "{run}");
     // A name alone is shown beside what is usual; one that means nothing is told.
@@ -54,18 +73,22 @@ async fn of_a_node_is_shown_what_is_included() {
     assert_eq!(more.remove("software").as_ref(), Some(&full["software"]));
     assert_eq!(Value::from(more), usual);
     for path in ["nodes", "nodes/pending", &format!("nodes/{A}")] {
-        let path = format!("{path}?include=minimal,timezone");
+        let path = format!("{path}?include=minimal,tenant");
         let answer = admin.call(Method::GET, &path, None).await;
         assert_eq!(answer.status, 400, "{}", answer.body);
         assert_eq!(answer.body["fields"], json!(["include"]));
         let details = answer.body["errorDetails"].as_str().unwrap();
         assert!(
-            details.contains("\"timezone\"; there are accounts"),
+            details.contains("\"tenant\"; there are acceptanceDate"),
             "{details}"
         );
     }
     // What is asked beside changes nothing.
     assert_eq!(admin.get("nodes?unknown=1").await["nodes"][0], usual);
+    // Another inventory is no other acceptance.
+    assert_eq!(node.enrol().await, 201);
+    let again = admin.get("nodes").await["nodes"][0].clone();
+    assert_eq!(again["acceptanceDate"], usual["acceptanceDate"]);
     server.stop().await.unwrap();
 }
 

@@ -463,3 +463,26 @@ async fn a_folder_makes_no_circle_of_groups_with_those_of_the_api() {
     assert_eq!(admin.get("definitions").await, before);
     server.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_stand_under_their_identities() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let before = admin.get("definitions").await;
+    let mut all = folder();
+    all["rules"]["other"] = all["rules"]["r"].take();
+    all["rules"].as_object_mut().unwrap().remove("r");
+    all["techniques"]["file"] = technique();
+    let put = format!("definitions?base={}", before["version"]);
+    for (method, path) in [(Method::POST, "definitions/plan"), (Method::PUT, &*put)] {
+        let answer = admin.call(method, path, Some(all.clone())).await;
+        assert_eq!(answer.status, 400, "{}", answer.body);
+        let fields = json!(["techniques.file", "rules.other"]);
+        assert_eq!(answer.body["fields"], fields);
+        let details = answer.body["errorDetails"].as_str().unwrap();
+        let told = "rules.other: it is \"r\"; expected \"other\", the key that it stands under";
+        assert!(details.ends_with(told), "{details}");
+    }
+    assert_eq!(admin.get("definitions").await, before);
+    server.stop().await.unwrap();
+}

@@ -25,7 +25,7 @@ pub(super) fn plan<S: System>(
         text.ok_or_else(|| Problem::new(format!("there is no template {source}")))
     };
     let filled = |text: &str, render: fn(&str, &Value) -> Result<String, String>| {
-        let data = variables.data(call.known);
+        let data = variables.data(call.known, call.properties);
         let text = render(text, &data).map_err(Problem::new)?;
         one_file(system, path, text.into_bytes())
     };

@@ -71,8 +71,9 @@ impl Variables {
         Cow::Owned(out)
     }
 
-    /// What templates are filled with: variables below `vars` and conditions below `classes`.
-    pub(super) fn data(&self, known: &HashSet<String>) -> Value {
+    /// What templates are filled with: below `vars` variables and the properties of the node, below
+    /// `classes` conditions.
+    pub(super) fn data(&self, known: &HashSet<String>, properties: &Map<String, Value>) -> Value {
         let mut vars: Map<String, Value> = Map::new();
         for (name, value) in &self.values {
             let (prefix, name) = name.split_once('.').unwrap_or((name, ""));
@@ -80,6 +81,10 @@ impl Variables {
             if let Value::Object(of_prefix) = of_prefix {
                 of_prefix.insert(name.to_owned(), value.clone().into());
             }
+        }
+        let node = vars.entry("node").or_insert_with(|| Map::new().into());
+        if let Value::Object(node) = node {
+            node.insert("properties".into(), properties.clone().into());
         }
         let classes = known.iter().map(|name| (name.clone(), Value::Bool(true)));
         let classes: Map<_, _> = classes.chain([("any".to_owned(), true.into())]).collect();

@@ -1,7 +1,7 @@
 //! Templates in mustache's language: variables, escaped or not, sections, inverted sections and
 //! comments; no partials and no other delimiters. As CFEngine has it, `{{#-top-}}` stands for all
-//! data and `{{@}}` for the key of what a section goes through; `{{$name}}` writes JSON in one line and
-//! `{{%name}}` in several.
+//! data and `{{@}}` for the key of what a section goes through, which then may be an object;
+//! `{{.name}}` is of that alone; `{{$name}}` writes JSON in one line and `{{%name}}` in several.
 
 use serde_json::Value;
 
@@ -187,6 +187,10 @@ impl Writer {
                 let all = all.iter().zip(&numbers);
                 all.map(|(value, key)| Some(Frame { value, key })).collect()
             }
+            (_, Some(Value::Object(all))) if names_key(inside)? => {
+                let all = all.iter();
+                all.map(|(key, value)| Some(Frame { value, key })).collect()
+            }
             (_, Some(value @ Value::Object(_))) if !falsy => {
                 let key = tag.name;
                 vec![Some(Frame { value, key })]
@@ -215,6 +219,24 @@ impl Writer {
     }
 }
 
+/// Does a section, from its beginning on, write keys? Of an object it then goes through all of
+/// them, as with Rudder's agents.
+fn names_key(mut text: &str) -> Result<bool, String> {
+    let mut depth = 0_usize;
+    while let Some(tag) = next(text)? {
+        match (tag.kind, tag.name) {
+            ('!', _) => {}
+            ('#' | '^', _) => depth += 1,
+            ('/', _) if depth == 0 => return Ok(false),
+            ('/', _) => depth -= 1,
+            (_, "@") if depth == 0 => return Ok(true),
+            _ => {}
+        }
+        text = tag.after;
+    }
+    Ok(false)
+}
+
 /// A name with dots, in the innermost data that has its first part.
 fn look_up<'d>(around: &[Frame<'d>], name: &str) -> Option<&'d Value> {
     match name {
@@ -223,9 +245,12 @@ fn look_up<'d>(around: &[Frame<'d>], name: &str) -> Option<&'d Value> {
         _ => {}
     }
     let mut parts = name.split('.');
-    let first = parts.next()?;
     let mut frames = around.iter().rev();
-    let found = frames.find_map(|frame| frame.value.get(first))?;
+    let found = match parts.next()? {
+        // `.name` is one of the innermost data, whatever is around that.
+        "" => frames.next()?.value.get(parts.next()?)?,
+        first => frames.find_map(|frame| frame.value.get(first))?,
+    };
     parts.try_fold(found, |value, part| match value {
         Value::Array(all) => all.get(part.parse::<usize>().ok()?),
         other => other.get(part),
@@ -281,6 +306,15 @@ mod tests {
             ),
             ("{{#list}}{{n}}{{vars.web.port}} {{/list}}", "180 280 "),
             ("{{#vars.web}}{{host}}{{/vars.web}}", "a&lt;b"),
+            (
+                "{{#vars.web}}{{{@}}}={{{.}}};{{/vars.web}}",
+                "host=a<b;names=[\"x\",\"y\"];none=[];port=80;",
+            ),
+            (
+                "{{#vars}}{{! @ }}{{#web.names}}{{@}}{{/web.names}}{{/vars}}",
+                "01",
+            ),
+            ("{{#list}}{{.n}}{{.vars}} {{/list}}", "1 2 "),
             ("{{^vars.web.none}}empty{{/vars.web.none}}", "empty"),
             ("a{{! a comment }}b", "ab"),
             (

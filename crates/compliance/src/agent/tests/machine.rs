@@ -272,6 +272,7 @@ fn audits_change_nothing_and_enforcing_repairs_once() {
             method,
             params: &call.params,
             known: &known,
+            properties: &serde_json::Map::new(),
         };
         let key = invocation.key();
         let said = format!("{method} {key} was not correct: {why}");

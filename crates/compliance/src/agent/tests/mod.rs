@@ -28,6 +28,7 @@ fn carry_out(methods: &mut impl Methods, call: &Call, mode: PolicyMode) -> Appli
         method: &call.method,
         params: &call.params,
         known: &HashSet::new(),
+        properties: &serde_json::Map::new(),
     };
     methods.apply(&invocation, mode)
 }
@@ -56,6 +57,7 @@ fn policy(mode: PolicyMode, calls: Vec<Call>) -> AgentPolicy {
             first_run: 0,
         },
         conditions: vec!["group_web".into()],
+        properties: serde_json::Map::new(),
         policies: vec![DirectivePolicy {
             rule: "r".into(),
             directive: "d".into(),

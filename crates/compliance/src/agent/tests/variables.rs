@@ -161,6 +161,53 @@ fn a_later_call_sees_what_an_earlier_one_defines() {
 }
 
 #[test]
+fn templates_see_the_properties_of_their_node() {
+    let mut system = Memory::default();
+    let mustache = "{{#vars.node.properties}}{{{site.rack}}}\n\
+                    {{#ports}}{{{@}}}={{{.}}};{{/ports}}{{/vars.node.properties}}\n";
+    let jinja = "{{ vars.node.properties.site.rack }}{{ vars.node.properties.nothing }}\n";
+    system.write("/m", mustache.as_bytes()).unwrap();
+    system.write("/j", jinja.as_bytes()).unwrap();
+    let filled = |method: &str, template: &str, path: &str| {
+        let params = [("source_template", template), ("path", path)];
+        call("1", method, &params)
+    };
+    let calls = vec![
+        filled("file_from_template_mustache", "/m", "/a"),
+        filled("file_from_template_jinja2", "/j", "/b"),
+    ];
+    let mut policy = policy(Enforce, calls);
+    let ports = serde_json::json!({"http": 80, "https": 443});
+    policy.properties.insert("ports".into(), ports);
+    let site = serde_json::json!({"rack": "<4>"});
+    policy.properties.insert("site".into(), site);
+    let mut methods = OnSystem::new(system, Duration::from_secs(1));
+    let outcome = run_on(&policy, &mut methods);
+    assert_eq!(kinds(&outcome), ["result_repaired"; 2]);
+    let read = |path: &str| String::from_utf8(methods.system.files[path].1.clone()).unwrap();
+    assert_eq!(read("/a"), "<4>\nhttp=80;https=443;\n");
+    assert_eq!(read("/b"), "<4>\n");
+}
+
+#[test]
+fn a_property_that_the_policy_leaves_to_the_node_is_looked_up() {
+    let lines = "${node.properties[site][racks][1] | node} ${node.properties[no]|node}";
+    let params = [("path", "/f"), ("lines", lines)];
+    let condition = "in_${node.properties[role]|node}";
+    let calls = vec![when(condition, call("1", "file_content", &params))];
+    let mut policy = policy(Enforce, calls);
+    policy.conditions.push("in_front_end".into());
+    policy.properties.insert("role".into(), "front-end".into());
+    let site = serde_json::json!({"racks": ["a", "b"]});
+    policy.properties.insert("site".into(), site);
+    let mut methods = OnSystem::new(Memory::default(), Duration::from_secs(1));
+    let outcome = run_on(&policy, &mut methods);
+    assert_eq!(kinds(&outcome), ["result_repaired"]);
+    let written = String::from_utf8(methods.system.files["/f"].1.clone()).unwrap();
+    assert_eq!(written, "b ${node.properties[no]|node}\n");
+}
+
+#[test]
 fn what_is_not_known_or_does_not_match_is_told() {
     let secret = "hunter2";
     let calls = vec![

@@ -58,6 +58,21 @@ fn an_inventory_of_rudder_is_read() {
     assert_eq!(facts.inventory.elements[&ObjectType::Software].len(), 57);
     // 07:00:41 in Los Angeles.
     assert_eq!(facts.date, Some("2025-01-13T15:00:41Z".parse().unwrap()));
+    let zone = node.time_zone.as_ref().unwrap();
+    assert_eq!(
+        (zone.name.as_str(), zone.offset.as_str()),
+        ("America/Los_Angeles", "-0800")
+    );
+    let [update] = &facts.updates[..] else {
+        panic!("{:?}", facts.updates);
+    };
+    // Its kind is none that Rudder knows.
+    assert_eq!(
+        (update.kind.as_str(), update.from.as_str()),
+        ("Definition Updates", "Windows Update")
+    );
+    assert_eq!(update.ids, "KB2267602,c05d85fa-5a8c-47e3-8c39-e759ba9d8b0f");
+    assert!(update.description.starts_with("Install this update"));
     let machines = &facts.inventory.elements[&ObjectType::Machine];
     assert_eq!(machines.len(), 1);
     // It tells VirtualBox; groups of Rudder ask for this.
@@ -301,6 +316,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
          <DRIVES><TYPE>/odd</TYPE><VOLUMN>a disk</VOLUMN></DRIVES>\
          <DRIVES><VOLUMN>only</VOLUMN></DRIVES>\
          <NETWORKS><DESCRIPTION>if9</DESCRIPTION><IPADDRESS>203.0.113.1,203.0.113.2</IPADDRESS>\
+         <IPADDRESS6>2001:db8::2/64</IPADDRESS6>\
          </NETWORKS><NETWORKS><DESCRIPTION>if8</DESCRIPTION><IPADDRESS6>2001:db8::1/64</IPADDRESS6>\
          </NETWORKS><BIOS><SMANUFACTURER>Not Available</SMANUFACTURER>\
          <MMANUFACTURER>Oracle</MMANUFACTURER></BIOS>",
@@ -326,7 +342,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
         assert!(mounts.contains(&mount.to_owned()), "{mount}: {mounts:?}");
     }
     let of_interfaces = all(ObjectType::NetworkInterface, "ipHostNumber");
-    for address in ["203.0.113.1", "203.0.113.2", "2001:db8::1"] {
+    for address in ["203.0.113.1", "203.0.113.2", "2001:db8::2", "2001:db8::1"] {
         let address = &address.to_owned();
         assert!(
             node.ip_addresses.contains(address),
@@ -336,7 +352,7 @@ fn what_tools_tell_in_their_ways_is_told_in_that_of_rudder() {
         assert!(of_interfaces.contains(address), "{of_interfaces:?}");
     }
     let names = all(ObjectType::NetworkInterface, "networkInterface");
-    assert_eq!(names.iter().filter(|name| *name == "if9").count(), 2);
+    assert_eq!(names.iter().filter(|name| *name == "if9").count(), 3);
     assert_eq!(all(ObjectType::Machine, "manufacturer"), ["Oracle"]);
     assert_eq!(read(write(&facts).as_bytes()).unwrap().node, facts.node);
 

@@ -2,6 +2,7 @@
 
 use super::{CompileError, Compiled, Texts, count_values, methods, sections};
 use crate::model::directive::Directive;
+use crate::model::methods::fills_template;
 use crate::model::technique::{Body, Technique};
 
 /// Makes directives of a technique ready: one, or several whose values are merged in their
@@ -18,6 +19,8 @@ pub fn compile(technique: &Technique, directives: &[&Directive]) -> Result<Compi
     let schedule = directives
         .first()
         .and_then(|one| one.schedule_id.as_deref());
+    let mut mentions = texts.mentions;
+    mentions.all_properties |= parts.calls.iter().any(|call| fills_template(&call.method));
     let mut compiled = Compiled {
         technique: technique.id.as_str().into(),
         version: technique.version.as_str().into(),
@@ -31,7 +34,7 @@ pub fn compile(technique: &Technique, directives: &[&Directive]) -> Result<Compi
         variables: parts.variables.into(),
         calls: parts.calls.into(),
         checks: texts.checks.into(),
-        mentions: texts.mentions,
+        mentions,
         digest: [0; 32],
     };
     compiled.digest = compiled.hash();

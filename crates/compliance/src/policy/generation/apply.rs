@@ -246,6 +246,8 @@ impl Engine {
             let mut seen = node.clone();
             // Policies do not show these; queries may.
             seen.last_inventory = None;
+            seen.accepted = None;
+            seen.time_zone = None;
             seen.ram = None;
             seen.swap = None;
             seen.ip_addresses = Vec::new();
@@ -253,6 +255,7 @@ impl Engine {
             seen.os = Default::default();
             seen.architecture_description = String::new();
             seen.agent.version = String::new();
+            seen.agent.capabilities = Vec::new();
             seen
         };
         let same = old.as_ref().is_some_and(|old| seen(old) == seen(&node));

@@ -194,7 +194,12 @@ impl Shared<'_> {
             entries.push(self.entry(policy, context, &mut tally.buffer)?);
         }
         let expanded = clock();
-        let header = self.header(ix, node, server)?;
+        let fills = |entry: &Entry| entry.content.compiled.mentions.all_properties;
+        let properties = entries.iter().any(fills).then(|| context.properties());
+        let header = Header {
+            properties: properties.map(String::into_boxed_str),
+            ..self.header(ix, node, server)?
+        };
         let overridden = resolution.overridden.into_iter();
         let overridden = overridden.map(|pair| (pair.draft.draft, pair.by.draft));
         let policy = NodePolicy::new(header, entries, overridden.collect());
@@ -321,6 +326,7 @@ impl Shared<'_> {
             run,
             first_run,
             conditions: conditions.into(),
+            properties: None,
         })
     }
 }

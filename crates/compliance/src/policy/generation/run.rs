@@ -180,7 +180,11 @@ impl Engine {
             };
             let mentions = &compiled.mentions;
             let named = mentions.properties.iter().chain(&mentions.parameters);
-            for scope in named.filter_map(|name| changed.get(&**name)) {
+            let scopes: Vec<&Scope> = match mentions.all_properties {
+                true => changed.values().collect(),
+                false => named.filter_map(|name| changed.get(&**name)).collect(),
+            };
+            for scope in scopes {
                 let within = match scope {
                     Scope::All => None,
                     Scope::Groups(groups) => {

@@ -1,8 +1,9 @@
 //! The JSON of expected reports, in the short names of Rudder 7.1 and later, and that of
 //! the policy that an agent reads.
 
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::{Draft, Entry, NodePolicy};
 use crate::model::mode::PolicyMode;
@@ -187,6 +188,10 @@ impl Serialize for PolicyDocument<'_> {
         map.serialize_entry("schedule", &Schedule(header.run, header.first_run))?;
         let conditions = Each(|| header.conditions.iter().map(|one| &**one));
         map.serialize_entry("conditions", &conditions)?;
+        if let Some(properties) = &header.properties {
+            let json: &RawValue = serde_json::from_str(properties).map_err(S::Error::custom)?;
+            map.serialize_entry("properties", json)?;
+        }
         map.serialize_entry("policies", &Each(|| policy.entries.iter().map(AgentEntry)))?;
         map.end()
     }

@@ -36,6 +36,8 @@ pub struct Header {
     pub first_run: u32,
     /// Conditions that its groups set, in their order.
     pub conditions: Box<[Arc<str>]>,
+    /// The JSON of its properties, if its policy fills templates or leaves a property to it.
+    pub properties: Option<Box<str>>,
 }
 
 /// A directive on a node.
@@ -96,7 +98,9 @@ impl NodePolicy {
 
     /// Bytes of its texts, those that other nodes share with it too.
     pub fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.content.bytes()).sum()
+        let entries = self.entries.iter().map(|entry| entry.content.bytes());
+        let properties = self.header.properties.as_deref().map_or(0, str::len);
+        entries.sum::<usize>() + properties
     }
 }
 
@@ -112,6 +116,7 @@ fn hash(header: &Header, entries: &[Entry]) -> Digest {
         run,
         first_run,
         conditions,
+        properties,
     } = header;
     for text in [node_id, hostname, server_id, server_hostname] {
         all.text(text);
@@ -131,6 +136,10 @@ fn hash(header: &Header, entries: &[Entry]) -> Digest {
     all.number((*first_run).into());
     all.number(conditions.len() as u64);
     conditions.iter().for_each(|one| all.text(one));
+    // Of all other policies the hash is as it always was, so that they are not given out again.
+    if let Some(properties) = properties {
+        all.text(properties);
+    }
     for entry in entries {
         all.text(&entry.draft.rule_id);
         all.text(&entry.draft.directive_id);

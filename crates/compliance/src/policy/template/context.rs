@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -72,6 +73,24 @@ pub struct NodeContext<'a> {
     pub own: &'a Properties,
     /// Global parameters.
     pub parameters: &'a Properties,
+}
+
+impl NodeContext<'_> {
+    /// The JSON of all properties that have a value on the node. One without may be of no use to
+    /// who reads this: it is left out.
+    pub fn properties(&self) -> String {
+        let steps = Cell::new(0);
+        let context = Context::new(*self, &steps);
+        let names: BTreeSet<&String> = self.own.keys().chain(self.inherited.keys()).collect();
+        let values = names.into_iter().filter_map(|name| {
+            // Each has the bounds of a text of its own.
+            steps.set(0);
+            let path: [Arc<str>; 1] = [name.as_str().into()];
+            let value = context.property(&path).ok()?;
+            Some((name.clone(), value.into_owned()))
+        });
+        Value::Object(values.collect()).to_string()
+    }
 }
 
 /// Most variables that one text may need, those within values of others too.

@@ -15,6 +15,7 @@ pub(super) use parse::variable_at;
 pub use parse::{Substitutions, TemplateError, parse};
 
 use super::expression::Expression;
+use crate::agent::PROPERTY;
 
 /// Longest text with variables, in bytes.
 pub const SOURCE_BYTES: usize = 1 << 20;
@@ -78,6 +79,8 @@ pub struct Mentions {
     pub properties: std::collections::BTreeSet<Arc<str>>,
     /// Names of global parameters.
     pub parameters: std::collections::BTreeSet<Arc<str>>,
+    /// Whatever properties there are: what only the agent reads may name any of them.
+    pub all_properties: bool,
 }
 
 impl Mentions {
@@ -85,7 +88,9 @@ impl Mentions {
     pub fn add(&mut self, tokens: &[Token]) {
         for token in tokens {
             match token {
-                Token::Text(_) | Token::Fact(_) => {}
+                // One that is left to the agent: which one, only the agent reads.
+                Token::Text(text) => self.all_properties |= text.contains(PROPERTY),
+                Token::Fact(_) => {}
                 Token::Property { path, default } => {
                     self.properties.extend(path.first().cloned());
                     self.add(default.as_deref().unwrap_or_default());

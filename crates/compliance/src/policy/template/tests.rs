@@ -213,6 +213,10 @@ fn what_a_text_names() {
     };
     assert_eq!(names(&mentions.properties), "a c d");
     assert_eq!(names(&mentions.parameters), "p q");
+    // Which one the agent is to look up only the agent reads.
+    assert!(!mentions.all_properties);
+    mentions.add(&read("x ${node.properties[e] | node}").unwrap());
+    assert!(mentions.all_properties);
 }
 
 #[test]

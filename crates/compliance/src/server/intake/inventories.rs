@@ -1,13 +1,16 @@
 //! Inventories, which come in two halves, and what follows of them: who is accepted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 use telemetry::Fields;
 
 use super::Intake;
 use crate::acceptance::{Arrival, KeyStatus};
+use crate::inventory::SoftwareUpdate;
 use crate::model::inventory::Inventory;
 use crate::model::node::Node;
 use crate::policy::generation::Change;
@@ -47,15 +50,23 @@ impl Intake {
             certified.then(|| node.known.key.clone())
         };
         let CheckedInventory { facts, key } = check_inventory(&whole, &signature, known)?;
-        let id = facts.node.id.clone();
-        let elements = serde_json::to_vec(&facts.inventory)
-            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let mut node = facts.node;
+        let id = node.id.clone();
+        let capabilities = facts.capabilities.iter().map(|one| one.to_lowercase());
+        let capabilities: BTreeSet<String> = capabilities.collect();
+        node.agent.capabilities = capabilities.into_iter().collect();
+        let kept = Kept {
+            inventory: facts.inventory,
+            updates: facts.updates,
+        };
+        let json = kept.json();
+        let json = json.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
         let newcome = Newcome {
-            node: facts.node,
+            node,
             key,
             certificate: facts.certificate,
             received: now(),
-            inventory: packed::pack(&elements),
+            inventory: packed::pack(&json),
         };
         let request = Request::Inventory(Box::new(newcome));
         let Reply::Arrived(arrival, node) = self.commands.run(request).await? else {
@@ -65,7 +76,7 @@ impl Intake {
             .debug("inventory-kept", Fields::new().and("node", &id));
         match arrival {
             Arrival::Updated => {
-                self.update(node, facts.inventory).await;
+                self.update(node, kept.inventory).await;
                 Ok((StatusCode::CREATED, format!("node {id} is accepted\n")))
             }
             Arrival::NewPending | Arrival::StillPending => {
@@ -139,7 +150,71 @@ impl Intake {
     }
 }
 
-/// Reads a packed inventory.
+/// What is kept of an inventory: its elements, which queries ask for, and updates of software,
+/// which are only shown.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) inventory: Inventory,
+    pub(crate) updates: Vec<SoftwareUpdate>,
+}
+
+/// What its JSON begins with if it has updates. Without any it is that of the elements alone, as
+/// older servers wrote it; none of these has this name.
+const WITH_UPDATES: &[u8] = b"{\"inventory\":";
+
+impl Kept {
+    fn json(&self) -> serde_json::Result<Vec<u8>> {
+        match self.updates.is_empty() {
+            true => serde_json::to_vec(&self.inventory),
+            false => serde_json::to_vec(self),
+        }
+    }
+
+    /// Reads what is kept, packed.
+    pub(crate) fn read(packed: &[u8]) -> Option<Self> {
+        let json = packed::unpack(packed).ok()?;
+        if json.starts_with(WITH_UPDATES) {
+            return serde_json::from_slice(&json).ok();
+        }
+        Some(Self {
+            inventory: serde_json::from_slice(&json).ok()?,
+            updates: Vec::new(),
+        })
+    }
+}
+
+/// Reads the elements of a packed inventory.
 pub(crate) fn inventory_of(packed: &[u8]) -> Option<Inventory> {
-    serde_json::from_slice(&packed::unpack(packed).ok()?).ok()
+    Kept::read(packed).map(|kept| kept.inventory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::attributes::ObjectType;
+
+    #[test]
+    fn what_is_kept_is_read_with_and_without_updates() {
+        let mut inventory = Inventory::default();
+        inventory.push(ObjectType::Software, &[("cn", "bash")]);
+        let of_older_servers = packed::pack(&serde_json::to_vec(&inventory).unwrap());
+        let update = SoftwareUpdate {
+            name: "bash".into(),
+            ..SoftwareUpdate::default()
+        };
+        for updates in [Vec::new(), vec![update]] {
+            let kept = Kept {
+                inventory: inventory.clone(),
+                updates,
+            };
+            let packed = packed::pack(&kept.json().unwrap());
+            assert_eq!(packed == of_older_servers, kept.updates.is_empty());
+            let read = Kept::read(&packed).unwrap();
+            assert_eq!(
+                (&read.inventory, &read.updates),
+                (&inventory, &kept.updates)
+            );
+            assert_eq!(inventory_of(&packed).as_ref(), Some(&inventory));
+        }
+    }
 }

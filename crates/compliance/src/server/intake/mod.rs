@@ -25,7 +25,7 @@ use crate::uploads::{
     Halves, NotHeld, NotTaken, Taken, aside, beside, check_report, half_of, hold, read_log, run_of,
 };
 
-pub(crate) use inventories::inventory_of;
+pub(crate) use inventories::{Kept, inventory_of};
 
 /// Exceptions of one run that have rows; all reports stand in the run itself.
 const EXCEPTIONS: usize = 10_000;

@@ -10,6 +10,7 @@ use crate::acceptance::{DecisionError, Newcomer, Standing};
 use crate::definitions::Edit;
 use crate::model::node::Node;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
+use crate::server::now;
 use crate::server::state::{
     NodeRecord, PolicyRecord, RunKey, RunRecord, State, TokenRecord, Write,
 };
@@ -183,6 +184,7 @@ impl Ledger {
         self.nodes.accept(id, false)?;
         let mut node = Node::clone(&record.node);
         take_place(batch, &mut node);
+        node.accepted = Some(now() / 1_000);
         let node = Arc::new(node);
         let record = Arc::new(NodeRecord {
             node,

@@ -8,12 +8,15 @@ use tokio::sync::oneshot;
 
 use super::answers::ApiError;
 use super::route::{Answer, Call, Input, Parameter, Route, Verb, Work};
-use super::schema::{Schema, TEXT, may, needed};
+use super::schema::{Schema, TEXT, Wrong, may, needed};
 use crate::definitions::Definitions;
 use crate::server::generator::Task;
 use crate::server::plan::DefineError;
 use crate::server::service::Service;
 use crate::server::state::Access;
+
+/// Objects under other keys than their identities, of which a refusal tells.
+const MISNAMED: usize = 20;
 
 static VERSION: Schema = Schema::Number(0, i64::MAX);
 static COUNT: Schema = Schema::Number(0, i64::MAX);
@@ -24,7 +27,7 @@ static DEFINITIONS: Schema = Schema::Object(
     "Definitions",
     &[
         may("settings", &Schema::Map(&Schema::Any), ""),
-        may("parameters", &OBJECTS, "by identity"),
+        may("parameters", &OBJECTS, "by identity, which each has as well"),
         may("groups", &OBJECTS, "by identity"),
         may("techniques", &OBJECTS, "by identity/version"),
         may("directives", &OBJECTS, "by identity"),
@@ -175,6 +178,12 @@ impl Service {
     async fn define(&self, call: &Call<'_>, base: Option<i64>) -> Answer {
         let definitions: Definitions = serde_json::from_slice(&call.body)
             .map_err(|error| ApiError::bad(format!("the definitions: {error}")))?;
+        let misnamed = definitions.misnamed().into_iter().take(MISNAMED);
+        let misnamed = misnamed.map(|(field, message)| Wrong::new(field, message));
+        let misnamed: Vec<_> = misnamed.collect();
+        if !misnamed.is_empty() {
+            return Err(ApiError::wrong(misnamed));
+        }
         let (answer, hear) = oneshot::channel();
         let task = Task::Define {
             definitions: Arc::new(definitions),

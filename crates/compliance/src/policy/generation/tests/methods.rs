@@ -83,6 +83,59 @@ fn what_variables_of_a_condition_stand_for_are_parts_of_names() {
 }
 
 #[test]
+fn a_policy_that_fills_templates_has_the_properties_of_its_node_and_follows_each() {
+    let technique = json!({"id": "filled", "version": "1.0", "name": "Filled",
+        "multiInstance": true, "body": {"methods": {"items": [
+            {"id": "c1", "name": "C", "method": "file_from_template_mustache",
+                "params": {"source_template": "/t", "path": "/f"}}]}}});
+    let mut engine = engine();
+    let mut web = node("web1");
+    web.properties = vec![Property::new("role", json!("front"))];
+    let mut group = in_group("web", "web.*");
+    group.properties = vec![Property::new("site", json!({"node": "${rudder.node.id}"}))];
+    engine
+        .apply(vec![
+            set(web),
+            Change::SetGroup(group.clone()),
+            Change::SetTechnique(serde_json::from_value(technique).unwrap()),
+            Change::SetDirective(directive("filled", "filled", &[])),
+            Change::SetRule(rule("filled", &["filled"], Target::Group("web".into()))),
+        ])
+        .unwrap();
+    generate(&mut engine);
+    let properties = |engine: &Engine, node: &str| {
+        let document = policy(engine, node).unwrap();
+        let mut document = serde_json::to_value(PolicyDocument(&document)).unwrap();
+        document["properties"].take()
+    };
+    assert_eq!(
+        properties(&engine, "web1"),
+        json!({"role": "front", "site": {"node": "web1"}})
+    );
+    assert_eq!(
+        properties(&engine, "web2"),
+        json!({"site": {"node": "web2"}})
+    );
+    // Nothing of its policy could name one.
+    assert_eq!(properties(&engine, "db1"), json!(null));
+    group.properties[0].value = json!("b");
+    engine.apply(vec![Change::SetGroup(group)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), ["web1", "web2"]);
+    let zone = GlobalParameter {
+        id: "zone".into(),
+        value: json!("z"),
+        description: String::new(),
+        inherit_mode: Default::default(),
+    };
+    engine.apply(vec![Change::SetParameter(zone)]).unwrap();
+    assert_eq!(updated(&generate(&mut engine)), ["web1", "web2"]);
+    assert_eq!(
+        properties(&engine, "web2"),
+        json!({"site": "b", "zone": "z"})
+    );
+}
+
+#[test]
 fn foreach_within_foreach_is_bounded() {
     let sets: Vec<_> = (0..100).map(|number| json!({"n": number})).collect();
     let mut items = json!([]);

@@ -4,16 +4,17 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use commit::StoreError;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::super::answers::{ApiError, under};
 use super::super::route::{Answer, Call, apart};
 use super::super::shapes::when;
 use super::{Node, NodeRecord, Service, Standing, shown};
+use crate::inventory::SoftwareUpdate;
 use crate::model::attributes::{AttributeType, ObjectType};
 use crate::model::inventory::Inventory;
 use crate::reports::decision::UnixMillis;
-use crate::server::intake::inventory_of;
+use crate::server::intake::Kept;
 
 /// Nodes of which inventories are shown at once: those of more are asked for one by one.
 const DETAILED: usize = 500;
@@ -24,7 +25,7 @@ const ALWAYS: [&str; 3] = ["id", "hostname", "status"];
 /// How much is shown of it.
 const LEVELS: [&str; 3] = ["minimal", "default", "full"];
 /// What is shown of it unless less is asked for.
-pub(super) const USUAL: [&str; 13] = [
+pub(super) const USUAL: [&str; 15] = [
     "kind",
     "state",
     "os",
@@ -32,12 +33,14 @@ pub(super) const USUAL: [&str; 13] = [
     "ram",
     "ipAddresses",
     "description",
+    "acceptanceDate",
     "lastInventoryDate",
     "lastRunDate",
     "policyServerId",
     "managementTechnology",
     "properties",
     "policyMode",
+    "timezone",
 ];
 /// What is shown of it if it is asked for, beside its inventory.
 const MORE: [&str; 4] = [
@@ -91,8 +94,10 @@ const PARTS: [Part; 15] = [
             ("networkInterfaceDhcpServer", "dhcpServer"),
             ("networkInterfaceGateway", "gateway"),
             ("networkInterfaceMask", "mask"),
+            ("networkSubnet", "subnet"),
             ("networkInterfaceMacAddress", "macAddress"),
             ("networkInterfaceType", "type"),
+            ("networkInterfaceTypeMib", "typeMib"),
         ],
     ),
     part(
@@ -188,9 +193,21 @@ const PARTS: [Part; 15] = [
     ),
 ];
 
+/// What Rudder shows as numbers although queries ask for it as text.
+const NUMBERS: [(ObjectType, &[&str]); 2] = [
+    (O::Process, &["pid", "cpuUsage", "memory", "virtualMemory"]),
+    (
+        O::Processor,
+        &["model", "cpuStepping", "cpuFamily", "cpuThread", "cpuCore"],
+    ),
+];
+
+/// Updates of software that a node could install.
+const UPDATES: &str = "softwareUpdate";
+
 /// Names of all parts of an inventory.
 pub(super) fn parts() -> impl Iterator<Item = &'static str> {
-    [MACHINE.name]
+    [MACHINE.name, UPDATES]
         .into_iter()
         .chain(PARTS.iter().map(|one| one.name))
 }
@@ -276,8 +293,14 @@ impl Include {
         node
     }
 
-    /// Adds what is asked of an inventory.
-    fn add(&self, node: &mut Map<String, Value>, inventory: &Inventory) {
+    /// Adds what is asked of an inventory. Swap, in bytes, is the first of its file systems, as
+    /// Rudder has it.
+    fn add(&self, node: &mut Map<String, Value>, kept: &Kept, swap: Option<u64>) {
+        let inventory = &kept.inventory;
+        if self.part(UPDATES) {
+            let updates = kept.updates.iter().map(update);
+            node.insert(UPDATES.into(), updates.collect());
+        }
         if self.part(MACHINE.name)
             && let Some(machine) = MACHINE.of(inventory).into_iter().next()
         {
@@ -292,9 +315,24 @@ impl Include {
                 let named = |one: &Value| ["name", "version"].map(|key| one[key].to_string());
                 elements.retain(|one| seen.insert(named(one)));
             }
+            if part.kind == O::FileSystem
+                && let Some(swap) = swap
+            {
+                let swap = json!({"name": "swap", "mountPoint": "none", "totalSpace": swap});
+                elements.insert(0, swap);
+            }
             node.insert(part.name.into(), elements.into());
         }
     }
+}
+
+/// An update as Rudder shows it: with the names of it in a list.
+fn update(update: &SoftwareUpdate) -> Value {
+    let mut shown = json!(update);
+    if !update.ids.is_empty() {
+        shown["ids"] = update.ids.split(',').map(Value::from).collect();
+    }
+    shown
 }
 
 impl Part {
@@ -318,20 +356,29 @@ impl Part {
         let name = name.map_or(attribute, |(_, theirs)| *theirs);
         let mut known = self.kind.attributes().iter();
         let kind = known.find(|(known, _)| *known == attribute);
+        let shown_so = NUMBERS
+            .iter()
+            .any(|(kind, names)| *kind == self.kind && names.contains(&attribute));
         let number = matches!(
             kind,
             Some((_, AttributeType::Number | AttributeType::Memory))
         );
-        let value = match text.parse::<u64>() {
-            Ok(number_of) if number => number_of.into(),
-            _ if matches!(name, "ipAddresses" | "mask" | "gateway") => {
+        let value = match number_of(text).filter(|_| number || shown_so) {
+            Some(number) => number.into(),
+            None if matches!(name, "ipAddresses" | "mask" | "gateway" | "subnet") => {
                 let all = text.split(',').map(str::trim);
                 all.filter(|one| !one.is_empty()).map(Value::from).collect()
             }
-            _ => text.into(),
+            None => text.into(),
         };
         (name.to_owned(), value)
     }
+}
+
+/// A number, whole if it can be.
+fn number_of(text: &str) -> Option<Number> {
+    let whole = text.parse::<u64>().map(Number::from).ok();
+    whole.or_else(|| Number::from_f64(text.parse().ok()?))
 }
 
 impl Service {
@@ -367,9 +414,9 @@ impl Service {
             let made = move || {
                 let nodes = some.iter().map(|record| {
                     let mut node = include.of_node(record, &beside);
-                    let inventory = packed.remove(&record.number);
-                    let inventory = inventory.and_then(|packed| inventory_of(&packed));
-                    include.add(&mut node, &inventory.unwrap_or_default());
+                    let kept = packed.remove(&record.number);
+                    let kept = kept.and_then(|packed| Kept::read(&packed));
+                    include.add(&mut node, &kept.unwrap_or_default(), record.node.swap);
                     Value::Object(node)
                 });
                 nodes.collect::<Vec<_>>()
@@ -422,8 +469,12 @@ mod tests {
             inventory.push(O::Software, &fields);
             inventory.push(O::Slot, &[("slotName", "same")]);
         }
+        let kept = Kept {
+            inventory,
+            ..Kept::default()
+        };
         let mut node = Map::new();
-        Include(["full".to_owned()].into()).add(&mut node, &inventory);
+        Include(["full".to_owned()].into()).add(&mut node, &kept, Some(1_024));
         let shown = node["software"].as_array().unwrap().iter();
         let shown: Vec<_> = shown
             .map(|one| {
@@ -437,5 +488,34 @@ mod tests {
         assert_eq!(shown, expected);
         // Of what else there is, what is there twice is there twice.
         assert_eq!(node["slots"].as_array().unwrap().len(), 4);
+        let swap = json!([{"name": "swap", "mountPoint": "none", "totalSpace": 1_024}]);
+        assert_eq!(node["fileSystems"], swap);
+    }
+
+    #[test]
+    fn what_rudder_shows_as_numbers_is_numbers() {
+        let mut inventory = Inventory::default();
+        inventory.push(
+            O::Process,
+            &[("pid", "12"), ("memory", "0.4"), ("virtualMemory", "none")],
+        );
+        inventory.push(
+            O::Processor,
+            &[("cpuStepping", "9"), ("cpuName", "2"), ("cpuSpeed", "2800")],
+        );
+        inventory.push(O::NetworkInterface, &[("networkSubnet", "192.0.2.0")]);
+        let kept = Kept {
+            inventory,
+            ..Kept::default()
+        };
+        let mut node = Map::new();
+        Include(["full".to_owned()].into()).add(&mut node, &kept, None);
+        let process = json!([{"pid": 12, "memory": 0.4, "virtualMemory": "none"}]);
+        assert_eq!(node["processes"], process);
+        let processor = json!([{"stepping": 9, "name": "2", "speed": 2_800}]);
+        assert_eq!(node["processors"], processor);
+        let interface = json!([{"subnet": ["192.0.2.0"]}]);
+        assert_eq!(node["networkInterfaces"], interface);
+        assert_eq!(node["fileSystems"], json!([]));
     }
 }

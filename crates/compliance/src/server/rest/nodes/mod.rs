@@ -335,6 +335,8 @@ fn shown(record: &NodeRecord) -> Value {
         agent,
         ip_addresses,
         properties,
+        accepted,
+        time_zone,
         ..
     } = &*record.node;
     let received = jiff::Timestamp::from_millisecond(record.received).unwrap_or_default();
@@ -347,7 +349,7 @@ fn shown(record: &NodeRecord) -> Value {
         "dsc" => "Rudder Windows",
         _ => "Rudder",
     };
-    json!({
+    let mut shown = json!({
         "id": id,
         "hostname": hostname,
         "status": status,
@@ -365,7 +367,16 @@ fn shown(record: &NodeRecord) -> Value {
         "managementTechnology": [{
             "name": management,
             "version": agent.version,
+            "capabilities": agent.capabilities,
             "nodeKind": kind,
         }],
-    })
+    });
+    if let Some(accepted) = accepted {
+        let accepted = jiff::Timestamp::from_second(*accepted).unwrap_or_default();
+        shown["acceptanceDate"] = Moment::utc(accepted).to_string().into();
+    }
+    if let Some(zone) = time_zone {
+        shown["timezone"] = json!(zone);
+    }
+    shown
 }

@@ -60,6 +60,11 @@ pub(super) static NODE: Schema = Schema::Object(
         ),
         may("policyMode", &MODES, ""),
         may("description", &TEXT, "empty: nobody sets it"),
+        may(
+            "acceptanceDate",
+            &TEXT,
+            "if it is accepted; not known of nodes of older servers",
+        ),
         may("lastInventoryDate", &TEXT, ""),
         may(
             "lastRunDate",
@@ -75,12 +80,24 @@ pub(super) static NODE: Schema = Schema::Object(
                     &[
                         needed("name", &TEXT, ""),
                         needed("version", &TEXT, ""),
+                        needed("capabilities", &TEXTS, "what it is able to do"),
                         needed("nodeKind", &KINDS, ""),
                     ],
                 ),
                 1,
             ),
             "",
+        ),
+        may(
+            "timezone",
+            &Schema::Object(
+                "TimeZone",
+                &[
+                    needed("name", &TEXT, ""),
+                    needed("offset", &TEXT, "from UTC, as +0200"),
+                ],
+            ),
+            "of its clock, if its inventory tells it",
         ),
         may("accounts", &TEXTS, "if include asks for it, as all below"),
         may(
@@ -102,6 +119,7 @@ pub(super) static NODE: Schema = Schema::Object(
         ),
         may("machine", &ELEMENT, ""),
         may("software", &ELEMENTS, ""),
+        may("softwareUpdate", &ELEMENTS, "what it could install"),
         may("networkInterfaces", &ELEMENTS, ""),
         may("fileSystems", &ELEMENTS, ""),
         may("processes", &ELEMENTS, ""),
