@@ -53,7 +53,10 @@ async fn of_a_node_is_shown_what_is_included() {
     assert!(full.contains_key("swap"));
     assert_eq!(usual["managementTechnology"][0]["nodeKind"], "node");
     assert_eq!(usual["managementTechnology"][0]["name"], "Rudder");
-    assert_eq!(usual["managementTechnology"][0]["capabilities"][0], "cfengine");
+    assert_eq!(
+        usual["managementTechnology"][0]["capabilities"][0],
+        "cfengine"
+    );
     let zone = json!({"name": "UTC", "offset": "+0000"});
     assert_eq!(usual["timezone"], zone);
     let accepted = usual["acceptanceDate"].as_str().unwrap();

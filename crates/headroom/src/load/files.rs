@@ -191,7 +191,13 @@ mod tests {
         let text = || std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, "an earlier result").unwrap();
         let file = path.display().to_string();
-        let words = ["headroom", "load", "http://127.0.0.1/", "--csv", file.as_str()];
+        let words = [
+            "headroom",
+            "load",
+            "http://127.0.0.1/",
+            "--csv",
+            file.as_str(),
+        ];
         let Command::Load(args) = Cli::try_parse_from(words).unwrap().command else {
             panic!("not a load");
         };

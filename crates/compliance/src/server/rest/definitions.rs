@@ -27,7 +27,11 @@ static DEFINITIONS: Schema = Schema::Object(
     "Definitions",
     &[
         may("settings", &Schema::Map(&Schema::Any), ""),
-        may("parameters", &OBJECTS, "by identity, which each has as well"),
+        may(
+            "parameters",
+            &OBJECTS,
+            "by identity, which each has as well",
+        ),
         may("groups", &OBJECTS, "by identity"),
         may("techniques", &OBJECTS, "by identity/version"),
         may("directives", &OBJECTS, "by identity"),

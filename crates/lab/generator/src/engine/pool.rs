@@ -311,9 +311,8 @@ impl Pool {
         // Those that were closed while others were used lie below.
         if self.free.len() > 2 * self.connections.len() + SLACK {
             let connections = &self.connections;
-            let is_current = |entry: &Reverse<Entry>| {
-                connections[entry.0.place as usize].order == entry.0.order
-            };
+            let is_current =
+                |entry: &Reverse<Entry>| connections[entry.0.place as usize].order == entry.0.order;
             self.free.retain(is_current);
         }
     }
