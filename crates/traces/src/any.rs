@@ -80,6 +80,11 @@ impl Decoded {
         self.timeless + self.absurd + self.misdated + self.unnamed
     }
 
+    /// Spans that were taken in, with those whose ids are none.
+    pub(crate) fn taken(&self) -> usize {
+        self.spans.len() + usize::try_from(self.unnamed).unwrap_or(usize::MAX)
+    }
+
     /// Takes in a span as it was read.
     pub(crate) fn take(&mut self, read: Result<Span, ReadError>) {
         match read {
@@ -342,9 +347,22 @@ mod tests {
         assert_eq!((both.spans.len(), both.unnamed, both.refused()), (1, 1, 1));
         let said = both.left_out().unwrap();
         assert!(
-            said.contains("1 spans whose ids are none (read spans: traceId of span 1"),
+            said.contains("1 spans whose ids are none (read spans: traceId of span 2"),
             "{said}"
         );
+        let trace = "\"0000000000000000000000000000000a\"";
+        // Other letters, too few digits, too many, numbers.
+        let long = format!("\"{}\"", "a".repeat(40));
+        for id in ["\"xyz\"", "\"0a1\"", long.as_str(), "12", "-1", "1.5"] {
+            let bad = SPAN.replace(trace, id);
+            let both = decoded(format!("{SPAN}\n{bad}\n{bad}\n{SPAN}").as_bytes());
+            assert_eq!((both.spans.len(), both.unnamed), (2, 2), "{id}");
+            let said = both.left_out().unwrap();
+            assert!(said.contains("2 spans whose ids are none"), "{said}");
+            assert!(said.contains("traceId of span 2"), "{said}");
+        }
+        let parent = SPAN.replace("\"name\"", "\"parentSpanId\":\"parent!\",\"name\"");
+        assert_eq!(decoded(parent.as_bytes()).unnamed, 1);
         let zipkin =
             br#"[{"traceId":"0","id":"b","timestamp":5},{"traceId":"a","id":"c","timestamp":5}]"#;
         let zipkin = decoded(zipkin);

@@ -111,11 +111,10 @@ fn settled(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 fn read(traces: &Traces, origin: &Origin, names: &mut Names, into: &mut Decoded) {
-    let mut place = 0;
     for resource in &traces.resource_spans {
         let (service, epoch) = of_resource(resource.resource.as_ref(), origin);
         for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
-            place += 1;
+            let place = into.taken() + 1;
             into.take(span_of(span, place, service, epoch, names));
         }
     }

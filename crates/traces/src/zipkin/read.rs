@@ -206,7 +206,7 @@ impl Read<'_> {
         let is_shared = half.shared && kind == SpanKind::Server;
         let raw = Raw {
             trace,
-            id: if is_shared { id.child(trace, 0, 0) } else { id },
+            id: if is_shared { id.of_server() } else { id },
             parent: if is_shared { id } else { parent },
             kind,
             service: half.service.and_then(Endpoint::name),
