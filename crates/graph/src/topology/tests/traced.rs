@@ -177,6 +177,59 @@ fn a_circle_of_services_loses_its_rarest_call() {
 }
 
 #[test]
+fn a_service_that_calls_itself_still_does() {
+    let imported = from_rows(
+        "traceid,rpcid,um,dm,rt,interface,timestamp\n\
+         1,0,,a,90,buy,0\n1,0.1,a,a,50,price,10\n1,0.1.1,a,b,20,get,20\n\
+         2,0,,a,90,fib,0\n2,0.1,a,a,50,fib,10\n2,0.1.1,a,a,20,fib,20\n",
+    )
+    .unwrap();
+    reads_back(&imported);
+    assert_eq!(imported.warnings, Vec::<String>::new());
+    let graph = &imported.topology;
+    for (path, callee, asked) in [
+        ("/buy", "a", "/price"),
+        ("/price", "b", "/get"),
+        ("/fib", "a", "/fib~2"),
+        ("/fib~2", "a", "/fib~3"),
+    ] {
+        let expected = [(callee, Some(asked), 1.0, true)];
+        assert_eq!(calls(graph, "a", path), expected, "{path}");
+    }
+    assert!(calls(graph, "a", "/fib~3").is_empty());
+
+    let json = br#"[
+        {"traceId":"01","id":"01","kind":"SERVER","name":"/buy","timestamp":1000,"duration":900,"localEndpoint":{"serviceName":"front"}},
+        {"traceId":"01","id":"02","parentId":"01","kind":"CLIENT","name":"call","timestamp":1100,"duration":400,"localEndpoint":{"serviceName":"front"}},
+        {"traceId":"01","id":"03","parentId":"02","kind":"SERVER","name":"/price","timestamp":1200,"duration":200,"localEndpoint":{"serviceName":"front"}}
+    ]"#;
+    let read = traces::read(json, &traces::Origin::unix()).unwrap();
+    let imported = spans("shop", &read).unwrap();
+    reads_back(&imported);
+    let called = calls(&imported.topology, "front", "/buy");
+    assert_eq!(called, [("front", Some("/price"), 1.0, true)]);
+}
+
+#[test]
+fn a_recursion_that_is_too_deep_is_cut_and_told() {
+    let mut text = "traceid,rpcid,um,dm,rt,interface\n1,0,,a,100,fib\n".to_owned();
+    let mut rpc = "0".to_owned();
+    for depth in 1..12 {
+        rpc += ".1";
+        text += &format!("1,{rpc},a,a,{},fib\n", 100 - depth);
+    }
+    let imported = from_rows(&text).unwrap();
+    reads_back(&imported);
+    assert_eq!(imported.topology.services[0].endpoints.len(), 9);
+    assert_eq!(
+        imported.warnings,
+        [
+            "calls of \"/fib~9\" of \"a\" by \"/fib~9\" of \"a\" are left out (3 of them): they lead back in a circle"
+        ]
+    );
+}
+
+#[test]
 fn foreign_names_become_names_that_differ() {
     let imported = from_rows(
         "traceid,rpcid,um,dm,rt,interface\n1,0,USER,a_b,9,\"x,\"\"y\"\"\"\n1,0.1,a_b,a.b,5,GET /p?q=1\n1,0.2,a_b,---,5,é è\n",
