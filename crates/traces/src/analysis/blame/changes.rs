@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{larger_by_chance, normal_quantile};
 
+use super::alike::Growth;
 use super::few::{self, Few};
 use super::links::{Links, Losses};
 use super::often::{self, Often};
-use super::places::{Endpoint, Passage, Place, Places, Stay, Visits, Whence};
+use super::places::{Endpoint, Kind, Passage, Place, Places, Stay, Visits, Whence};
 use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
 
@@ -46,7 +47,7 @@ const BEYOND_ALL: f64 = 0.2;
 const MANY: usize = 40;
 
 /// Requests at a place of which it could be told that they take longer.
-const ENOUGH: usize = 8;
+pub(super) const ENOUGH: usize = 8;
 
 /// Requests that take longer at a place.
 #[derive(Debug, Clone)]
@@ -150,6 +151,8 @@ pub(super) struct Changes {
     pub(super) otherwise: Vec<Otherwise>,
     /// Kinds of requests of which a few take longer; looked for where nothing else is found.
     pub(super) few: Vec<Few>,
+    /// How many times as long nearly all services take, if they do: what they share is behind it.
+    pub(super) alike: Option<f64>,
     /// Who calls whom, as far as both runs have enough requests to tell whether that grew.
     pub(super) edges: BTreeSet<(Name, Name)>,
 }
@@ -182,6 +185,9 @@ impl Changes {
         let silenced = a.links.silenced(&b.links);
         let is_known = |service: &Name| !silenced.contains(service);
         changes.find_slower(&visits.0, &visits.1, is_known);
+        let growth = Growth::between(&visits.0, &visits.1);
+        changes.alike = growth.of_all();
+        changes.slower.retain(|one| !growth.explains(one));
         let lost = b.links.losses(&a.links);
         let mut counts = Vec::new();
         failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
@@ -215,7 +221,7 @@ impl Changes {
             }
         }
         changes.find_often(&visits.0, &visits.1);
-        if !changes.is_any() {
+        if !changes.is_any() && changes.alike.is_none() {
             changes.few = few::between(&visits.0, &visits.1, FALSE / FAMILIES);
         }
         changes
@@ -275,9 +281,10 @@ impl Changes {
             (fewest > 0 && is_known(whose)).then_some((place, before, now))
         });
         let chance = FALSE / FAMILIES / both.clone().count().max(1) as f64;
+        let kinds = (a.kinds(b), b.kinds(a));
         for (place, before, now) in both {
-            self.slower
-                .extend(slower(place, (a, before), (b, now), chance));
+            let (before_by, now_by) = ((&*kinds.0, before), (&*kinds.1, now));
+            self.slower.extend(slower(place, before_by, now_by, chance));
             if let Place::Between(from, to) = place
                 && before.passages.len().min(now.passages.len()) >= ENOUGH
             {
@@ -317,23 +324,21 @@ fn testable(counts: &[Count], all: f64) -> f64 {
     chance((1..=counts.len()).find(enough).unwrap_or(1))
 }
 
-/// Passages of requests of one entry, before and now.
+/// Passages of requests of one kind, before and now.
 type Both = (Vec<Passage>, Vec<Passage>);
 
-fn by_entry<'v>(visits: &'v Visits, stay: &Stay) -> Vec<(&'v Endpoint, Passage)> {
+fn by_kind<'v>(kinds: &[Kind<'v>], stay: &Stay) -> Vec<(Kind<'v>, Passage)> {
     let passages = stay.passages.iter();
-    passages
-        .map(|one| (&visits.requests[one.request].entry, *one))
-        .collect()
+    passages.map(|one| (kinds[one.request], *one)).collect()
 }
 
 fn slower(
     place: &Place,
-    (a, before): (&Visits, &Stay),
-    (b, now): (&Visits, &Stay),
+    (a, before): (&[Kind<'_>], &Stay),
+    (b, now): (&[Kind<'_>], &Stay),
     chance: f64,
 ) -> Option<Slower> {
-    let kinds = apart(&by_entry(a, before), &by_entry(b, now));
+    let kinds = apart(&by_kind(a, before), &by_kind(b, now));
     let requests: usize = kinds.iter().map(|(_, now)| now.len()).sum();
     // Both of requests as B has them: another mix is no change.
     let mean = |side: fn(&Both) -> &[Passage], of: fn(&Passage) -> f64| {

@@ -184,8 +184,8 @@ fn who_passes_a_failure_on_is_not_named_however_far() {
     }
 }
 
-/// Orders and looks: of `price`, orders ask for more.
-fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
+/// Orders and looks: of `price`, orders ask for more. Both enter at `names` of the gate.
+fn mixed(names: [&'static str; 2], orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
     move |_, chance| {
         let tax = || vec![visit("tax", "/tax", 2_000 * US, Vec::new())];
         let price = |own, calls| visit("price", "/quote", own + slower, calls);
@@ -193,12 +193,12 @@ fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
             true => {
                 let order = vec![price(3_000 * US, tax())];
                 let order = visit("order", "/order", 2_000 * US, order);
-                visit("gate", "POST /order", 1_000 * US, vec![order])
+                visit("gate", names[0], 1_000 * US, vec![order])
             }
             false => {
                 let item = vec![price(1_000 * US, Vec::new())];
                 let item = visit("item", "/item", 1_000 * US, item);
-                visit("gate", "GET /item", 1_000 * US, vec![item])
+                visit("gate", names[1], 1_000 * US, vec![item])
             }
         }
     }
@@ -206,19 +206,88 @@ fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
 
 #[test]
 fn another_mix_of_the_same_requests_accuses_nobody() {
+    let names = ["POST /order", "GET /item"];
     for (seed, a, b) in [(1, 0.1, 0.45), (2, 0.9, 0.5), (3, 0.95, 0.85)] {
         let found = compared(
-            run(2 * seed, 600, mixed(a, 0)),
-            run(2 * seed + 1, 600, mixed(b, 0)),
+            run(2 * seed, 600, mixed(names, a, 0)),
+            run(2 * seed + 1, 600, mixed(names, b, 0)),
         );
         assert!(found.culprits.is_empty(), "{a} to {b}: {found}");
         assert_ne!(found.verdict, Verdict::Worse, "{a} to {b}: {found}");
         // Who is slower is found among them as ever.
         let slower = compared(
+            run(2 * seed, 600, mixed(names, a, 0)),
+            run(2 * seed + 1, 600, mixed(names, b, 1_500 * US)),
+        );
+        assert_eq!(named(&slower), ["price"], "{a} to {b}: {slower}");
+    }
+}
+
+#[test]
+fn another_mix_behind_a_gateway_that_names_all_alike_accuses_nobody() {
+    for (seed, a, b) in [(1, 0.1, 0.45), (2, 0.9, 0.5), (3, 0.95, 0.85)] {
+        let mixed = |share, slower| mixed(["/*"; 2], share, slower);
+        let found = compared(
+            run(2 * seed, 600, mixed(a, 0)),
+            run(2 * seed + 1, 600, mixed(b, 0)),
+        );
+        assert!(found.culprits.is_empty(), "{a} to {b}: {found}");
+        let slower = compared(
             run(2 * seed, 600, mixed(a, 0)),
             run(2 * seed + 1, 600, mixed(b, 1_500 * US)),
         );
         assert_eq!(named(&slower), ["price"], "{a} to {b}: {slower}");
+    }
+}
+
+/// Each request also sends a message, which is taken up `later` than that, for so long, in the
+/// first `taken` of the requests.
+fn with_messages(mut spans: Vec<Span>, later: Nanos, length: Nanos, taken: usize) -> Vec<Span> {
+    let mut messages = Vec::new();
+    let webs = spans.iter().filter(|span| &*span.service == "web");
+    let webs = webs.filter(|span| span.kind == SpanKind::Server);
+    for (number, web) in webs.enumerate() {
+        let id = 1_000_000 + 2 * number as u64;
+        let names = |names: [&str; 3]| names.map(Into::into);
+        messages.push(Span {
+            id: SpanId(id),
+            parent: web.id,
+            start: web.start + 100 * US,
+            end: web.start + 600 * US,
+            ..Span::untold(web.trace, SpanKind::Internal, names(["web", "send", ""]))
+        });
+        if number < taken {
+            messages.push(Span {
+                id: SpanId(id + 1),
+                parent: SpanId(id),
+                start: web.start + later,
+                end: web.start + later + length,
+                ..Span::untold(web.trace, SpanKind::Server, names(["mail", "take", ""]))
+            });
+        }
+    }
+    spans.extend(messages);
+    spans
+}
+
+#[test]
+fn messages_that_are_taken_up_late_never_or_faster_accuse_nobody_who_sent_them() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| run(2 * seed + more, 400, move |_, _| shop(2, each));
+        let usual = |more| run(more, 500 * US);
+        let a = with_messages(usual(0), 50_000 * US, 400 * US, 400);
+        for b in [
+            // The last are still in the queue when the recording ends.
+            with_messages(usual(1), 8_000_000 * US, 400 * US, 300),
+            with_messages(usual(1), 50_000 * US, 10 * US, 400),
+        ] {
+            let found = compared(a.clone(), b);
+            assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+        }
+        // Who is behind a fault is named beside them.
+        let slow = with_messages(run(1, 1_500 * US), 50_000 * US, 400 * US, 400);
+        let found = compared(a.clone(), slow);
+        assert_eq!(named(&found), ["db"], "seed {seed}: {found}");
     }
 }
 

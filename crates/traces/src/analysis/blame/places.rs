@@ -1,7 +1,7 @@
 //! Where the spans of a run spent their time, place by place, whatever request they are of.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::cause::Cause;
 use super::super::forest::{Tree, by_trace, traces};
@@ -70,9 +70,15 @@ pub(super) struct Passage {
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) entry: Endpoint,
+    /// The one endpoint of another service that the entry's visited; `None`: several, or none.
+    handed_to: Option<Endpoint>,
     pub(super) begin: Nanos,
     pub(super) latency: f64,
 }
+
+/// Which requests are alike: those of one entry and, behind a gateway that names all alike, those
+/// that it handed on to one endpoint.
+pub(super) type Kind<'v> = (&'v Endpoint, Option<&'v Endpoint>);
 
 /// What happened at a place.
 #[derive(Debug, Clone, Default)]
@@ -175,6 +181,36 @@ impl Visits {
         }
     }
 
+    /// The kind of each request; kinds behind a gateway are told apart if both sides have some of
+    /// several.
+    pub(super) fn kinds<'v>(&'v self, other: &'v Self) -> Vec<Kind<'v>> {
+        let (mut known, there) = (self.handed(), other.handed());
+        for (entry, callees) in &mut known {
+            let nothing = BTreeSet::new();
+            let also = there.get(entry).unwrap_or(&nothing);
+            callees.retain(|callee| also.contains(callee));
+        }
+        known.retain(|_, callees| callees.len() > 1);
+        let kind = |request: &'v Request| {
+            let callees = known.get(&request.entry);
+            let callee = request.handed_to.as_ref();
+            let callee = callee.filter(|callee| callees.is_some_and(|all| all.contains(callee)));
+            (&request.entry, callee)
+        };
+        self.requests.iter().map(kind).collect()
+    }
+
+    /// To which endpoints requests of each entry were handed on.
+    fn handed(&self) -> BTreeMap<&Endpoint, BTreeSet<&Endpoint>> {
+        let mut all: BTreeMap<&Endpoint, BTreeSet<&Endpoint>> = BTreeMap::new();
+        for request in &self.requests {
+            if let Some(callee) = &request.handed_to {
+                all.entry(&request.entry).or_default().insert(callee);
+            }
+        }
+        all
+    }
+
     fn extend(&mut self, later: &Self) {
         let earlier = self.requests.len();
         self.requests.extend(later.requests.iter().cloned());
@@ -212,11 +248,6 @@ impl Visits {
         let (begin, latency) = (root_span.start, root_span.length() as f64);
         let request = self.requests.len();
         let entry = own(root_span);
-        self.requests.push(Request {
-            entry: entry.clone(),
-            begin,
-            latency,
-        });
         let mut path = OnPath::default();
         walk.request(tree, root, &Unawaited::default(), &mut path);
         let mut times: BTreeMap<Place, ([f64; 3], u64)> = BTreeMap::new();
@@ -231,8 +262,16 @@ impl Visits {
         let mut above: Vec<Option<usize>> = vec![None; tree.len()];
         // Likewise, the visit of another service.
         let mut outside: Vec<Option<usize>> = vec![None; tree.len()];
+        let mut handed_to = BTreeSet::new();
         for at in order {
             let span = tree.node(at).span;
+            let parent = tree.node(at).parent;
+            let is_entered = span.service != root_span.service
+                && outside[parent].is_none()
+                && tree.node(parent).span.service == root_span.service;
+            if is_entered {
+                handed_to.insert(own(span));
+            }
             let callee = callee(tree, at, links);
             let is_visit = callee.is_none() && span.kind != SpanKind::Work;
             for child in below(tree, at) {
@@ -280,6 +319,12 @@ impl Visits {
             times[2] += path.of(span);
             *visits += 1;
         }
+        self.requests.push(Request {
+            entry,
+            handed_to: handed_to.pop_first().filter(|_| handed_to.is_empty()),
+            begin,
+            latency,
+        });
         for (place, ([spent, inclusive, waited], visits)) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
             passages.push(Passage {
@@ -333,11 +378,13 @@ pub(super) fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'
 }
 
 /// What a span calls, if it is a call: one that says so, or that holds nothing but what
-/// happened in another service. Without a callee's span it is what its siblings call.
+/// happened in another service. Without a callee's span it is what its siblings call. A message
+/// that is sent is none.
 pub(super) fn callee(tree: &Tree<'_>, at: usize, links: &Links) -> Option<Endpoint> {
     let span = tree.node(at).span;
     match (span.kind, foreign(tree, at).next()) {
         (SpanKind::Server | SpanKind::Work, _) => None,
+        (SpanKind::Internal, _) if links.is_sent(tree, at) => None,
         (_, Some(callee)) => Some(own(callee)),
         (SpanKind::Client, None) => {
             let call = call(span);
