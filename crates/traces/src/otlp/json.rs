@@ -4,6 +4,7 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 use super::message;
+pub(super) use crate::lenient::some;
 
 /// A number that may be written as a text.
 #[derive(Deserialize)]
@@ -120,13 +121,6 @@ pub(super) mod number {
                 .map_err(|_| D::Error::custom(format!("{text:?} is not a number of 64 bits"))),
         }
     }
-}
-
-/// A list or a text; some writers have null for an empty one, as protobuf's JSON allows.
-pub(super) fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// The kind of a span: a number, or its name as some writers have it.

@@ -1,6 +1,8 @@
 //! Truths that look like somebody else's: those who are asked more often, who pass on what another
 //! one began, and who only meet other requests.
 
+use std::collections::BTreeMap;
+
 use stats::SplitMix;
 
 use super::shop::US;
@@ -288,6 +290,44 @@ fn messages_that_are_taken_up_late_never_or_faster_accuse_nobody_who_sent_them()
         let slow = with_messages(run(1, 1_500 * US), 50_000 * US, 400 * US, 400);
         let found = compared(a.clone(), slow);
         assert_eq!(named(&found), ["db"], "seed {seed}: {found}");
+    }
+}
+
+/// As a system records them that has no spans of calls.
+fn without_calls(mut spans: Vec<Span>) -> Vec<Span> {
+    let calls = spans.iter().filter(|span| span.kind == SpanKind::Client);
+    let callers: BTreeMap<SpanId, SpanId> = calls.map(|span| (span.id, span.parent)).collect();
+    spans.retain(|span| span.kind != SpanKind::Client);
+    for span in &mut spans {
+        span.parent = callers.get(&span.parent).copied().unwrap_or(span.parent);
+    }
+    spans
+}
+
+/// As they are if the clock of `db` is behind those of the others.
+fn skewed(mut spans: Vec<Span>) -> Vec<Span> {
+    for span in spans.iter_mut().filter(|span| &*span.service != "db") {
+        (span.start, span.end) = (span.start + 50_000 * US, span.end + 50_000 * US);
+    }
+    spans
+}
+
+#[test]
+fn another_clock_of_a_callee_whose_calls_have_no_spans_accuses_nobody() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| {
+            without_calls(run(2 * seed + more, 400, move |_, _| shop(2, each)))
+        };
+        let (a, b) = (run(0, 500 * US), run(1, 500 * US));
+        for (a, b) in [
+            (a.clone(), skewed(b.clone())),
+            (skewed(a.clone()), b.clone()),
+        ] {
+            let found = compared(a, b);
+            assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+        }
+        let found = compared(a, skewed(run(1, 3_000 * US)));
+        assert_eq!(named(&found).first(), Some(&"db"), "seed {seed}: {found}");
     }
 }
 

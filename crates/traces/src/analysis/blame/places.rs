@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::cause::Cause;
 use super::super::forest::{Tree, by_trace, traces};
-use super::super::path::{Sink, Unawaited, Walk};
+use super::super::path::{Sink, TOLERANCE, Unawaited, Walk};
 use super::links::{Links, call};
 use super::shapes::{Shape, Shapes};
 use crate::{Name, Nanos, Span, SpanId, SpanKind};
@@ -443,18 +443,51 @@ fn visit(tree: &Tree<'_>, at: usize, callee: Option<Endpoint>) -> (Place, Nanos)
 /// How long a span lasted while nothing below it did.
 fn alone(tree: &Tree<'_>, at: usize) -> Nanos {
     let span = tree.node(at).span;
-    let mut covered = 0;
-    let mut from = span.end;
-    // The last to end first: what is left of each is before all that were seen.
-    for child in below(tree, at).map(|child| tree.node(child).span) {
-        let end = child.end.min(from);
-        let start = child.start.clamp(span.start, span.end);
+    let children = move || below(tree, at).map(move |child| tree.node(child).span);
+    let skews = skews(span, children);
+    let within = |child: &Span| {
+        let skew = skews.get(&child.service).copied().unwrap_or(0);
+        let time = |time: Nanos| time.saturating_add_signed(skew).max(span.start).min(span.end);
+        (time(child.start), time(child.end))
+    };
+    let mut ran: Vec<(Nanos, Nanos)> = children().map(within).collect();
+    ran.sort_unstable();
+    let (mut covered, mut until) = (0, span.start);
+    for (start, end) in ran {
+        let start = start.max(until);
         if start < end {
-            covered += end - start;
-            from = start;
+            (covered, until) = (covered + (end - start), end);
         }
     }
     span.length().saturating_sub(covered)
+}
+
+/// How far what other services did below a span must be moved to lie within it: what seems to begin
+/// before its cause has another clock.
+fn skews<'a, C: Iterator<Item = &'a Span>>(
+    span: &Span,
+    children: impl Fn() -> C,
+) -> BTreeMap<&'a Name, i64> {
+    let is_early = |start: Nanos| start.saturating_add(TOLERANCE) < span.start;
+    let service = &span.service;
+    let foreign = || children().filter(move |child| child.service != *service);
+    // Nearly all have one clock, or clocks that agree.
+    if !foreign().any(|child| is_early(child.start)) {
+        return BTreeMap::new();
+    }
+    let mut extents: BTreeMap<&Name, (Nanos, Nanos)> = BTreeMap::new();
+    for child in foreign() {
+        let own = (child.start, child.end);
+        let extent = extents.entry(&child.service).or_insert(own);
+        *extent = (extent.0.min(own.0), extent.1.max(own.1));
+    }
+    let skew = |(service, (start, end)): (&'a Name, (Nanos, Nanos))| {
+        let room = span.length().checked_sub(end.saturating_sub(start))?;
+        let middle = span.start + room / 2;
+        let skew = middle.cast_signed().wrapping_sub(start.cast_signed());
+        is_early(start).then_some((service, skew))
+    };
+    extents.into_iter().filter_map(skew).collect()
 }
 
 fn has_failed_itself(tree: &Tree<'_>, at: usize) -> bool {
