@@ -99,25 +99,14 @@ pub(super) struct Side {
     pub(super) latencies: Vec<f64>,
 }
 
-/// Entries of both sides with enough requests before. What a gateway handed on too seldom is
-/// taken together.
+/// Entries of both sides with enough requests before.
 pub(super) fn entries<'v>(a: &'v Visits, b: &'v Visits) -> BTreeMap<Kind<'v>, (Side, Side)> {
-    let kinds = (a.kinds(b), b.kinds(a));
-    let mut before: BTreeMap<Kind<'_>, usize> = BTreeMap::new();
-    for kind in &kinds.0 {
-        *before.entry(*kind).or_default() += 1;
-    }
-    let is_often = |kind: Kind<'v>| before.get(&kind).is_some_and(|count| *count >= ENOUGH);
     let mut entries: BTreeMap<Kind<'_>, (Side, Side)> = BTreeMap::new();
-    for (visits, kinds, is_a) in [(a, &kinds.0, true), (b, &kinds.1, false)] {
+    for (visits, kinds, is_a) in [(a, a.kinds(b), true), (b, b.kinds(a), false)] {
         let mut order: Vec<(usize, &Request)> = visits.requests.iter().enumerate().collect();
         order.sort_by_key(|(_, one)| one.begin);
         for (at, request) in order {
-            let kind = match is_often(kinds[at]) {
-                true => kinds[at],
-                false => (kinds[at].0, None),
-            };
-            let sides = entries.entry(kind).or_default();
+            let sides = entries.entry(kinds[at]).or_default();
             let side = if is_a { &mut sides.0 } else { &mut sides.1 };
             side.requests.push(at);
             side.latencies.push(request.latency);
