@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{Imported, TraceError};
 use crate::Nanos;
 use crate::amount::Amount;
+use crate::script::bound;
 use crate::topology::draft::{Draft, endpoint, step};
 use crate::topology::generate::MOST_SERVICES;
 use crate::topology::names::service_name;
@@ -129,6 +130,8 @@ pub(super) struct Merged {
     service_of: HashMap<String, usize>,
     endpoints: Vec<Endpoint>,
     endpoint_of: HashMap<(usize, String), usize>,
+    /// Visits that took longer by themselves than a step may.
+    too_long: u64,
 }
 
 struct Foreign {
@@ -227,11 +230,13 @@ impl Merged {
         service.visits += 1;
         service.failed += u64::from(visit.failed);
         into.visits += 1;
+        let own = own_time(visit);
+        self.too_long += u64::from(own > bound::TIME);
         if into.own.len() < MOST_SAMPLES {
-            into.own.push(own_time(visit));
+            into.own.push(own.min(bound::TIME));
             if let Some(work) = visit.work {
-                into.cpu.push(work.cpu);
-                into.sleep.push(work.sleep);
+                into.cpu.push(work.cpu.min(bound::TIME));
+                into.sleep.push(work.sleep.min(bound::TIME));
             }
         }
         let mut made: Vec<&Made> = visit.calls.iter().collect();
@@ -280,6 +285,12 @@ impl Merged {
             });
         }
         let mut warnings = self.break_cycles();
+        if self.too_long > 0 {
+            warnings.push(format!(
+                "{} visits take longer than an hour beside their calls; a step takes an hour at most",
+                self.too_long
+            ));
+        }
         let mut draft = Draft::new(name, 0);
         let mut taken = HashSet::new();
         let ids: Vec<ServiceId> = self
@@ -421,7 +432,7 @@ impl Merged {
             let call = Call {
                 path: (callee.path != from.path).then(|| callee.path.clone()),
                 probability: rounded(calls.made as f64 / from.visits.max(1) as f64),
-                count: Amount::Constant(repeats.round()),
+                count: Amount::Constant(repeats.round().min(f64::from(bound::COUNT))),
                 timeout: super::TIMEOUT,
                 wait: waits,
                 ..draft.call(own, ids[callee.service])

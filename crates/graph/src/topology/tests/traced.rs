@@ -163,6 +163,23 @@ fn repeated_calls_are_steps_with_falling_probability() {
 }
 
 #[test]
+fn what_is_beyond_the_bounds_of_a_file_is_cut_to_them() {
+    let mut text = "traceid,rpcid,um,dm,rt,timestamp\n1,0,,a,9000000,0\n".to_owned();
+    for call in 1..=1_500 {
+        text += &format!("1,0.{call},a,b,1,{call}\n");
+    }
+    let imported = from_rows(&text).unwrap();
+    reads_back(&imported);
+    let (_, first) = imported.topology.services[0].endpoint("/").unwrap();
+    let hour = Amount::Constant(3_600e9);
+    assert_eq!(first.steps[0].action, Action::Work(Work::Sleep(hour)));
+    assert_eq!(
+        imported.warnings,
+        ["1 visits take longer than an hour beside their calls; a step takes an hour at most"]
+    );
+}
+
+#[test]
 fn a_circle_of_services_loses_its_rarest_call() {
     let imported = from_rows(
         "traceid,rpcid,um,dm,rt\n1,0,,a,9\n1,0.1,a,b,5\n1,0.1.1,b,a,1\n2,0,,a,9\n2,0.1,a,b,5\n",
