@@ -447,8 +447,11 @@ fn alone(tree: &Tree<'_>, at: usize) -> Nanos {
     let skews = skews(span, children);
     let within = |child: &Span| {
         let skew = skews.get(&child.service).copied().unwrap_or(0);
-        let time = |time: Nanos| time.saturating_add_signed(skew).max(span.start).min(span.end);
-        (time(child.start), time(child.end))
+        let placed = |time: Nanos| {
+            let time = time.saturating_add_signed(skew);
+            time.max(span.start).min(span.end)
+        };
+        (placed(child.start), placed(child.end))
     };
     let mut ran: Vec<(Nanos, Nanos)> = children().map(within).collect();
     ran.sort_unstable();
