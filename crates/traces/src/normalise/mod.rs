@@ -9,12 +9,14 @@
 //!   caller to the same address are of the same service, so that no edge is there twice.
 //! - Where no writer says which calls are made again, those are that follow a failed one of
 //!   the same parent, callee and name.
+//! - Paths that differ in ids alone are one, where there are many.
 //! - Services that know the lower half of a trace id alone are in the trace that has all of it.
 //!
 //! Spans that are normal already stay as they are.
 
 mod apart;
 mod attempts;
+mod paths;
 mod widths;
 
 use std::collections::{HashMap, HashSet};
@@ -50,6 +52,8 @@ pub fn normalise<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
             attempts::count(trace);
         }
     }
+    // Calls of different paths are no attempts of one, so that comes first.
+    paths::join(&mut spans);
 }
 
 type Key = (u128, SpanId);
