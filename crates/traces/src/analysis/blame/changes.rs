@@ -9,7 +9,7 @@ use super::alike::Growth;
 use super::few::{self, Few};
 use super::links::{Links, Losses};
 use super::often::{self, Often};
-use super::places::{Endpoint, Kind, Passage, Place, Places, Stay, Visits, Whence};
+use super::places::{Counts, Endpoint, Gateways, Kind, Passage, Place, Places, Stay, Visits};
 use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
 
@@ -413,7 +413,7 @@ fn share((some, all): (u64, u64)) -> f64 {
 /// How often visits fail.
 fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut Vec<Count>) {
     // Of calls that nobody answers any more it is known from before who did.
-    let mut visits: BTreeMap<Place, BTreeMap<Whence, (u64, u64)>> = BTreeMap::new();
+    let mut visits: BTreeMap<Place, Counts> = BTreeMap::new();
     for (place, stay) in &now.stays {
         let place = match place {
             Place::Between(from, to) => {
@@ -429,14 +429,16 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
             (kind.0, kind.1) = (kind.0 + failed, kind.1 + all);
         }
     }
-    let nothing = BTreeMap::new();
+    let gateways = Gateways::of(before, now);
+    let nothing = Counts::new();
     for (place, kinds) in visits {
         let b = sum(&kinds);
         let known = before.stays.get(&place).map(|stay| &stay.counts);
         let known = known.filter(|counts| !counts.is_empty());
         // What was never there cannot have failed less: all of it that fails is new.
         let a = known.map_or((0, b.1), sum);
-        let strata = Strata::of(known.unwrap_or(&nothing), &kinds, |now| Some((0, now)));
+        let earlier = gateways.together(known.unwrap_or(&nothing));
+        let strata = Strata::of(&earlier, &gateways.together(&kinds), |now| Some((0, now)));
         let found = Failing {
             place,
             shares: strata.shares().unwrap_or((share(a), share(b))),
@@ -452,7 +454,7 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
     }
 }
 
-fn sum(kinds: &BTreeMap<Whence, (u64, u64)>) -> (u64, u64) {
+fn sum(kinds: &Counts) -> (u64, u64) {
     let add = |sum: (u64, u64), one: &(u64, u64)| (sum.0 + one.0, sum.1 + one.1);
     kinds.values().fold((0, 0), add)
 }
@@ -463,6 +465,7 @@ fn reshaped(
     is_known: impl Fn(&Name) -> bool,
     counts: &mut Vec<Count>,
 ) {
+    let gateways = Gateways::of(before, now);
     for (endpoint, shapes) in &now.shapes {
         let earlier = before.shapes.get(endpoint);
         let Some(earlier) = earlier.filter(|_| is_known(&endpoint.service)) else {
@@ -475,7 +478,9 @@ fn reshaped(
         let (of_a, of_b) = (before.visits(), now.visits());
         for (below, count) in now.iter() {
             let (a, b) = ((before.count(below), of_a), (count, of_b));
-            let strata = Strata::of(&before.counts(below), &now.counts(below), |_| None);
+            let [earlier, later] =
+                [&before, &now].map(|side| gateways.together(&side.counts(below)));
+            let strata = Strata::of(&earlier, &later, |_| None);
             let Some(shares) = strata.shares() else {
                 continue;
             };

@@ -43,6 +43,8 @@ pub(super) struct Endpoint {
 pub(super) struct Whence {
     /// Where its request entered.
     pub(super) entry: Endpoint,
+    /// As of [`Request`].
+    handed_to: Option<Endpoint>,
     /// Whose visit of another service it is below of; `None`: the request entered here.
     caller: Option<Endpoint>,
 }
@@ -80,6 +82,45 @@ pub(super) struct Request {
 /// that it handed on to one endpoint.
 pub(super) type Kind<'v> = (&'v Endpoint, Option<&'v Endpoint>);
 
+/// Of how many visits how many did something, by whence they came.
+pub(super) type Counts = BTreeMap<Whence, (u64, u64)>;
+
+/// Entries that hand requests on to one of several endpoints each, with those that both sides have.
+pub(super) struct Gateways<'v>(BTreeMap<&'v Endpoint, BTreeSet<&'v Endpoint>>);
+
+impl<'v> Gateways<'v> {
+    pub(super) fn of(a: &'v Visits, b: &'v Visits) -> Self {
+        let (mut known, there) = (a.handed(), b.handed());
+        for (entry, callees) in &mut known {
+            let also = there.get(*entry);
+            callees.retain(|callee| also.is_some_and(|also| also.contains(*callee)));
+        }
+        known.retain(|_, callees| callees.len() > 1);
+        Self(known)
+    }
+
+    /// To whom a request was handed on, if that tells it apart from others of its entry.
+    fn tells<'r>(&self, entry: &Endpoint, callee: Option<&'r Endpoint>) -> Option<&'r Endpoint> {
+        let callees = self.0.get(entry)?;
+        callee.filter(|callee| callees.contains(*callee))
+    }
+
+    /// Counts of visits of requests that are alike, together.
+    pub(super) fn together(&self, counts: &Counts) -> Counts {
+        let mut all = Counts::new();
+        for (whence, (some, visits)) in counts {
+            let handed_to = self.tells(&whence.entry, whence.handed_to.as_ref());
+            let alike = Whence {
+                handed_to: handed_to.cloned(),
+                ..whence.clone()
+            };
+            let sum = all.entry(alike).or_default();
+            (sum.0, sum.1) = (sum.0 + some, sum.1 + visits);
+        }
+        all
+    }
+}
+
 /// What happened at a place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stay {
@@ -87,7 +128,7 @@ pub(super) struct Stay {
     pub(super) passages: Vec<Passage>,
     /// Of each kind of visits, those that failed for a reason of their own (nothing below them
     /// did), and all.
-    pub(super) counts: BTreeMap<Whence, (u64, u64)>,
+    pub(super) counts: Counts,
 }
 
 /// What requests did.
@@ -181,21 +222,12 @@ impl Visits {
         }
     }
 
-    /// The kind of each request; kinds behind a gateway are told apart if both sides have some of
-    /// several.
+    /// The kind of each request.
     pub(super) fn kinds<'v>(&'v self, other: &'v Self) -> Vec<Kind<'v>> {
-        let (mut known, there) = (self.handed(), other.handed());
-        for (entry, callees) in &mut known {
-            let nothing = BTreeSet::new();
-            let also = there.get(entry).unwrap_or(&nothing);
-            callees.retain(|callee| also.contains(callee));
-        }
-        known.retain(|_, callees| callees.len() > 1);
+        let gateways = Gateways::of(self, other);
         let kind = |request: &'v Request| {
-            let callees = known.get(&request.entry);
             let callee = request.handed_to.as_ref();
-            let callee = callee.filter(|callee| callees.is_some_and(|all| all.contains(callee)));
-            (&request.entry, callee)
+            (&request.entry, gateways.tells(&request.entry, callee))
         };
         self.requests.iter().map(kind).collect()
     }
@@ -262,16 +294,9 @@ impl Visits {
         let mut above: Vec<Option<usize>> = vec![None; tree.len()];
         // Likewise, the visit of another service.
         let mut outside: Vec<Option<usize>> = vec![None; tree.len()];
-        let mut handed_to = BTreeSet::new();
+        let handed_to = handed_to(tree, root);
         for at in order {
             let span = tree.node(at).span;
-            let parent = tree.node(at).parent;
-            let is_entered = span.service != root_span.service
-                && outside[parent].is_none()
-                && tree.node(parent).span.service == root_span.service;
-            if is_entered {
-                handed_to.insert(own(span));
-            }
             let callee = callee(tree, at, links);
             let is_visit = callee.is_none() && span.kind != SpanKind::Work;
             for child in below(tree, at) {
@@ -285,6 +310,7 @@ impl Visits {
             }
             let whence = Whence {
                 entry: entry.clone(),
+                handed_to: handed_to.clone(),
                 caller: outside[at].map(|caller| own(tree.node(caller).span)),
             };
             if is_visit {
@@ -321,7 +347,7 @@ impl Visits {
         }
         self.requests.push(Request {
             entry,
-            handed_to: handed_to.pop_first().filter(|_| handed_to.is_empty()),
+            handed_to,
             begin,
             latency,
         });
@@ -338,6 +364,23 @@ impl Visits {
             });
         }
     }
+}
+
+/// The one endpoint of another service that the entry's visited; `None`: several, or none.
+fn handed_to(tree: &Tree<'_>, root: usize) -> Option<Endpoint> {
+    let service = &tree.node(root).span.service;
+    let mut found: BTreeSet<Endpoint> = BTreeSet::new();
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        for child in below(tree, at) {
+            let span = tree.node(child).span;
+            match span.service == *service {
+                true => open.push(child),
+                false => drop(found.insert(own(span))),
+            }
+        }
+    }
+    found.pop_first().filter(|_| found.is_empty())
 }
 
 /// How much of each span is on the critical path.
