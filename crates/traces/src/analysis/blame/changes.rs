@@ -10,6 +10,7 @@ use super::few::{self, Few};
 use super::links::{Links, Losses};
 use super::often::{self, Often};
 use super::places::{Counts, Endpoint, Gateways, Kind, Passage, Place, Places, Stay, Visits};
+use super::shapes::Difference;
 use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
 
@@ -89,6 +90,8 @@ pub(super) struct Reshaped {
     pub(super) has_same_end: bool,
     /// What was there in place of what they added.
     pub(super) replaced: Vec<Endpoint>,
+    /// Whether that only has other names in the same services, and takes no longer.
+    is_renamed: bool,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
 }
@@ -117,14 +120,15 @@ impl Reshaped {
         !self.left_out.is_empty() && self.has_same_end
     }
 
-    /// Whether all that is new has the names of what is gone, in other services.
+    /// Whether all that is new has the names of what is gone, in other services, or is that under
+    /// other names.
     fn is_replacement(&self) -> bool {
         let names = |of: &[Endpoint]| -> Vec<Name> {
             let mut names: Vec<Name> = of.iter().map(|one| one.name.clone()).collect();
             names.sort();
             names
         };
-        !self.added.is_empty() && names(&self.added) == names(&self.replaced)
+        self.is_renamed || !self.added.is_empty() && names(&self.added) == names(&self.replaced)
     }
 
     fn is_new(&self) -> bool {
@@ -466,6 +470,7 @@ fn reshaped(
     counts: &mut Vec<Count>,
 ) {
     let gateways = Gateways::of(before, now);
+    let sides = (before, now);
     for (endpoint, shapes) in &now.shapes {
         let earlier = before.shapes.get(endpoint);
         let Some(earlier) = earlier.filter(|_| is_known(&endpoint.service)) else {
@@ -498,6 +503,7 @@ fn reshaped(
                     .filter(|one| !below.contains(one))
                     .cloned()
                     .collect(),
+                is_renamed: is_renamed(&difference, service, sides),
                 added: difference.added,
                 replaced: difference.missing,
                 shares,
@@ -512,6 +518,43 @@ fn reshaped(
             });
         }
     }
+}
+
+/// Whether what a service calls anew is what it called before: in the same services, where the old
+/// names are gone and the new ones were not there, and no slower.
+fn is_renamed(difference: &Difference, caller: &Name, (a, b): (&Visits, &Visits)) -> bool {
+    let Difference { added, missing } = difference;
+    let services = |of: &[Endpoint]| -> Vec<Name> {
+        let mut services: Vec<Name> = of.iter().map(|one| one.service.clone()).collect();
+        services.sort();
+        services
+    };
+    let is_in = |side: &Visits, one: &Endpoint| side.visited.contains_key(one);
+    let took = |side: &Visits, of: &[Endpoint]| -> f64 {
+        of.iter().map(|one| took(side, caller, one)).sum()
+    };
+    !added.is_empty()
+        && services(added) == services(missing)
+        && !added.iter().any(|one| is_in(a, one))
+        && !missing.iter().any(|one| is_in(b, one))
+        && took(b, added) <= took(a, missing) * (1.0 + WORTH)
+}
+
+/// How long a call of an endpoint takes by itself and on its way, in nanoseconds.
+fn took(side: &Visits, caller: &Name, callee: &Endpoint) -> f64 {
+    let places = [
+        Place::Within(callee.clone()),
+        Place::Between(caller.clone(), callee.clone()),
+    ];
+    let stays = places.iter().filter_map(|place| side.stays.get(place));
+    let means = stays.map(|stay| {
+        let (mut spent, mut visits) = (0.0, 0);
+        for one in &stay.passages {
+            (spent, visits) = (spent + one.spent, visits + one.visits);
+        }
+        spent / visits.max(1) as f64
+    });
+    means.sum()
 }
 
 #[cfg(test)]

@@ -371,19 +371,25 @@ fn what_some_did_before_is_not_what_none_did() {
 
 #[test]
 fn a_callee_with_another_name_accuses_nobody() {
-    let asks = |service| {
+    let asks = |service, name, took: Nanos| {
         move |_, _| {
-            let calls = vec![visit(service, "/q", 2_000 * US, Vec::new())];
+            let calls = vec![visit(service, name, took * US, Vec::new())];
             visit("web", "/web", 1_000 * US, calls)
         }
     };
-    let found = compared(run(1, 400, asks("db")), run(2, 400, asks("db-v2")));
-    assert!(found.culprits.is_empty(), "{found}");
-    let said = found.sentences.concat();
-    assert!(
-        said.contains("call `/q` of `db-v2` in place of `/q` of `db`"),
-        "{said}"
-    );
+    let usual = || run(1, 400, asks("db", "/q", 2_000));
+    for (service, name, told) in [
+        ("db-v2", "/q", "call `/q` of `db-v2` in place of `/q` of `db`"),
+        ("db", "GET /q", "call `GET /q` of `db` in place of `/q` of `db`"),
+    ] {
+        let found = compared(usual(), run(2, 400, asks(service, name, 2_000)));
+        assert!(found.culprits.is_empty(), "{found}");
+        let said = found.sentences.concat();
+        assert!(said.contains(told), "{said}");
+    }
+    // What takes longer is no other name alone.
+    let found = compared(usual(), run(2, 400, asks("db", "GET /q", 6_000)));
+    assert_eq!(named(&found), ["web"], "{found}");
 }
 
 #[test]
