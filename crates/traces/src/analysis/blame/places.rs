@@ -95,7 +95,11 @@ impl<'v> Gateways<'v> {
             let also = there.get(*entry);
             callees.retain(|callee| also.is_some_and(|also| also.contains(*callee)));
         }
-        known.retain(|_, callees| callees.len() > 1);
+        // Several that have one name are copies of a service, and no other requests.
+        known.retain(|_, callees| {
+            let first = callees.first().map(|one| &one.name);
+            callees.iter().any(|one| Some(&one.name) != first)
+        });
         Self(known)
     }
 
