@@ -74,6 +74,18 @@ pub(super) struct Failing {
     pub(super) place: Place,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
+    /// Who calls gives up sooner than before: who is called takes no longer, and goes well.
+    pub(super) is_given_up: bool,
+}
+
+impl Failing {
+    /// Who is behind it.
+    pub(super) fn service(&self) -> &Name {
+        match &self.place {
+            Place::Between(from, _) if self.is_given_up => from,
+            place => place.service(),
+        }
+    }
 }
 
 /// Visits of an endpoint that now do what they hardly did before.
@@ -261,7 +273,7 @@ impl Changes {
     fn find_often(&mut self, a: &Visits, b: &Visits) {
         let fails = |place: &Place| {
             let mut failing = self.failing.iter();
-            failing.any(|one| one.place.service() == place.service())
+            failing.any(|one| one.service() == place.service())
         };
         for one in &mut self.slower {
             // Who fails is asked again.
@@ -417,7 +429,7 @@ fn share((some, all): (u64, u64)) -> f64 {
 /// How often visits fail.
 fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut Vec<Count>) {
     // Of calls that nobody answers any more it is known from before who did.
-    let mut visits: BTreeMap<Place, Counts> = BTreeMap::new();
+    let mut visits: BTreeMap<Place, (Counts, u64)> = BTreeMap::new();
     for (place, stay) in &now.stays {
         let place = match place {
             Place::Between(from, to) => {
@@ -427,7 +439,8 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
             }
             Place::Within(_) => place.clone(),
         };
-        let kinds = visits.entry(place).or_default();
+        let (kinds, given_up) = visits.entry(place).or_default();
+        *given_up += stay.given_up;
         for (whence, (failed, all)) in &stay.counts {
             let kind = kinds.entry(whence.clone()).or_default();
             (kind.0, kind.1) = (kind.0 + failed, kind.1 + all);
@@ -435,7 +448,7 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
     }
     let gateways = Gateways::of(before, now);
     let nothing = Counts::new();
-    for (place, kinds) in visits {
+    for (place, (kinds, given_up)) in visits {
         let b = sum(&kinds);
         let known = before.stays.get(&place).map(|stay| &stay.counts);
         let known = known.filter(|counts| !counts.is_empty());
@@ -444,6 +457,7 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
         let earlier = gateways.together(known.unwrap_or(&nothing));
         let strata = Strata::of(&earlier, &gateways.together(&kinds), |now| Some((0, now)));
         let found = Failing {
+            is_given_up: given_up * 2 > b.0 && takes_no_longer(&place, before, now),
             place,
             shares: strata.shares().unwrap_or((share(a), share(b))),
             visits: b.1,
@@ -456,6 +470,19 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
             found,
         });
     }
+}
+
+/// Whether visits of who is called take no longer than before.
+fn takes_no_longer(place: &Place, before: &Visits, now: &Visits) -> bool {
+    let Place::Between(_, callee) = place else {
+        return false;
+    };
+    let mean = |side: &Visits| {
+        let (length, visits) = side.lengths.get(callee)?;
+        Some(length / *visits as f64)
+    };
+    let both = mean(before).zip(mean(now));
+    both.is_some_and(|(before, now)| now <= before * (1.0 + WORTH))
 }
 
 fn sum(kinds: &Counts) -> (u64, u64) {

@@ -242,6 +242,43 @@ fn another_mix_behind_a_gateway_that_names_all_alike_accuses_nobody() {
     }
 }
 
+/// As if `web` gave up its calls after so long, in each tenth request.
+fn given_up(mut spans: Vec<Span>, after: Nanos) -> Vec<Span> {
+    let calls = spans.iter().filter(|span| &*span.peer == "db");
+    let calls = calls.filter(|call| call.trace.0.is_multiple_of(10));
+    let cut = |call: &Span| (call.trace, call.length().saturating_sub(after));
+    let cuts: BTreeMap<TraceId, Nanos> = calls.map(cut).collect();
+    for span in spans.iter_mut().filter(|span| &*span.service != "db") {
+        let cut = cuts.get(&span.trace).copied().unwrap_or(0);
+        if cut > 0 {
+            span.end -= cut;
+            (span.status, span.cause) = match &*span.peer {
+                "db" => (0, "timeout"),
+                _ => (500, ""),
+            };
+        }
+    }
+    spans
+}
+
+#[test]
+fn who_gives_up_sooner_is_named_and_not_who_answers_as_fast_as_before() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| run(2 * seed + more, 400, move |_, _| shop(1, each));
+        let usual = || run(0, 2_000 * US);
+        let found = compared(usual(), given_up(run(1, 2_000 * US), 1_000 * US));
+        assert_eq!(named(&found), ["web"], "{found}");
+        let reason = &found.culprits[0].reasons[0];
+        assert!(
+            reason.starts_with("calls from `web` to `SELECT` are given up in "),
+            "{reason}"
+        );
+        // It is who answers, if that takes longer.
+        let found = compared(usual(), given_up(run(1, 8_000 * US), 5_000 * US));
+        assert_eq!(named(&found), ["db"], "{found}");
+    }
+}
+
 /// Each request also sends a message, which is taken up `later` than that, for so long, in the
 /// first `taken` of the requests.
 fn with_messages(mut spans: Vec<Span>, later: Nanos, length: Nanos, taken: usize) -> Vec<Span> {

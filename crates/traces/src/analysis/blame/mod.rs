@@ -101,7 +101,7 @@ impl Sides {
     pub(super) fn blame_failures(&self) -> Option<Culprit> {
         let failing = Changes::most_failing(&self.0, &self.1)?;
         Some(Culprit {
-            service: failing.place.service().to_string(),
+            service: failing.service().to_string(),
             reasons: vec![sentences::failing(&failing)],
             lost_ns: 0,
             is_waited_for: true,

@@ -133,6 +133,8 @@ pub(super) struct Stay {
     /// Of each kind of visits, those that failed for a reason of their own (nothing below them
     /// did), and all.
     pub(super) counts: Counts,
+    /// Calls that failed although who was called went well, and took longer: they were given up.
+    pub(super) given_up: u64,
 }
 
 /// What requests did.
@@ -143,6 +145,8 @@ pub(super) struct Visits {
     pub(super) shapes: BTreeMap<Endpoint, Shapes>,
     /// Visits of each endpoint.
     pub(super) visited: BTreeMap<Endpoint, u64>,
+    /// How long its visits took with all that is below them, in nanoseconds, and how many those are.
+    pub(super) lengths: BTreeMap<Endpoint, (f64, u64)>,
     /// Of the visits of each endpoint, how many were below those of which other one.
     pub(super) callers: BTreeMap<Endpoint, BTreeMap<Endpoint, u64>>,
 }
@@ -261,6 +265,11 @@ impl Visits {
                 let counts = stay.counts.entry(whence.clone()).or_default();
                 (counts.0, counts.1) = (counts.0 + failed, counts.1 + visits);
             }
+            stay.given_up += more.given_up;
+        }
+        for (endpoint, (length, visits)) in &later.lengths {
+            let lengths = self.lengths.entry(endpoint.clone()).or_default();
+            (lengths.0, lengths.1) = (lengths.0 + length, lengths.1 + visits);
         }
         for (endpoint, more) in &later.shapes {
             let shapes = self.shapes.entry(endpoint.clone()).or_default();
@@ -317,6 +326,10 @@ impl Visits {
                 handed_to: handed_to.clone(),
                 caller: outside[at].map(|caller| own(tree.node(caller).span)),
             };
+            if span.kind == SpanKind::Server {
+                let lengths = self.lengths.entry(own(span)).or_default();
+                (lengths.0, lengths.1) = (lengths.0 + span.length() as f64, lengths.1 + 1);
+            }
             if is_visit {
                 let shapes = self.shapes.entry(own(span)).or_default();
                 shapes.add(Shape::of(tree, at, links), whence.clone(), 1);
@@ -338,6 +351,7 @@ impl Visits {
             let counts = stay.counts.entry(whence).or_default();
             counts.0 += u64::from(has_failed_itself(tree, at));
             counts.1 += 1;
+            stay.given_up += u64::from(is_given_up(tree, at));
             // Of a call, lengths alone: the other end may have another clock.
             let inner = match place {
                 Place::Within(_) => inclusive[at],
@@ -543,4 +557,13 @@ fn skews<'a, C: Iterator<Item = &'a Span>>(
 fn has_failed_itself(tree: &Tree<'_>, at: usize) -> bool {
     let failed = |span: &Span| span.has_failed() || !span.cause.is_empty();
     failed(tree.node(at).span) && !below(tree, at).any(|child| failed(tree.node(child).span))
+}
+
+/// Whether a call failed although who was called went well, and took longer than its caller waited.
+fn is_given_up(tree: &Tree<'_>, at: usize) -> bool {
+    let span = tree.node(at).span;
+    let outlasts = |callee: &Span| callee.length() > span.length();
+    span.kind == SpanKind::Client
+        && has_failed_itself(tree, at)
+        && foreign(tree, at).any(outlasts)
 }

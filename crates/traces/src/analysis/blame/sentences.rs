@@ -24,6 +24,10 @@ pub(super) fn failing(one: &Failing) -> String {
             "`{}` in `{}` fails in {now} of its visits ({before} before), and nothing below it does",
             at.name, at.service
         ),
+        Place::Between(from, to) if one.is_given_up => format!(
+            "calls from `{from}` to `{}` are given up in {now} of all cases ({before} before), while `{}` goes well and takes no longer",
+            to.name, to.service
+        ),
         Place::Between(from, to) => format!(
             "calls from `{from}` to `{}` fail in {now} of all cases ({before} before), and `{}` does not say why",
             to.name, to.service
