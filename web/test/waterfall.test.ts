@@ -54,8 +54,15 @@ describe('the critical path', () => {
     });
   });
 
-  it('leaves out what outlives its parent’s answer, but for its part before', () => {
-    expect(critical([span('a', null, 0, 100), span('async', 'a', 90, 500)])).toEqual({ a: [[0, 90]], async: [[90, 100]] });
+  it('has what seems to end a little after its parent, up to there', () => {
+    expect(critical([span('a', null, 0, 100), span('late', 'a', 90, 500)])).toEqual({ a: [[0, 90]], late: [[90, 100]] });
+  });
+
+  it('leaves out what outlives an answer, and not what a failure cut off', () => {
+    const after = span('async', 'a', 90_000, 500_000);
+    expect(critical([span('a', null, 0, 100_000), after])).toEqual({ a: [[0, 100_000]] });
+    const gaveUp = span('a', null, 0, 100_000, { status: 504, cause: 'timeout' });
+    expect(critical([gaveUp, after])).toEqual({ a: [[0, 90_000]], async: [[90_000, 100_000]] });
   });
 
   it('adds up to the request', () => {

@@ -13,6 +13,9 @@ use super::{Nanos, Origin, ReadError, Span, jaeger, normalise, otlp, zipkin};
 /// The first bytes of what gzip packed.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
+/// Likewise, of zstd.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
 /// Which some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -78,6 +81,11 @@ impl Decoded {
     /// Spans that were left out.
     pub fn refused(&self) -> u64 {
         self.timeless + self.absurd + self.misdated + self.unnamed
+    }
+
+    /// Spans that were taken in, with those whose ids are none.
+    pub(crate) fn taken(&self) -> usize {
+        self.spans.len() + usize::try_from(self.unnamed).unwrap_or(usize::MAX)
     }
 
     /// Takes in a span as it was read.
@@ -177,7 +185,8 @@ pub fn read(bytes: &[u8], origin: &Origin) -> Result<Vec<Span>, ReadError> {
 /// [normalise] them with: Zipkin's JSON is a list, OTLP's and Jaeger's are objects with keys of
 /// their own (of OTLP, several may follow each other, as the collector's file exporter writes
 /// them, and the last may be cut off; the answers of Tempo are OTLP too); what is no JSON is OTLP
-/// in protobuf. Any may be packed by gzip, up to 1 GiB unpacked.
+/// in protobuf, of which several may follow each other, each behind its length. Any may be packed by
+/// gzip, up to 1 GiB unpacked.
 ///
 /// Spans that cannot be used are left out and counted.
 ///
@@ -187,6 +196,12 @@ pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Decoded, ReadError> {
     let bytes = unpacked(bytes)?;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     let mut names = Names::default();
+    // A body in protobuf begins with a line feed, and the length behind it may be a bracket.
+    if bytes.starts_with(b"\n")
+        && let Ok(decoded) = otlp::decode_protobuf(bytes, origin, &mut names)
+    {
+        return Ok(decoded.sensible(origin));
+    }
     let decoded = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => zipkin::decode(bytes, origin, &mut names)?,
         Some(b'{') if first_key(bytes).is_some_and(|key| jaeger::KEYS.contains(&key)) => {
@@ -206,12 +221,20 @@ pub fn decode(bytes: &[u8], origin: &Origin) -> Result<Decoded, ReadError> {
                 ),
             });
         }
-        _ => otlp::decode_protobuf(bytes, origin, &mut names)?,
+        _ => otlp::decode_protobuf_bodies(bytes, origin, &mut names)?,
     };
     Ok(decoded.sensible(origin))
 }
 
 fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
+    // The collector's file exporter has a length before each body that it packs.
+    let begins = |rest: &[u8]| rest.starts_with(ZSTD);
+    if begins(bytes) || bytes.get(4..).is_some_and(begins) {
+        return Err(ReadError::Form {
+            format: "gzip or plain",
+            cause: "it is packed by zstd; expected it unpacked, or packed by gzip".to_owned(),
+        });
+    }
     if !bytes.starts_with(GZIP) {
         return Ok(Cow::Borrowed(bytes));
     }
@@ -285,6 +308,59 @@ mod tests {
         assert!(only.to_string().contains("EOF"), "{only}");
     }
 
+    /// A span in protobuf: its one resource takes 52 bytes and those of the span's name.
+    fn protobuf(name: usize) -> Vec<u8> {
+        let field = |tag: u8, of: &[u8]| [&[tag, of.len() as u8][..], of].concat();
+        let time = |tag: u8| [&[tag][..], &1_790_000_000_000_000_000_u64.to_le_bytes()].concat();
+        let span = [
+            field(0x0a, &[7; 16]),
+            field(0x12, &[7; 8]),
+            field(0x2a, &vec![b'n'; name]),
+            time(0x39),
+            time(0x41),
+        ];
+        let scope = field(0x12, &span.concat());
+        field(0x0a, &field(0x12, &scope))
+    }
+
+    #[test]
+    fn protobuf_that_looks_like_json_is_protobuf() {
+        for (name, bracket) in [(71, b'{'), (39, b'['), (40, b'\\')] {
+            let body = protobuf(name);
+            assert_eq!(body[..2], [b'\n', bracket]);
+            let decoded = decoded(&body);
+            assert_eq!(decoded.spans.len(), 1);
+            assert_eq!(decoded.spans[0].name.len(), name);
+        }
+        assert_eq!(decoded(format!("\n{SPAN}").as_bytes()).spans.len(), 1);
+        assert!(decoded(b"\n[]").spans.is_empty());
+    }
+
+    #[test]
+    fn bodies_in_protobuf_may_have_their_lengths_before_them() {
+        let framed = |name: usize| {
+            let body = protobuf(name);
+            [&(body.len() as u32).to_be_bytes()[..], &body].concat()
+        };
+        let mut file = [framed(3), framed(4)].concat();
+        let whole = decoded(&file);
+        assert_eq!((whole.spans.len(), whole.is_cut), (2, false));
+        file.truncate(file.len() - 1);
+        let cut = decoded(&file);
+        assert_eq!((cut.spans.len(), cut.is_cut), (1, true));
+        let only = decode(&framed(3)[..20], &Origin::unix()).unwrap_err();
+        assert!(only.to_string().contains("protobuf"), "{only}");
+    }
+
+    #[test]
+    fn what_zstd_packed_is_told() {
+        for before in [&[][..], &[0, 0, 1, 7][..]] {
+            let packed = [before, ZSTD, &[0; 9]].concat();
+            let error = decode(&packed, &Origin::unix()).unwrap_err().to_string();
+            assert!(error.contains("packed by zstd"), "{error}");
+        }
+    }
+
     #[test]
     fn spans_without_a_sensible_time_are_counted() {
         for end in ["19", "18446744073709551615"] {
@@ -342,9 +418,22 @@ mod tests {
         assert_eq!((both.spans.len(), both.unnamed, both.refused()), (1, 1, 1));
         let said = both.left_out().unwrap();
         assert!(
-            said.contains("1 spans whose ids are none (read spans: traceId of span 1"),
+            said.contains("1 spans whose ids are none (read spans: traceId of span 2"),
             "{said}"
         );
+        let trace = "\"0000000000000000000000000000000a\"";
+        // Other letters, too few digits, too many, numbers.
+        let long = format!("\"{}\"", "a".repeat(40));
+        for id in ["\"xyz\"", "\"0a1\"", long.as_str(), "12", "-1", "1.5"] {
+            let bad = SPAN.replace(trace, id);
+            let both = decoded(format!("{SPAN}\n{bad}\n{bad}\n{SPAN}").as_bytes());
+            assert_eq!((both.spans.len(), both.unnamed), (2, 2), "{id}");
+            let said = both.left_out().unwrap();
+            assert!(said.contains("2 spans whose ids are none"), "{said}");
+            assert!(said.contains("traceId of span 2"), "{said}");
+        }
+        let parent = SPAN.replace("\"name\"", "\"parentSpanId\":\"parent!\",\"name\"");
+        assert_eq!(decoded(parent.as_bytes()).unnamed, 1);
         let zipkin =
             br#"[{"traceId":"0","id":"b","timestamp":5},{"traceId":"a","id":"c","timestamp":5}]"#;
         let zipkin = decoded(zipkin);

@@ -77,6 +77,13 @@ impl SpanId {
         let place = u64::from(step) << 32 | u64::from(turn);
         Self(mix(self.0, trace.key(), place).max(1))
     }
+
+    /// That of a server which shares this one with its client. It is the same under whichever id
+    /// a trace goes: that may be known by halves, or changed where requests share one.
+    #[must_use]
+    pub(crate) fn of_server(self) -> Self {
+        self.child(TraceId::default(), 0, 0)
+    }
 }
 
 /// Joins three numbers into one whose bits all depend on all of theirs (a step of

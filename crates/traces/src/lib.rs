@@ -28,6 +28,7 @@ pub mod failure;
 pub mod hex;
 pub mod ids;
 pub mod jaeger;
+mod lenient;
 pub mod names;
 mod normalise;
 pub mod otlp;

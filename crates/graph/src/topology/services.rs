@@ -159,7 +159,7 @@ impl Reader<'_> {
         };
         let problems = &mut self.problems;
         placement.cpu_limit = fields.read("cpu", problems, value::positive);
-        placement.memory_limit = fields.read("memory", problems, value::size);
+        placement.memory_limit = fields.read("memory", problems, memory_limit);
         fields.finish(problems);
     }
 
@@ -188,5 +188,13 @@ impl Reader<'_> {
             fields.finish(problems);
         }
         faults
+    }
+}
+
+/// Without any memory nothing starts.
+fn memory_limit(node: &Node) -> Result<u64, Problem> {
+    match value::size(node)? {
+        0 => Err(value::expected("a size above 0", node)),
+        size => Ok(size),
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Visits {
     pub(super) on_path: u64,
     /// Calls on critical paths, both ways of which were seen.
     pub(super) hops: u64,
+    /// Of those, calls of which it is not known how long each way took.
+    pub(super) moved: u64,
     /// Attempts of calls that failed: without an answer, out of time, otherwise.
     pub(super) failed: Failed,
     /// Attempts after one that failed.
@@ -397,6 +399,12 @@ impl<'a> Sink<'a> for Ledger {
             self.touched.push(place);
         }
         *sum += length;
+    }
+
+    fn moved(&mut self, call: &'a Span) {
+        if call.kind == SpanKind::Client {
+            self.visits(call).moved += 1;
+        }
     }
 
     fn slack(&mut self, span: &'a Span, slack: Nanos) {

@@ -42,6 +42,10 @@ pub(super) trait Sink<'a> {
     /// A stretch of the path. `peer` is the service that a client span called.
     fn spend(&mut self, span: &'a Span, peer: &'a Name, cause: Cause, length: Nanos);
 
+    /// A server, timed by another clock, was moved to the middle of its call: how long each way took
+    /// is not known.
+    fn moved(&mut self, _call: &'a Span) {}
+
     /// A child that could have taken longer, by at least so much, without harm.
     fn slack(&mut self, _span: &'a Span, _slack: Nanos) {}
 
@@ -155,7 +159,11 @@ impl Walk {
             if unawaited.has(child) || !is_awaited(span, child) {
                 continue;
             }
-            let shift = frame.shift.saturating_add(self.skew(span, child, frame));
+            let skew = self.skew(span, child, frame);
+            if skew != 0 {
+                sink.moved(span);
+            }
+            let shift = frame.shift.saturating_add(skew);
             let (start, end) = (moved(child.start, shift), moved(child.end, shift));
             // What a parent that was cut off began only then, or ended before it began.
             if end > frame.to && start >= frame.to || child.end < child.start {

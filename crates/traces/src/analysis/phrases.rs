@@ -140,14 +140,23 @@ fn holds(effect: &Estimate, tail: Option<Estimate>) -> String {
     }
 }
 
-pub(super) fn network(edge: &EdgeTime, effect: &Estimate, tail: Option<Estimate>) -> String {
-    format!(
-        "Both ways between `{}` and `{}` take {} longer than the machine needs, and hold {}: the network there, or wake-ups at both ends.",
-        edge.from,
-        edge.to,
-        time(effect.value),
-        holds(effect, tail)
-    )
+/// `is_told_apart`: whether it is known how long each way took.
+pub(super) fn network(
+    edge: &EdgeTime,
+    effect: &Estimate,
+    tail: Option<Estimate>,
+    is_told_apart: bool,
+) -> String {
+    let EdgeTime { from, to, .. } = edge;
+    let (more, holds) = (time(effect.value), holds(effect, tail));
+    match is_told_apart {
+        true => format!(
+            "Both ways between `{from}` and `{to}` take {more} longer than the machine needs, and hold {holds}: the network there, or wake-ups at both ends."
+        ),
+        false => format!(
+            "The ways between `{from}` and `{to}` take {more} longer than the machine needs, and hold {holds}: the network there, or what passes before a span of `{to}` begins. Their clocks differ, so it is not known which way that is."
+        ),
+    }
 }
 
 pub(super) fn stall(name: &str, effect: &Estimate, tail: Option<Estimate>, left: f64) -> String {

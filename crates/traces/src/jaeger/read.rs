@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::attributes::{Facts, Raw};
+use crate::lenient::{micros, some};
 use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
@@ -61,9 +62,9 @@ struct File<'a> {
     data: Option<Vec<Trace<'a>>>,
     #[serde(borrow, default)]
     errors: Option<Vec<Refusal<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some")]
     spans: Vec<Read<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some")]
     processes: HashMap<Cow<'a, str>, Process<'a>>,
 }
 
@@ -76,9 +77,9 @@ struct Refusal<'a> {
 
 #[derive(Deserialize)]
 struct Trace<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "some")]
     spans: Vec<Read<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some")]
     processes: HashMap<Cow<'a, str>, Process<'a>>,
 }
 
@@ -101,12 +102,13 @@ struct Read<'a> {
     parent: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     operation_name: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some")]
     references: Vec<Reference<'a>>,
+    #[serde(deserialize_with = "micros")]
     start_time: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "micros")]
     duration: u64,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "some")]
     tags: Vec<Tag<'a>>,
     #[serde(borrow, rename = "processID", default)]
     process_id: Option<Cow<'a, str>>,

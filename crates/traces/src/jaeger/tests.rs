@@ -75,6 +75,22 @@ fn a_trace_alone_is_read_as_one_of_a_list() {
 }
 
 #[test]
+fn what_others_write_for_nothing_and_below_zero_costs_no_other_span() {
+    let text = br#"{"data":[{"traceID":"a1","spans":[
+        {"traceID":"a1","spanID":"1","operationName":"/","references":null,"tags":null,
+         "startTime":1700000000000000,"duration":2.5,"processID":"p1"},
+        {"traceID":"a1","spanID":"2","operationName":"/","startTime":1700000000000000,"duration":-5},
+        {"traceID":"a1","spanID":"3","operationName":"/","startTime":-1,"duration":5}],
+        "processes":{"p1":{"serviceName":"front"}}},{"spans":null,"processes":null}]}"#;
+    let decoded = crate::decode(text, &Origin::unix()).unwrap();
+    let [span] = &decoded.spans[..] else {
+        panic!("{decoded:?}");
+    };
+    assert_eq!((&*span.service, span.end - span.start), ("front", 2_000));
+    assert_eq!((decoded.absurd, decoded.misdated), (1, 1));
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let error = spans("{\n\"data\": [{\"spans\": [3]}]}").unwrap_err();
     assert!(error.to_string().contains("line 2"), "{error}");

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::widths::widen;
 use crate::ids::mix;
 use crate::{Nanos, Span, SpanId, SpanKind, TraceId};
 
@@ -14,6 +15,7 @@ const FAR: Nanos = 60_000_000_000;
 /// after all before it. Answers how many traces were parted.
 pub fn part_requests(spans: &mut [Span]) -> u64 {
     let mut order: Vec<&mut Span> = spans.iter_mut().collect();
+    widen(&mut order);
     order.sort_by_key(|span| (span.trace, span.start, span.id));
     let mut parted = 0;
     for trace in order.chunk_by_mut(|one, next| one.trace == next.trace) {

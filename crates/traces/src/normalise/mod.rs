@@ -9,11 +9,15 @@
 //!   caller to the same address are of the same service, so that no edge is there twice.
 //! - Where no writer says which calls are made again, those are that follow a failed one of
 //!   the same parent, callee and name.
+//! - Paths that differ in ids alone are one, where there are many.
+//! - Services that know the lower half of a trace id alone are in the trace that has all of it.
 //!
 //! Spans that are normal already stay as they are.
 
 mod apart;
 mod attempts;
+mod paths;
+mod widths;
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,6 +30,7 @@ use crate::SpanId;
 /// more is known of who answers at an address.
 pub fn normalise<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
     let mut spans: Vec<&mut Span> = spans.into_iter().collect();
+    widths::widen(&mut spans);
     spans.sort_by_key(|span| (span.trace, span.id));
     let mut callees = Callees::default();
     for trace in spans.chunk_by_mut(|one, next| one.trace == next.trace) {
@@ -47,6 +52,8 @@ pub fn normalise<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
             attempts::count(trace);
         }
     }
+    // Calls of different paths are no attempts of one, so that comes first.
+    paths::join(&mut spans);
 }
 
 type Key = (u128, SpanId);
@@ -70,7 +77,7 @@ fn part_shared(trace: &mut [&mut Span]) {
     let shared: Vec<bool> = trace.iter().map(|span| is_shared(span)).collect();
     if shared.contains(&true) {
         for (span, _) in trace.iter_mut().zip(shared).filter(|(_, shared)| *shared) {
-            (span.parent, span.id) = (span.id, span.id.child(span.trace, 0, 0));
+            (span.parent, span.id) = (span.id, span.id.of_server());
         }
         trace.sort_by_key(|span| span.id);
     }
@@ -84,7 +91,7 @@ fn move_below_parted(trace: &mut [&mut Span]) {
         if parent == SpanId::default() || trace[at].kind == SpanKind::Server {
             continue;
         }
-        let own = parent.child(trace[at].trace, 0, 0);
+        let own = parent.of_server();
         let is_mine = |place: usize| {
             let server = &trace[place];
             server.kind == SpanKind::Server

@@ -123,7 +123,7 @@ fn a_shared_span_is_parted_however_its_halves_come() {
         span(SpanKind::Internal, 1, 3, 2, "leaf"),
         span(SpanKind::Internal, 1, 4, 2, "root"),
     ];
-    let own = SpanId(2).child(TraceId(1), 0, 0);
+    let own = SpanId(2).of_server();
     for turn in 0..halves.len() {
         let mut spans = halves.to_vec();
         spans.rotate_left(turn);

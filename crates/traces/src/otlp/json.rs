@@ -4,6 +4,7 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 use super::message;
+pub(super) use crate::lenient::some;
 
 /// A number that may be written as a text.
 #[derive(Deserialize)]
@@ -18,10 +19,15 @@ enum Lenient<N> {
 
 /// Ids, as hexadecimal digits; Tempo has them as protobuf's JSON has bytes, in base64.
 pub(super) mod hex {
+    use std::fmt::{self, Formatter};
+
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::de::{Deserializer, Error, Visitor};
     use serde::ser::Serializer;
+
+    /// What stands for a value that is no id: no id is as short, so who reads spans refuses it.
+    const BROKEN: [u8; 1] = [0];
 
     pub(in super::super) fn serialize<S: Serializer>(
         id: &[u8],
@@ -31,26 +37,57 @@ pub(super) mod hex {
         serializer.serialize_str(&text)
     }
 
+    /// A broken id costs its span, and no other of the body.
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<u8>, D::Error> {
-        let text = Option::<std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
-        let text = text.unwrap_or_default();
-        let refuse = || D::Error::custom(format!("{text:?} is not an id in hexadecimal digits"));
-        let digits = text.as_bytes();
+        deserializer.deserialize_any(Id)
+    }
+
+    struct Id;
+
+    impl Visitor<'_> for Id {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, text: &mut Formatter<'_>) -> fmt::Result {
+            text.write_str("an id in hexadecimal digits")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Vec<u8>, E> {
+            Ok(bytes(text.as_bytes()).unwrap_or_else(|| BROKEN.to_vec()))
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Vec<u8>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_u64<E: Error>(self, _: u64) -> Result<Vec<u8>, E> {
+            Ok(BROKEN.to_vec())
+        }
+
+        fn visit_i64<E: Error>(self, _: i64) -> Result<Vec<u8>, E> {
+            Ok(BROKEN.to_vec())
+        }
+
+        fn visit_f64<E: Error>(self, _: f64) -> Result<Vec<u8>, E> {
+            Ok(BROKEN.to_vec())
+        }
+    }
+
+    fn bytes(digits: &[u8]) -> Option<Vec<u8>> {
         // Neither 8 bytes nor 16 are a multiple of three: their base64 always has this end.
         if digits.ends_with(b"=") {
-            return STANDARD.decode(digits).map_err(|_| refuse());
+            return STANDARD.decode(digits).ok();
         }
         // Ids are 16 bytes at most; the reader checks how many there are.
         if digits.len() % 2 != 0 || digits.len() > 32 {
-            return Err(refuse());
+            return None;
         }
         let pairs = digits.chunks_exact(2).map(|pair| {
             let byte = crate::hex::read(pair)?;
             u8::try_from(byte).ok()
         });
-        pairs.collect::<Option<_>>().ok_or_else(refuse)
+        pairs.collect()
     }
 }
 
@@ -84,13 +121,6 @@ pub(super) mod number {
                 .map_err(|_| D::Error::custom(format!("{text:?} is not a number of 64 bits"))),
         }
     }
-}
-
-/// A list or a text; some writers have null for an empty one, as protobuf's JSON allows.
-pub(super) fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// The kind of a span: a number, or its name as some writers have it.

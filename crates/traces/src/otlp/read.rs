@@ -38,6 +38,45 @@ pub(crate) fn decode_protobuf(
     Ok(decoded)
 }
 
+/// Reads a body, or several as files have them: each behind its length, in four bytes of which the
+/// highest comes first; the last of several may be cut off.
+///
+/// # Errors
+/// When one is no such message.
+pub(crate) fn decode_protobuf_bodies(
+    bodies: &[u8],
+    origin: &Origin,
+    names: &mut Names,
+) -> Result<Decoded, ReadError> {
+    // No message begins with zero, and no body is so long that its length does not.
+    if bodies.first() != Some(&0) {
+        return decode_protobuf(bodies, origin, names);
+    }
+    let mut decoded = Decoded::default();
+    let mut rest = bodies;
+    while !rest.is_empty() {
+        let Some((body, after)) = framed(rest) else {
+            // Its writer was stopped, or is still writing.
+            if rest.len() < bodies.len() {
+                decoded.is_cut = true;
+                break;
+            }
+            let cause = "its first message is longer than the file";
+            return Err(ReadError::form("OTLP in protobuf")(cause));
+        };
+        let traces = Traces::decode(body).map_err(ReadError::form("OTLP in protobuf"))?;
+        read(&traces, origin, names, &mut decoded);
+        rest = after;
+    }
+    Ok(decoded)
+}
+
+/// The first of several bodies, and those after it.
+fn framed(bodies: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bodies.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_be_bytes(*length) as usize)
+}
+
 /// Reads the body of a request in JSON. What ends before it begins takes no time.
 ///
 /// # Errors
@@ -111,11 +150,10 @@ fn settled(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 fn read(traces: &Traces, origin: &Origin, names: &mut Names, into: &mut Decoded) {
-    let mut place = 0;
     for resource in &traces.resource_spans {
         let (service, epoch) = of_resource(resource.resource.as_ref(), origin);
         for span in resource.scope_spans.iter().flat_map(|scope| &scope.spans) {
-            place += 1;
+            let place = into.taken() + 1;
             into.take(span_of(span, place, service, epoch, names));
         }
     }

@@ -155,7 +155,8 @@ fn what_is_wrong_is_named() {
     );
     assert!(id(good, "0000000000000000", "").contains("spanId of span 1"));
     assert!(id(good, "eee19b7ec3c1b174", "12").contains("parentSpanId"));
-    assert!(id("xyz", "", "").contains("\"xyz\" is not an id"));
+    assert!(id("xyz", "eee19b7ec3c1b174", "").contains("traceId of span 1"));
+    assert!(id(good, "eee19b7ec3c1b174", "xy").contains("parentSpanId of span 1"));
     let error = read_json(b"{", &Origin::unix(), names).unwrap_err();
     assert!(error.to_string().contains("OTLP in JSON"), "{error}");
     let error = read_protobuf(b"\x0a\xff", &Origin::unix(), names).unwrap_err();

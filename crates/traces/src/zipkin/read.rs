@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{LEAST, annotations};
 use crate::SpanId;
 use crate::attributes::{Facts, Raw, Value};
+use crate::lenient::micros;
 use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind, hex};
 
@@ -69,10 +70,11 @@ pub(super) struct Read<'a> {
     pub(super) kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
-    #[serde(default)]
-    timestamp: Option<u64>,
-    #[serde(default)]
-    duration: Option<u64>,
+    /// 0: it does not say.
+    #[serde(default, deserialize_with = "micros")]
+    timestamp: u64,
+    #[serde(default, deserialize_with = "micros")]
+    duration: u64,
     #[serde(borrow, default)]
     pub(super) local_endpoint: Option<Endpoint<'a>>,
     #[serde(borrow, default)]
@@ -145,8 +147,7 @@ impl Endpoint<'_> {
 impl Read<'_> {
     /// When it began and how long it took, in microseconds. `None`: it does not say.
     pub(super) fn times(&self) -> Option<(u64, u64)> {
-        let timestamp = self.timestamp.filter(|time| *time > 0)?;
-        Some((timestamp, self.duration.unwrap_or(0)))
+        (self.timestamp > 0).then_some((self.timestamp, self.duration))
     }
 
     fn halves(&self) -> Vec<Half<'_>> {
@@ -206,7 +207,7 @@ impl Read<'_> {
         let is_shared = half.shared && kind == SpanKind::Server;
         let raw = Raw {
             trace,
-            id: if is_shared { id.child(trace, 0, 0) } else { id },
+            id: if is_shared { id.of_server() } else { id },
             parent: if is_shared { id } else { parent },
             kind,
             service: half.service.and_then(Endpoint::name),

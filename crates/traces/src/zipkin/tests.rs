@@ -165,6 +165,17 @@ fn annotations_of_version_1_tell_services_kinds_and_both_sides_of_a_call() {
 }
 
 #[test]
+fn a_length_below_zero_costs_its_span_alone() {
+    let span = |id: u8, duration: &str| {
+        format!(r#"{{"traceId":"aa","id":"{id}","timestamp":5000,"duration":{duration}}}"#)
+    };
+    let text = format!("[{},{},{}]", span(1, "-3"), span(2, "7.9"), span(3, "null"));
+    let decoded = crate::decode(text.as_bytes(), &Origin::unix()).unwrap();
+    let lengths: Vec<u64> = decoded.spans.iter().map(Span::length).collect();
+    assert_eq!((decoded.absurd, lengths), (1, vec![7_000, 0]));
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named() {
     let id = r#""traceId":"aa","id":"1""#;
     assert_eq!(of(&format!("[{{{id}}}]")).unwrap(), []);

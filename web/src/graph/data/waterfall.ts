@@ -16,6 +16,14 @@ export interface Row {
 /** Work that waits by its nature: time without the processor was not taken from it. */
 const COMPUTING = new Set(['cpu', 'ops', 'primes', 'memory']);
 
+/** Clocks of whole microseconds let what was waited for seem to end so much later, as in the analysis. */
+const TOLERANCE_NS = 2000;
+
+/** Whether a span may have waited for one below it: who answered before that ended did not. */
+function waited(span: Span, child: Span): boolean {
+  return span.kind === 'client' || failed(span) || child.end_ns <= span.end_ns + TOLERANCE_NS;
+}
+
 /** Time that computing work took and was not on the processor: others had it. */
 export function stolen(span: Span): number {
   if (span.kind !== 'work' || !COMPUTING.has(span.name)) return 0;
@@ -70,7 +78,7 @@ export function rows(spans: readonly Span[]): Row[] {
 /**
  * Marks the critical path of the root that ends last: from the end of a span back, the child
  * that ended last is on it, then the one that ended last before that one began, and so on;
- * what no child covers is the span's own. Children are clipped to their parents.
+ * what no child covers is the span's own. Children of a span that failed are clipped to it.
  */
 function light(roots: Span[], children: Map<string, Span[]>, row: Map<string, Row>): void {
   // The client's request, not what a service did after it had answered.
@@ -83,7 +91,7 @@ function light(roots: Span[], children: Map<string, Span[]>, row: Map<string, Ro
     const ends = (children.get(span.id) ?? []).slice().sort((a, b) => b.end_ns - a.end_ns || b.start_ns - a.start_ns);
     for (const child of ends) {
       const [start, end] = [Math.max(child.start_ns, from), Math.min(child.end_ns, to)];
-      if (end > until || start >= end) continue;
+      if (end > until || start >= end || !waited(span, child)) continue;
       if (end < until) own.push([end, until]);
       stack.push([child, start, end]);
       until = start;

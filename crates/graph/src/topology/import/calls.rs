@@ -7,6 +7,8 @@
 //!   time are parallel.
 //! - An endpoint works for as long as no call of it runs: it sleeps, or computes if the
 //!   traces tell of processor time.
+//! - A service may call itself. A visit below one of the same endpoint, all in one service, is
+//!   of an endpoint of its own, `/path~2` for the second: so recursion has an end here, too.
 //! - Services that call each other in a circle lose the rarest call of it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,6 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{Imported, TraceError};
 use crate::Nanos;
 use crate::amount::Amount;
+use crate::script::bound;
 use crate::topology::draft::{Draft, endpoint, step};
 use crate::topology::generate::MOST_SERVICES;
 use crate::topology::names::service_name;
@@ -33,6 +36,13 @@ const MOST_COMPARED: usize = 64;
 
 /// Times that are kept of an endpoint; later ones are left out.
 const MOST_SAMPLES: usize = 10_000;
+
+/// Visits of one endpoint below each other, within one service, that are told apart; deeper ones
+/// are a circle.
+const MOST_AGAIN: usize = 8;
+
+/// Visits above one that are looked at for that.
+const MOST_ABOVE: usize = 256;
 
 /// The path that stands for all others of a service.
 const OTHER: &str = "/other";
@@ -85,6 +95,32 @@ impl Trace {
         self.visits.push(visit);
         self.visits.len() - 1
     }
+
+    /// The path of each visit's endpoint; of those below one of the same path, within one
+    /// service, with a number.
+    fn paths(&self) -> Vec<String> {
+        let mut above: Vec<Option<usize>> = vec![None; self.visits.len()];
+        for (at, visit) in self.visits.iter().enumerate() {
+            for call in &visit.calls {
+                if let Some(above) = above.get_mut(call.visit) {
+                    *above = Some(at);
+                }
+            }
+        }
+        let plain: Vec<String> = self.visits.iter().map(|one| path(&one.path)).collect();
+        let numbered = |at: usize| {
+            let is_within = |upper: &usize| self.visits[*upper].service == self.visits[at].service;
+            let callers = std::iter::successors(Some(at), |at| above[*at].filter(is_within));
+            // Spans that name each other as their parents go round and round.
+            let callers = callers.skip(1).take(MOST_ABOVE);
+            let again = callers.filter(|upper| plain[*upper] == plain[at]);
+            match again.take(MOST_AGAIN).count() {
+                0 => plain[at].clone(),
+                again => format!("{}~{}", plain[at], again + 1),
+            }
+        };
+        (0..self.visits.len()).map(numbered).collect()
+    }
 }
 
 /// What all traces so far amount to.
@@ -94,6 +130,8 @@ pub(super) struct Merged {
     service_of: HashMap<String, usize>,
     endpoints: Vec<Endpoint>,
     endpoint_of: HashMap<(usize, String), usize>,
+    /// Visits that took longer by themselves than a step may.
+    too_long: u64,
 }
 
 struct Foreign {
@@ -133,7 +171,11 @@ struct Calls {
 impl Merged {
     /// Adds a trace. A visit is called once at most.
     pub(super) fn add(&mut self, trace: &Trace) {
-        let places: Vec<usize> = trace.visits.iter().map(|one| self.endpoint(one)).collect();
+        let paths = trace.paths();
+        let named = trace.visits.iter().zip(paths);
+        let places: Vec<usize> = named
+            .map(|(visit, path)| self.endpoint(&visit.service, path))
+            .collect();
         for root in &trace.roots {
             let place = places
                 .get(*root)
@@ -147,13 +189,13 @@ impl Merged {
         }
     }
 
-    fn endpoint(&mut self, visit: &Visit) -> usize {
+    fn endpoint(&mut self, service: &str, path: String) -> usize {
         let service = *self
             .service_of
-            .entry(visit.service.clone())
+            .entry(service.to_owned())
             .or_insert_with(|| {
                 self.services.push(Foreign {
-                    name: visit.service.clone(),
+                    name: service.to_owned(),
                     visits: 0,
                     failed: 0,
                     roots: 0,
@@ -161,7 +203,7 @@ impl Merged {
                 });
                 self.services.len() - 1
             });
-        let key = (service, path(&visit.path));
+        let key = (service, path);
         if let Some(known) = self.endpoint_of.get(&key) {
             return *known;
         }
@@ -188,11 +230,13 @@ impl Merged {
         service.visits += 1;
         service.failed += u64::from(visit.failed);
         into.visits += 1;
+        let own = own_time(visit);
+        self.too_long += u64::from(own > bound::TIME);
         if into.own.len() < MOST_SAMPLES {
-            into.own.push(own_time(visit));
+            into.own.push(own.min(bound::TIME));
             if let Some(work) = visit.work {
-                into.cpu.push(work.cpu);
-                into.sleep.push(work.sleep);
+                into.cpu.push(work.cpu.min(bound::TIME));
+                into.sleep.push(work.sleep.min(bound::TIME));
             }
         }
         let mut made: Vec<&Made> = visit.calls.iter().collect();
@@ -241,6 +285,12 @@ impl Merged {
             });
         }
         let mut warnings = self.break_cycles();
+        if self.too_long > 0 {
+            warnings.push(format!(
+                "{} visits take longer than an hour beside their calls; a step takes an hour at most",
+                self.too_long
+            ));
+        }
         let mut draft = Draft::new(name, 0);
         let mut taken = HashSet::new();
         let ids: Vec<ServiceId> = self
@@ -275,48 +325,85 @@ impl Merged {
         places.into_iter().map(|place| &self.endpoints[place])
     }
 
-    /// Drops the rarest call of each circle until there is none.
+    /// Drops the rarest call of each circle until there is none: of services, then of endpoints
+    /// within one.
     fn break_cycles(&mut self) -> Vec<String> {
         let mut warnings = Vec::new();
-        loop {
-            let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-            for one in &self.endpoints {
-                for ((callee, _), calls) in &one.calls {
-                    let pair = (one.service, self.endpoints[*callee].service);
-                    *counts.entry(pair).or_default() += calls.made;
+        for within in [false, true] {
+            loop {
+                let rarest = self.rarest_of_cycles(within);
+                if rarest.is_empty() {
+                    break;
+                }
+                for ((from, to), count) in rarest {
+                    warnings.push(format!(
+                        "calls of {} by {} are left out ({count} of them): they lead back in a circle",
+                        self.called(to, within),
+                        self.called(from, within),
+                    ));
+                    self.drop_calls(from, to, within);
                 }
             }
-            let id = |at: usize| ServiceId(u32::try_from(at).unwrap_or(u32::MAX));
-            let edge = |pair: &(usize, usize)| Edge {
-                from: id(pair.0),
-                to: id(pair.1),
-                connections: crate::topology::CONNECTIONS,
-            };
-            let edges: Vec<Edge> = counts.keys().map(edge).collect();
-            let cycles = along_calls(self.services.len(), &edges).cycles;
-            if cycles.is_empty() {
-                return warnings;
-            }
-            let mut rarest = HashSet::new();
-            for cycle in cycles {
-                let pairs = cycle.iter().filter_map(|edge| edges.get(edge.0 as usize));
-                let pairs = pairs.map(|edge| (edge.from.0 as usize, edge.to.0 as usize));
-                rarest.extend(pairs.min_by_key(|pair| counts.get(pair).copied().unwrap_or(0)));
-            }
-            let mut rarest: Vec<_> = rarest.into_iter().collect();
-            rarest.sort_unstable();
-            for (from, to) in rarest {
-                warnings.push(format!(
-                    "calls of \"{}\" by \"{}\" are left out ({} of them): they lead back in a circle",
-                    self.services[to].name,
-                    self.services[from].name,
-                    counts.get(&(from, to)).copied().unwrap_or(0)
-                ));
-                let service_of: Vec<usize> = self.endpoints.iter().map(|one| one.service).collect();
-                let callers = self.endpoints.iter_mut().filter(|one| one.service == from);
-                for one in callers {
-                    one.calls.retain(|(callee, _), _| service_of[*callee] != to);
+        }
+        warnings
+    }
+
+    /// What a call within a service or between services leads from and to.
+    fn ends(&self, from: usize, to: usize, within: bool) -> Option<(usize, usize)> {
+        let (caller, callee) = (self.endpoints[from].service, self.endpoints[to].service);
+        match within {
+            true => (caller == callee).then_some((from, to)),
+            false => (caller != callee).then_some((caller, callee)),
+        }
+    }
+
+    /// The rarest call of each circle, by its ends, with how often it was made.
+    fn rarest_of_cycles(&self, within: bool) -> BTreeMap<(usize, usize), u64> {
+        let mut counts: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for (at, one) in self.endpoints.iter().enumerate() {
+            for ((callee, _), calls) in &one.calls {
+                if let Some(ends) = self.ends(at, *callee, within) {
+                    *counts.entry(ends).or_default() += calls.made;
                 }
+            }
+        }
+        let id = |at: usize| ServiceId(u32::try_from(at).unwrap_or(u32::MAX));
+        let edge = |pair: &(usize, usize)| Edge {
+            from: id(pair.0),
+            to: id(pair.1),
+            connections: crate::topology::CONNECTIONS,
+        };
+        let edges: Vec<Edge> = counts.keys().map(edge).collect();
+        let nodes = match within {
+            true => self.endpoints.len(),
+            false => self.services.len(),
+        };
+        let mut rarest = BTreeMap::new();
+        for cycle in along_calls(nodes, &edges).cycles {
+            let pairs = cycle.iter().filter_map(|edge| edges.get(edge.0 as usize));
+            let pairs = pairs.map(|edge| (edge.from.0 as usize, edge.to.0 as usize));
+            let counted = pairs.map(|pair| (pair, counts.get(&pair).copied().unwrap_or(0)));
+            rarest.extend(counted.min_by_key(|(_, count)| *count));
+        }
+        rarest
+    }
+
+    fn called(&self, at: usize, within: bool) -> String {
+        match within {
+            true => {
+                let one = &self.endpoints[at];
+                format!("\"{}\" of \"{}\"", one.path, self.services[one.service].name)
+            }
+            false => format!("\"{}\"", self.services[at].name),
+        }
+    }
+
+    fn drop_calls(&mut self, from: usize, to: usize, within: bool) {
+        let service_of: Vec<usize> = self.endpoints.iter().map(|one| one.service).collect();
+        let place = |endpoint: usize| if within { endpoint } else { service_of[endpoint] };
+        for (at, one) in self.endpoints.iter_mut().enumerate() {
+            if place(at) == from {
+                one.calls.retain(|(callee, _), _| place(*callee) != to);
             }
         }
     }
@@ -345,7 +432,7 @@ impl Merged {
             let call = Call {
                 path: (callee.path != from.path).then(|| callee.path.clone()),
                 probability: rounded(calls.made as f64 / from.visits.max(1) as f64),
-                count: Amount::Constant(repeats.round()),
+                count: Amount::Constant(repeats.round().min(f64::from(bound::COUNT))),
                 timeout: super::TIMEOUT,
                 wait: waits,
                 ..draft.call(own, ids[callee.service])

@@ -17,6 +17,7 @@ use document::{Entry, Kind, Node, Problem, Problems, Source, Value};
 
 use super::Imported;
 use crate::amount::Amount;
+use crate::script::bound;
 use crate::topology::draft::{Draft, step};
 use crate::topology::fields::Fields;
 use crate::topology::names::{SERVICE_NAME, is_service_name, named};
@@ -298,6 +299,11 @@ impl Reader {
                     self.problems.push(problem);
                     return None;
                 };
+                if time.as_nanos() > u128::from(bound::TIME) {
+                    let problem = value::expected("a length of time of at most 1h", length);
+                    self.problems.push(problem);
+                    return None;
+                }
                 let nanos = Amount::Constant(time.as_nanos() as f64);
                 Some(step(Action::Work(Work::Sleep(nanos))))
             }

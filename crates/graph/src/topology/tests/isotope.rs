@@ -223,6 +223,10 @@ fn what_isotope_refuses_and_what_it_runs_into_is_refused_at_its_place() {
             "4:20: expected a length of time such as 10ms, found 10",
         ),
         (
+            steps("[{sleep: 2h}]"),
+            "4:20: expected a length of time of at most 1h, found \"2h\"",
+        ),
+        (
             steps("[{call: {service: b, probability: 101}}]"),
             "4:45: expected a whole number from 0 to 100, found 101",
         ),

@@ -163,6 +163,23 @@ fn repeated_calls_are_steps_with_falling_probability() {
 }
 
 #[test]
+fn what_is_beyond_the_bounds_of_a_file_is_cut_to_them() {
+    let mut text = "traceid,rpcid,um,dm,rt,timestamp\n1,0,,a,9000000,0\n".to_owned();
+    for call in 1..=1_500 {
+        text += &format!("1,0.{call},a,b,1,{call}\n");
+    }
+    let imported = from_rows(&text).unwrap();
+    reads_back(&imported);
+    let (_, first) = imported.topology.services[0].endpoint("/").unwrap();
+    let hour = Amount::Constant(3_600e9);
+    assert_eq!(first.steps[0].action, Action::Work(Work::Sleep(hour)));
+    assert_eq!(
+        imported.warnings,
+        ["1 visits take longer than an hour beside their calls; a step takes an hour at most"]
+    );
+}
+
+#[test]
 fn a_circle_of_services_loses_its_rarest_call() {
     let imported = from_rows(
         "traceid,rpcid,um,dm,rt\n1,0,,a,9\n1,0.1,a,b,5\n1,0.1.1,b,a,1\n2,0,,a,9\n2,0.1,a,b,5\n",
@@ -173,6 +190,59 @@ fn a_circle_of_services_loses_its_rarest_call() {
     assert_eq!(
         imported.warnings,
         ["calls of \"a\" by \"b\" are left out (1 of them): they lead back in a circle"]
+    );
+}
+
+#[test]
+fn a_service_that_calls_itself_still_does() {
+    let imported = from_rows(
+        "traceid,rpcid,um,dm,rt,interface,timestamp\n\
+         1,0,,a,90,buy,0\n1,0.1,a,a,50,price,10\n1,0.1.1,a,b,20,get,20\n\
+         2,0,,a,90,fib,0\n2,0.1,a,a,50,fib,10\n2,0.1.1,a,a,20,fib,20\n",
+    )
+    .unwrap();
+    reads_back(&imported);
+    assert_eq!(imported.warnings, Vec::<String>::new());
+    let graph = &imported.topology;
+    for (path, callee, asked) in [
+        ("/buy", "a", "/price"),
+        ("/price", "b", "/get"),
+        ("/fib", "a", "/fib~2"),
+        ("/fib~2", "a", "/fib~3"),
+    ] {
+        let expected = [(callee, Some(asked), 1.0, true)];
+        assert_eq!(calls(graph, "a", path), expected, "{path}");
+    }
+    assert!(calls(graph, "a", "/fib~3").is_empty());
+
+    let json = br#"[
+        {"traceId":"01","id":"01","kind":"SERVER","name":"/buy","timestamp":1000,"duration":900,"localEndpoint":{"serviceName":"front"}},
+        {"traceId":"01","id":"02","parentId":"01","kind":"CLIENT","name":"call","timestamp":1100,"duration":400,"localEndpoint":{"serviceName":"front"}},
+        {"traceId":"01","id":"03","parentId":"02","kind":"SERVER","name":"/price","timestamp":1200,"duration":200,"localEndpoint":{"serviceName":"front"}}
+    ]"#;
+    let read = traces::read(json, &traces::Origin::unix()).unwrap();
+    let imported = spans("shop", &read).unwrap();
+    reads_back(&imported);
+    let called = calls(&imported.topology, "front", "/buy");
+    assert_eq!(called, [("front", Some("/price"), 1.0, true)]);
+}
+
+#[test]
+fn a_recursion_that_is_too_deep_is_cut_and_told() {
+    let mut text = "traceid,rpcid,um,dm,rt,interface\n1,0,,a,100,fib\n".to_owned();
+    let mut rpc = "0".to_owned();
+    for depth in 1..12 {
+        rpc += ".1";
+        text += &format!("1,{rpc},a,a,{},fib\n", 100 - depth);
+    }
+    let imported = from_rows(&text).unwrap();
+    reads_back(&imported);
+    assert_eq!(imported.topology.services[0].endpoints.len(), 9);
+    assert_eq!(
+        imported.warnings,
+        [
+            "calls of \"/fib~9\" of \"a\" by \"/fib~9\" of \"a\" are left out (3 of them): they lead back in a circle"
+        ]
     );
 }
 

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{larger_by_chance, normal_quantile};
 
+use super::alike::Growth;
 use super::few::{self, Few};
 use super::links::{Links, Losses};
 use super::often::{self, Often};
-use super::places::{Endpoint, Passage, Place, Places, Stay, Visits, Whence};
+use super::places::{Counts, Endpoint, Gateways, Kind, Passage, Place, Places, Stay, Visits};
+use super::shapes::Difference;
 use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
 
@@ -46,7 +48,7 @@ const BEYOND_ALL: f64 = 0.2;
 const MANY: usize = 40;
 
 /// Requests at a place of which it could be told that they take longer.
-const ENOUGH: usize = 8;
+pub(super) const ENOUGH: usize = 8;
 
 /// Requests that take longer at a place.
 #[derive(Debug, Clone)]
@@ -72,6 +74,18 @@ pub(super) struct Failing {
     pub(super) place: Place,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
+    /// Who calls gives up sooner than before: who is called takes no longer, and goes well.
+    pub(super) is_given_up: bool,
+}
+
+impl Failing {
+    /// Who is behind it.
+    pub(super) fn service(&self) -> &Name {
+        match &self.place {
+            Place::Between(from, _) if self.is_given_up => from,
+            place => place.service(),
+        }
+    }
 }
 
 /// Visits of an endpoint that now do what they hardly did before.
@@ -88,6 +102,8 @@ pub(super) struct Reshaped {
     pub(super) has_same_end: bool,
     /// What was there in place of what they added.
     pub(super) replaced: Vec<Endpoint>,
+    /// Whether that only has other names in the same services, and takes no longer.
+    is_renamed: bool,
     pub(super) shares: (f64, f64),
     pub(super) visits: u64,
 }
@@ -116,14 +132,15 @@ impl Reshaped {
         !self.left_out.is_empty() && self.has_same_end
     }
 
-    /// Whether all that is new has the names of what is gone, in other services.
+    /// Whether all that is new has the names of what is gone, in other services, or is that under
+    /// other names.
     fn is_replacement(&self) -> bool {
         let names = |of: &[Endpoint]| -> Vec<Name> {
             let mut names: Vec<Name> = of.iter().map(|one| one.name.clone()).collect();
             names.sort();
             names
         };
-        !self.added.is_empty() && names(&self.added) == names(&self.replaced)
+        self.is_renamed || !self.added.is_empty() && names(&self.added) == names(&self.replaced)
     }
 
     fn is_new(&self) -> bool {
@@ -150,6 +167,8 @@ pub(super) struct Changes {
     pub(super) otherwise: Vec<Otherwise>,
     /// Kinds of requests of which a few take longer; looked for where nothing else is found.
     pub(super) few: Vec<Few>,
+    /// How many times as long nearly all services take, if they do: what they share is behind it.
+    pub(super) alike: Option<f64>,
     /// Who calls whom, as far as both runs have enough requests to tell whether that grew.
     pub(super) edges: BTreeSet<(Name, Name)>,
 }
@@ -182,6 +201,9 @@ impl Changes {
         let silenced = a.links.silenced(&b.links);
         let is_known = |service: &Name| !silenced.contains(service);
         changes.find_slower(&visits.0, &visits.1, is_known);
+        let growth = Growth::between(&visits.0, &visits.1);
+        changes.alike = growth.of_all();
+        changes.slower.retain(|one| !growth.explains(one));
         let lost = b.links.losses(&a.links);
         let mut counts = Vec::new();
         failing(&visits.0, &visits.1, (&a.links, &b.links), &mut counts);
@@ -215,7 +237,7 @@ impl Changes {
             }
         }
         changes.find_often(&visits.0, &visits.1);
-        if !changes.is_any() {
+        if !changes.is_any() && changes.alike.is_none() {
             changes.few = few::between(&visits.0, &visits.1, FALSE / FAMILIES);
         }
         changes
@@ -251,7 +273,7 @@ impl Changes {
     fn find_often(&mut self, a: &Visits, b: &Visits) {
         let fails = |place: &Place| {
             let mut failing = self.failing.iter();
-            failing.any(|one| one.place.service() == place.service())
+            failing.any(|one| one.service() == place.service())
         };
         for one in &mut self.slower {
             // Who fails is asked again.
@@ -275,9 +297,10 @@ impl Changes {
             (fewest > 0 && is_known(whose)).then_some((place, before, now))
         });
         let chance = FALSE / FAMILIES / both.clone().count().max(1) as f64;
+        let kinds = (a.kinds(b), b.kinds(a));
         for (place, before, now) in both {
-            self.slower
-                .extend(slower(place, (a, before), (b, now), chance));
+            let (before_by, now_by) = ((&*kinds.0, before), (&*kinds.1, now));
+            self.slower.extend(slower(place, before_by, now_by, chance));
             if let Place::Between(from, to) = place
                 && before.passages.len().min(now.passages.len()) >= ENOUGH
             {
@@ -317,23 +340,21 @@ fn testable(counts: &[Count], all: f64) -> f64 {
     chance((1..=counts.len()).find(enough).unwrap_or(1))
 }
 
-/// Passages of requests of one entry, before and now.
+/// Passages of requests of one kind, before and now.
 type Both = (Vec<Passage>, Vec<Passage>);
 
-fn by_entry<'v>(visits: &'v Visits, stay: &Stay) -> Vec<(&'v Endpoint, Passage)> {
+fn by_kind<'v>(kinds: &[Kind<'v>], stay: &Stay) -> Vec<(Kind<'v>, Passage)> {
     let passages = stay.passages.iter();
-    passages
-        .map(|one| (&visits.requests[one.request].entry, *one))
-        .collect()
+    passages.map(|one| (kinds[one.request], *one)).collect()
 }
 
 fn slower(
     place: &Place,
-    (a, before): (&Visits, &Stay),
-    (b, now): (&Visits, &Stay),
+    (a, before): (&[Kind<'_>], &Stay),
+    (b, now): (&[Kind<'_>], &Stay),
     chance: f64,
 ) -> Option<Slower> {
-    let kinds = apart(&by_entry(a, before), &by_entry(b, now));
+    let kinds = apart(&by_kind(a, before), &by_kind(b, now));
     let requests: usize = kinds.iter().map(|(_, now)| now.len()).sum();
     // Both of requests as B has them: another mix is no change.
     let mean = |side: fn(&Both) -> &[Passage], of: fn(&Passage) -> f64| {
@@ -408,7 +429,7 @@ fn share((some, all): (u64, u64)) -> f64 {
 /// How often visits fail.
 fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut Vec<Count>) {
     // Of calls that nobody answers any more it is known from before who did.
-    let mut visits: BTreeMap<Place, BTreeMap<Whence, (u64, u64)>> = BTreeMap::new();
+    let mut visits: BTreeMap<Place, (Counts, u64)> = BTreeMap::new();
     for (place, stay) in &now.stays {
         let place = match place {
             Place::Between(from, to) => {
@@ -418,21 +439,25 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
             }
             Place::Within(_) => place.clone(),
         };
-        let kinds = visits.entry(place).or_default();
+        let (kinds, given_up) = visits.entry(place).or_default();
+        *given_up += stay.given_up;
         for (whence, (failed, all)) in &stay.counts {
             let kind = kinds.entry(whence.clone()).or_default();
             (kind.0, kind.1) = (kind.0 + failed, kind.1 + all);
         }
     }
-    let nothing = BTreeMap::new();
-    for (place, kinds) in visits {
+    let gateways = Gateways::of(before, now);
+    let nothing = Counts::new();
+    for (place, (kinds, given_up)) in visits {
         let b = sum(&kinds);
         let known = before.stays.get(&place).map(|stay| &stay.counts);
         let known = known.filter(|counts| !counts.is_empty());
         // What was never there cannot have failed less: all of it that fails is new.
         let a = known.map_or((0, b.1), sum);
-        let strata = Strata::of(known.unwrap_or(&nothing), &kinds, |now| Some((0, now)));
+        let earlier = gateways.together(known.unwrap_or(&nothing));
+        let strata = Strata::of(&earlier, &gateways.together(&kinds), |now| Some((0, now)));
         let found = Failing {
+            is_given_up: given_up * 2 > b.0 && takes_no_longer(&place, before, now),
             place,
             shares: strata.shares().unwrap_or((share(a), share(b))),
             visits: b.1,
@@ -447,7 +472,20 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
     }
 }
 
-fn sum(kinds: &BTreeMap<Whence, (u64, u64)>) -> (u64, u64) {
+/// Whether visits of who is called take no longer than before.
+fn takes_no_longer(place: &Place, before: &Visits, now: &Visits) -> bool {
+    let Place::Between(_, callee) = place else {
+        return false;
+    };
+    let mean = |side: &Visits| {
+        let (length, visits) = side.lengths.get(callee)?;
+        Some(length / *visits as f64)
+    };
+    let both = mean(before).zip(mean(now));
+    both.is_some_and(|(before, now)| now <= before * (1.0 + WORTH))
+}
+
+fn sum(kinds: &Counts) -> (u64, u64) {
     let add = |sum: (u64, u64), one: &(u64, u64)| (sum.0 + one.0, sum.1 + one.1);
     kinds.values().fold((0, 0), add)
 }
@@ -458,6 +496,8 @@ fn reshaped(
     is_known: impl Fn(&Name) -> bool,
     counts: &mut Vec<Count>,
 ) {
+    let gateways = Gateways::of(before, now);
+    let sides = (before, now);
     for (endpoint, shapes) in &now.shapes {
         let earlier = before.shapes.get(endpoint);
         let Some(earlier) = earlier.filter(|_| is_known(&endpoint.service)) else {
@@ -470,7 +510,9 @@ fn reshaped(
         let (of_a, of_b) = (before.visits(), now.visits());
         for (below, count) in now.iter() {
             let (a, b) = ((before.count(below), of_a), (count, of_b));
-            let strata = Strata::of(&before.counts(below), &now.counts(below), |_| None);
+            let [earlier, later] =
+                [&before, &now].map(|side| gateways.together(&side.counts(below)));
+            let strata = Strata::of(&earlier, &later, |_| None);
             let Some(shares) = strata.shares() else {
                 continue;
             };
@@ -488,6 +530,7 @@ fn reshaped(
                     .filter(|one| !below.contains(one))
                     .cloned()
                     .collect(),
+                is_renamed: is_renamed(&difference, service, sides),
                 added: difference.added,
                 replaced: difference.missing,
                 shares,
@@ -502,6 +545,43 @@ fn reshaped(
             });
         }
     }
+}
+
+/// Whether what a service calls anew is what it called before: in the same services, where the old
+/// names are gone and the new ones were not there, and no slower.
+fn is_renamed(difference: &Difference, caller: &Name, (a, b): (&Visits, &Visits)) -> bool {
+    let Difference { added, missing } = difference;
+    let services = |of: &[Endpoint]| -> Vec<Name> {
+        let mut services: Vec<Name> = of.iter().map(|one| one.service.clone()).collect();
+        services.sort();
+        services
+    };
+    let is_in = |side: &Visits, one: &Endpoint| side.visited.contains_key(one);
+    let took = |side: &Visits, of: &[Endpoint]| -> f64 {
+        of.iter().map(|one| took(side, caller, one)).sum()
+    };
+    !added.is_empty()
+        && services(added) == services(missing)
+        && !added.iter().any(|one| is_in(a, one))
+        && !missing.iter().any(|one| is_in(b, one))
+        && took(b, added) <= took(a, missing) * (1.0 + WORTH)
+}
+
+/// How long a call of an endpoint takes by itself and on its way, in nanoseconds.
+fn took(side: &Visits, caller: &Name, callee: &Endpoint) -> f64 {
+    let places = [
+        Place::Within(callee.clone()),
+        Place::Between(caller.clone(), callee.clone()),
+    ];
+    let stays = places.iter().filter_map(|place| side.stays.get(place));
+    let means = stays.map(|stay| {
+        let (mut spent, mut visits) = (0.0, 0);
+        for one in &stay.passages {
+            (spent, visits) = (spent + one.spent, visits + one.visits);
+        }
+        spent / visits.max(1) as f64
+    });
+    means.sum()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::{holm, larger_by_chance};
 
 use super::often::{self, Often};
-use super::places::{Endpoint, Place, Request, Stay, Visits};
+use super::places::{Endpoint, Kind, Place, Request, Stay, Visits};
 use crate::Name;
 
 /// Fewest requests of an entry before: of fewer, the largest says little.
@@ -32,7 +32,7 @@ const POWER: f64 = 0.84;
 /// A few requests of an entry take longer.
 #[derive(Debug, Clone)]
 pub(super) struct Few {
-    pub(super) entry: Endpoint,
+    pub(super) entry: Entry,
     /// Where most of that is.
     pub(super) place: Place,
     /// Beyond `beyond`, before and after.
@@ -67,6 +67,31 @@ impl Few {
     }
 }
 
+/// Where requests entered, and to whom a gateway handed them on, if it names all alike.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    endpoint: Endpoint,
+    handed_to: Option<Endpoint>,
+}
+
+impl Entry {
+    fn of((endpoint, handed_to): Kind<'_>) -> Self {
+        Self {
+            endpoint: endpoint.clone(),
+            handed_to: handed_to.cloned(),
+        }
+    }
+
+    /// What follows "requests to".
+    pub(super) fn named(&self) -> String {
+        let Endpoint { service, name } = &self.endpoint;
+        let handed_to = self.handed_to.as_ref().map_or_else(String::new, |callee| {
+            format!(" that go on to `{}` of `{}`", callee.name, callee.service)
+        });
+        format!("`{name}` of `{service}`{handed_to}")
+    }
+}
+
 /// The requests of an entry, in the order of their beginnings.
 #[derive(Default)]
 pub(super) struct Side {
@@ -75,13 +100,13 @@ pub(super) struct Side {
 }
 
 /// Entries of both sides with enough requests before.
-pub(super) fn entries<'v>(a: &'v Visits, b: &'v Visits) -> BTreeMap<&'v Endpoint, (Side, Side)> {
-    let mut entries: BTreeMap<&Endpoint, (Side, Side)> = BTreeMap::new();
-    for (visits, is_a) in [(a, true), (b, false)] {
+pub(super) fn entries<'v>(a: &'v Visits, b: &'v Visits) -> BTreeMap<Kind<'v>, (Side, Side)> {
+    let mut entries: BTreeMap<Kind<'_>, (Side, Side)> = BTreeMap::new();
+    for (visits, kinds, is_a) in [(a, a.kinds(b), true), (b, b.kinds(a), false)] {
         let mut order: Vec<(usize, &Request)> = visits.requests.iter().enumerate().collect();
         order.sort_by_key(|(_, one)| one.begin);
         for (at, request) in order {
-            let sides = entries.entry(&request.entry).or_default();
+            let sides = entries.entry(kinds[at]).or_default();
             let side = if is_a { &mut sides.0 } else { &mut sides.1 };
             side.requests.push(at);
             side.latencies.push(request.latency);
@@ -128,7 +153,7 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
         }
     }
     let found = holm(&asked.iter().map(|one| one.3).collect::<Vec<_>>());
-    let mut told: BTreeMap<&Endpoint, (f64, Few)> = BTreeMap::new();
+    let mut told: BTreeMap<Kind<'_>, (f64, Few)> = BTreeMap::new();
     for ((entry, sides, beyond, _), by_chance) in asked.into_iter().zip(found) {
         let shares = (
             share_beyond(&sides.0, beyond),
@@ -137,12 +162,12 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
         if by_chance >= chance || shares.1 < shares.0 + WORTH {
             continue;
         }
-        let is_better = told.get(entry).is_none_or(|(known, _)| by_chance < *known);
+        let is_better = told.get(&entry).is_none_or(|(known, _)| by_chance < *known);
         if let Some(held) = held((a, &sides.0), (b, &sides.1), beyond)
             && is_better
         {
             let few = Few {
-                entry: entry.clone(),
+                entry: Entry::of(entry),
                 place: held.place,
                 shares,
                 beyond,
@@ -227,7 +252,7 @@ pub(super) fn waited<'v>(
 /// few groups that chance may be why.
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
-    pub(super) entry: Endpoint,
+    pub(super) entry: Entry,
     /// Slow ones, of how many.
     pub(super) requests: (usize, usize),
     pub(super) groups: u64,
@@ -244,9 +269,8 @@ pub(super) fn in_groups(a: &Visits, b: &Visits, chance: f64) -> Vec<Groups> {
     let visible = visible(a, b, chance);
     let entries = entries(a, b);
     let groups = entries.iter().filter_map(|(entry, (before, now))| {
-        let seen_from = visible
-            .iter()
-            .find(|one| one.service == entry.service && one.name == entry.name)?;
+        let entry = Entry::of(*entry);
+        let seen_from = visible.iter().find(|one| one.entry == entry)?;
         let beyond = before.latencies.iter().copied().fold(0.0, f64::max);
         let slow: Vec<f64> = now
             .latencies
@@ -265,7 +289,7 @@ pub(super) fn in_groups(a: &Visits, b: &Visits, chance: f64) -> Vec<Groups> {
             (service.clone(), held.of_service)
         });
         Some(Groups {
-            entry: (*entry).clone(),
+            entry,
             requests: (slow.len(), now.latencies.len()),
             groups: bursts(now, beyond).0,
             means,
@@ -279,12 +303,18 @@ pub(super) fn in_groups(a: &Visits, b: &Visits, chance: f64) -> Vec<Groups> {
 /// From which share on requests that are beyond all before would be seen, in four of five cases.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::analysis) struct Visible {
-    pub(in crate::analysis) service: Name,
-    pub(in crate::analysis) name: Name,
+    entry: Entry,
     /// Requests of the entry now.
     pub(in crate::analysis) requests: usize,
     /// 0 to 1, and more where nothing would be seen.
     pub(in crate::analysis) share: f64,
+}
+
+impl Visible {
+    /// What follows "requests to".
+    pub(in crate::analysis) fn named(&self) -> String {
+        self.entry.named()
+    }
 }
 
 /// Likewise, of each entry, those with most requests first.
@@ -295,7 +325,7 @@ pub(super) fn visible(a: &Visits, b: &Visits, chance: f64) -> Vec<Visible> {
         .map(|sides| thresholds(&sides.0).len())
         .sum();
     let chance = chance / tests.max(1) as f64;
-    let of_entry = |(entry, (a, b)): (&Endpoint, &(Side, Side))| {
+    let of_entry = |(entry, (a, b)): (&Kind<'_>, &(Side, Side))| {
         let (of_a, of_b) = (a.requests.len() as u64, b.requests.len() as u64);
         let fewest = (1..=of_b).find(|few| larger_by_chance((0, of_a), (*few, of_b)) < chance);
         let share = fewest.map_or(f64::INFINITY, |few| {
@@ -303,16 +333,12 @@ pub(super) fn visible(a: &Visits, b: &Visits, chance: f64) -> Vec<Visible> {
             (few + POWER * few.sqrt()) / of_b as f64
         });
         Visible {
-            service: entry.service.clone(),
-            name: entry.name.clone(),
+            entry: Entry::of(*entry),
             requests: b.requests.len(),
             share: share.max(WORTH),
         }
     };
-    let mut all: Vec<Visible> = entries
-        .iter()
-        .map(|(entry, sides)| of_entry((entry, sides)))
-        .collect();
+    let mut all: Vec<Visible> = entries.iter().map(of_entry).collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.requests));
     all
 }

@@ -33,8 +33,9 @@ impl Case {
 pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
     let mut cases: BTreeMap<Name, Case> = BTreeMap::new();
     for failing in &changes.failing {
-        // A call that fails while the callee does not is one that the callee does not answer.
-        let case = cases.entry(failing.place.service().clone()).or_default();
+        // A call that fails while the callee does not is one that the callee does not answer, or
+        // that is given up too soon.
+        let case = cases.entry(failing.service().clone()).or_default();
         let more = failing.shares.1 - failing.shares.0;
         case.add(more * failing.visits as f64, sentences::failing(failing));
     }
@@ -134,7 +135,7 @@ fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
             || changes
                 .failing
                 .iter()
-                .any(|one| *one.place.service() == service);
+                .any(|one| *one.service() == service);
         let further = changes.reshaped.iter().find(|one| {
             one.endpoint.service == service
                 && stopper(one, changes) != service
@@ -160,7 +161,7 @@ fn stopper(reshaped: &Reshaped, changes: &Changes) -> Name {
         || changes
             .failing
             .iter()
-            .any(|one| one.place.service() == callee)
+            .any(|one| one.service() == callee)
         || changes
             .reshaped
             .iter()

@@ -1,6 +1,8 @@
 //! Truths that look like somebody else's: those who are asked more often, who pass on what another
 //! one began, and who only meet other requests.
 
+use std::collections::BTreeMap;
+
 use stats::SplitMix;
 
 use super::shop::US;
@@ -184,8 +186,8 @@ fn who_passes_a_failure_on_is_not_named_however_far() {
     }
 }
 
-/// Orders and looks: of `price`, orders ask for more.
-fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
+/// Orders and looks: of `price`, orders ask for more. Both enter at `names` of the gate.
+fn mixed(names: [&'static str; 2], orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
     move |_, chance| {
         let tax = || vec![visit("tax", "/tax", 2_000 * US, Vec::new())];
         let price = |own, calls| visit("price", "/quote", own + slower, calls);
@@ -193,12 +195,12 @@ fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
             true => {
                 let order = vec![price(3_000 * US, tax())];
                 let order = visit("order", "/order", 2_000 * US, order);
-                visit("gate", "POST /order", 1_000 * US, vec![order])
+                visit("gate", names[0], 1_000 * US, vec![order])
             }
             false => {
                 let item = vec![price(1_000 * US, Vec::new())];
                 let item = visit("item", "/item", 1_000 * US, item);
-                visit("gate", "GET /item", 1_000 * US, vec![item])
+                visit("gate", names[1], 1_000 * US, vec![item])
             }
         }
     }
@@ -206,19 +208,163 @@ fn mixed(orders: f64, slower: Nanos) -> impl Fn(u64, f64) -> Plan {
 
 #[test]
 fn another_mix_of_the_same_requests_accuses_nobody() {
+    let names = ["POST /order", "GET /item"];
     for (seed, a, b) in [(1, 0.1, 0.45), (2, 0.9, 0.5), (3, 0.95, 0.85)] {
         let found = compared(
-            run(2 * seed, 600, mixed(a, 0)),
-            run(2 * seed + 1, 600, mixed(b, 0)),
+            run(2 * seed, 600, mixed(names, a, 0)),
+            run(2 * seed + 1, 600, mixed(names, b, 0)),
         );
         assert!(found.culprits.is_empty(), "{a} to {b}: {found}");
         assert_ne!(found.verdict, Verdict::Worse, "{a} to {b}: {found}");
         // Who is slower is found among them as ever.
         let slower = compared(
+            run(2 * seed, 600, mixed(names, a, 0)),
+            run(2 * seed + 1, 600, mixed(names, b, 1_500 * US)),
+        );
+        assert_eq!(named(&slower), ["price"], "{a} to {b}: {slower}");
+    }
+}
+
+#[test]
+fn another_mix_behind_a_gateway_that_names_all_alike_accuses_nobody() {
+    for (seed, a, b) in [(1, 0.1, 0.45), (2, 0.9, 0.5), (3, 0.95, 0.85)] {
+        let mixed = |share, slower| mixed(["/*"; 2], share, slower);
+        let found = compared(
+            run(2 * seed, 600, mixed(a, 0)),
+            run(2 * seed + 1, 600, mixed(b, 0)),
+        );
+        assert!(found.culprits.is_empty(), "{a} to {b}: {found}");
+        let slower = compared(
             run(2 * seed, 600, mixed(a, 0)),
             run(2 * seed + 1, 600, mixed(b, 1_500 * US)),
         );
         assert_eq!(named(&slower), ["price"], "{a} to {b}: {slower}");
+    }
+}
+
+/// As if `web` gave up its calls after so long, in each tenth request.
+fn given_up(mut spans: Vec<Span>, after: Nanos) -> Vec<Span> {
+    let calls = spans.iter().filter(|span| &*span.peer == "db");
+    let calls = calls.filter(|call| call.trace.0.is_multiple_of(10));
+    let cut = |call: &Span| (call.trace, call.length().saturating_sub(after));
+    let cuts: BTreeMap<TraceId, Nanos> = calls.map(cut).collect();
+    for span in spans.iter_mut().filter(|span| &*span.service != "db") {
+        let cut = cuts.get(&span.trace).copied().unwrap_or(0);
+        if cut > 0 {
+            span.end -= cut;
+            (span.status, span.cause) = match &*span.peer {
+                "db" => (0, "timeout"),
+                _ => (500, ""),
+            };
+        }
+    }
+    spans
+}
+
+#[test]
+fn who_gives_up_sooner_is_named_and_not_who_answers_as_fast_as_before() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| run(2 * seed + more, 400, move |_, _| shop(1, each));
+        let usual = || run(0, 2_000 * US);
+        let found = compared(usual(), given_up(run(1, 2_000 * US), 1_000 * US));
+        assert_eq!(named(&found), ["web"], "{found}");
+        let reason = &found.culprits[0].reasons[0];
+        assert!(
+            reason.starts_with("calls from `web` to `SELECT` are given up in "),
+            "{reason}"
+        );
+        // It is who answers, if that takes longer.
+        let found = compared(usual(), given_up(run(1, 8_000 * US), 5_000 * US));
+        assert_eq!(named(&found), ["db"], "{found}");
+    }
+}
+
+/// Each request also sends a message, which is taken up `later` than that, for so long, in the
+/// first `taken` of the requests.
+fn with_messages(mut spans: Vec<Span>, later: Nanos, length: Nanos, taken: usize) -> Vec<Span> {
+    let mut messages = Vec::new();
+    let webs = spans.iter().filter(|span| &*span.service == "web");
+    let webs = webs.filter(|span| span.kind == SpanKind::Server);
+    for (number, web) in webs.enumerate() {
+        let id = 1_000_000 + 2 * number as u64;
+        let names = |names: [&str; 3]| names.map(Into::into);
+        messages.push(Span {
+            id: SpanId(id),
+            parent: web.id,
+            start: web.start + 100 * US,
+            end: web.start + 600 * US,
+            ..Span::untold(web.trace, SpanKind::Internal, names(["web", "send", ""]))
+        });
+        if number < taken {
+            messages.push(Span {
+                id: SpanId(id + 1),
+                parent: SpanId(id),
+                start: web.start + later,
+                end: web.start + later + length,
+                ..Span::untold(web.trace, SpanKind::Server, names(["mail", "take", ""]))
+            });
+        }
+    }
+    spans.extend(messages);
+    spans
+}
+
+#[test]
+fn messages_that_are_taken_up_late_never_or_faster_accuse_nobody_who_sent_them() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| run(2 * seed + more, 400, move |_, _| shop(2, each));
+        let usual = |more| run(more, 500 * US);
+        let a = with_messages(usual(0), 50_000 * US, 400 * US, 400);
+        for b in [
+            // The last are still in the queue when the recording ends.
+            with_messages(usual(1), 8_000_000 * US, 400 * US, 300),
+            with_messages(usual(1), 50_000 * US, 10 * US, 400),
+        ] {
+            let found = compared(a.clone(), b);
+            assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+        }
+        // Who is behind a fault is named beside them.
+        let slow = with_messages(run(1, 1_500 * US), 50_000 * US, 400 * US, 400);
+        let found = compared(a.clone(), slow);
+        assert_eq!(named(&found), ["db"], "seed {seed}: {found}");
+    }
+}
+
+/// As a system records them that has no spans of calls.
+fn without_calls(mut spans: Vec<Span>) -> Vec<Span> {
+    let calls = spans.iter().filter(|span| span.kind == SpanKind::Client);
+    let callers: BTreeMap<SpanId, SpanId> = calls.map(|span| (span.id, span.parent)).collect();
+    spans.retain(|span| span.kind != SpanKind::Client);
+    for span in &mut spans {
+        span.parent = callers.get(&span.parent).copied().unwrap_or(span.parent);
+    }
+    spans
+}
+
+/// As they are if the clock of `db` is behind those of the others.
+fn skewed(mut spans: Vec<Span>) -> Vec<Span> {
+    for span in spans.iter_mut().filter(|span| &*span.service != "db") {
+        (span.start, span.end) = (span.start + 50_000 * US, span.end + 50_000 * US);
+    }
+    spans
+}
+
+#[test]
+fn another_clock_of_a_callee_whose_calls_have_no_spans_accuses_nobody() {
+    for seed in 1..=3 {
+        let run = |more: u64, each| {
+            without_calls(run(2 * seed + more, 400, move |_, _| shop(2, each)))
+        };
+        let (a, b) = (run(0, 500 * US), run(1, 500 * US));
+        for (a, b) in [
+            (a.clone(), skewed(b.clone())),
+            (skewed(a.clone()), b.clone()),
+        ] {
+            let found = compared(a, b);
+            assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+        }
+        let found = compared(a, skewed(run(1, 3_000 * US)));
+        assert_eq!(named(&found).first(), Some(&"db"), "seed {seed}: {found}");
     }
 }
 
@@ -262,19 +408,25 @@ fn what_some_did_before_is_not_what_none_did() {
 
 #[test]
 fn a_callee_with_another_name_accuses_nobody() {
-    let asks = |service| {
+    let asks = |service, name, took: Nanos| {
         move |_, _| {
-            let calls = vec![visit(service, "/q", 2_000 * US, Vec::new())];
+            let calls = vec![visit(service, name, took * US, Vec::new())];
             visit("web", "/web", 1_000 * US, calls)
         }
     };
-    let found = compared(run(1, 400, asks("db")), run(2, 400, asks("db-v2")));
-    assert!(found.culprits.is_empty(), "{found}");
-    let said = found.sentences.concat();
-    assert!(
-        said.contains("call `/q` of `db-v2` in place of `/q` of `db`"),
-        "{said}"
-    );
+    let usual = || run(1, 400, asks("db", "/q", 2_000));
+    for (service, name, told) in [
+        ("db-v2", "/q", "call `/q` of `db-v2` in place of `/q` of `db`"),
+        ("db", "GET /q", "call `GET /q` of `db` in place of `/q` of `db`"),
+    ] {
+        let found = compared(usual(), run(2, 400, asks(service, name, 2_000)));
+        assert!(found.culprits.is_empty(), "{found}");
+        let said = found.sentences.concat();
+        assert!(said.contains(told), "{said}");
+    }
+    // What takes longer is no other name alone.
+    let found = compared(usual(), run(2, 400, asks("db", "GET /q", 6_000)));
+    assert_eq!(named(&found), ["web"], "{found}");
 }
 
 #[test]

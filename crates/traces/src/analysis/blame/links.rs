@@ -39,6 +39,8 @@ impl Answers {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Links {
     calls: BTreeMap<Call, Answers>,
+    /// Services that have spans of their calls.
+    callers: BTreeSet<Name>,
     /// Of each endpoint, spans whose parent is there, and spans whose parent is missing.
     parents: BTreeMap<Endpoint, (u64, u64)>,
     /// Missing parents, by the service that they are of.
@@ -78,6 +80,9 @@ impl Links {
             }
             if span.kind != SpanKind::Client {
                 continue;
+            }
+            if !self.callers.contains(&span.service) {
+                self.callers.insert(span.service.clone());
             }
             let answers = self.calls.entry(call(span)).or_default();
             match foreign(tree, at).next() {
@@ -136,6 +141,16 @@ impl Links {
                 .is_some_and(|one| one.answered() >= one.silent)
     }
 
+    /// Whether what another service did below a span of this one is no part of it: who has spans of
+    /// its calls has others for the messages that it sends, and waits for nobody who takes those.
+    pub(super) fn is_sent(&self, tree: &Tree<'_>, at: usize) -> bool {
+        let (span, parent) = (tree.node(at).span, tree.node(at).parent);
+        // Some clients have spans for the parts of a call.
+        let is_of_call =
+            || !tree.is_parentless(at) && tree.node(parent).span.kind == SpanKind::Client;
+        span.kind == SpanKind::Internal && self.callers.contains(&span.service) && !is_of_call()
+    }
+
     /// Who answers calls of one kind, as far as any left a span.
     pub(super) fn answers(&self, call: &Call) -> Option<&Endpoint> {
         self.calls.get(call)?.usual()
@@ -157,6 +172,7 @@ impl Links {
                 *answers.by.entry(endpoint.clone()).or_default() += count;
             }
         }
+        self.callers.extend(other.callers.iter().cloned());
         for (endpoint, (there, missing)) in &other.parents {
             let parents = self.parents.entry(endpoint.clone()).or_default();
             (parents.0, parents.1) = (parents.0 + there, parents.1 + missing);

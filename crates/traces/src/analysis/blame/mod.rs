@@ -6,6 +6,7 @@
 //! what its visits call. What is behind many changed places stands where those meet: a service
 //! all of whose calls take longer is slow to run or badly connected, whoever calls it.
 
+mod alike;
 mod changes;
 mod few;
 mod hubs;
@@ -27,6 +28,7 @@ use serde::Serialize;
 
 use crate::Nanos;
 
+use alike::Growth;
 use changes::{Changes, FALSE, FAMILIES, Otherwise};
 pub(super) use few::Visible;
 pub(super) use links::Losses;
@@ -73,13 +75,19 @@ impl Sides {
             culprits.iter().any(|culprit| culprit.service == *service)
         };
         let otherwise = changes.otherwise.iter().filter(|one| !is_named(one));
-        let told = otherwise.take(MOST).map(sentences::otherwise).collect();
+        let told = otherwise.take(MOST).map(sentences::otherwise);
+        let alike = changes.alike.map(sentences::alike);
+        let told = alike.into_iter().chain(told).collect();
         (culprits, told)
     }
 
-    /// Names who holds the most of what requests take longer, where nobody else is behind it.
+    /// Names who holds the most of what requests take longer, where nobody else is behind it;
+    /// nobody, where all services take longer alike.
     pub(super) fn blame_shift(&self) -> Option<Culprit> {
         let (a, b) = self.visits();
+        if Growth::between(&a, &b).of_all().is_some() {
+            return None;
+        }
         let shift = shift::between(&a, &b, FALSE)?;
         Some(Culprit {
             service: shift.service().to_string(),
@@ -93,7 +101,7 @@ impl Sides {
     pub(super) fn blame_failures(&self) -> Option<Culprit> {
         let failing = Changes::most_failing(&self.0, &self.1)?;
         Some(Culprit {
-            service: failing.place.service().to_string(),
+            service: failing.service().to_string(),
             reasons: vec![sentences::failing(&failing)],
             lost_ns: 0,
             is_waited_for: true,

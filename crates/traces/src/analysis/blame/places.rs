@@ -1,11 +1,11 @@
 //! Where the spans of a run spent their time, place by place, whatever request they are of.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::cause::Cause;
 use super::super::forest::{Tree, by_trace, traces};
-use super::super::path::{Sink, Unawaited, Walk};
+use super::super::path::{Sink, TOLERANCE, Unawaited, Walk};
 use super::links::{Links, call};
 use super::shapes::{Shape, Shapes};
 use crate::{Name, Nanos, Span, SpanId, SpanKind};
@@ -43,6 +43,8 @@ pub(super) struct Endpoint {
 pub(super) struct Whence {
     /// Where its request entered.
     pub(super) entry: Endpoint,
+    /// As of [`Request`].
+    handed_to: Option<Endpoint>,
     /// Whose visit of another service it is below of; `None`: the request entered here.
     caller: Option<Endpoint>,
 }
@@ -70,8 +72,57 @@ pub(super) struct Passage {
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) entry: Endpoint,
+    /// The one endpoint of another service that the entry's visited; `None`: several, or none.
+    handed_to: Option<Endpoint>,
     pub(super) begin: Nanos,
     pub(super) latency: f64,
+}
+
+/// Which requests are alike: those of one entry and, behind a gateway that names all alike, those
+/// that it handed on to one endpoint.
+pub(super) type Kind<'v> = (&'v Endpoint, Option<&'v Endpoint>);
+
+/// Of how many visits how many did something, by whence they came.
+pub(super) type Counts = BTreeMap<Whence, (u64, u64)>;
+
+/// Entries that hand requests on to one of several endpoints each, with those that both sides have.
+pub(super) struct Gateways<'v>(BTreeMap<&'v Endpoint, BTreeSet<&'v Endpoint>>);
+
+impl<'v> Gateways<'v> {
+    pub(super) fn of(a: &'v Visits, b: &'v Visits) -> Self {
+        let (mut known, there) = (a.handed(), b.handed());
+        for (entry, callees) in &mut known {
+            let also = there.get(*entry);
+            callees.retain(|callee| also.is_some_and(|also| also.contains(*callee)));
+        }
+        // Several that have one name are copies of a service, and no other requests.
+        known.retain(|_, callees| {
+            let first = callees.first().map(|one| &one.name);
+            callees.iter().any(|one| Some(&one.name) != first)
+        });
+        Self(known)
+    }
+
+    /// To whom a request was handed on, if that tells it apart from others of its entry.
+    fn tells<'r>(&self, entry: &Endpoint, callee: Option<&'r Endpoint>) -> Option<&'r Endpoint> {
+        let callees = self.0.get(entry)?;
+        callee.filter(|callee| callees.contains(*callee))
+    }
+
+    /// Counts of visits of requests that are alike, together.
+    pub(super) fn together(&self, counts: &Counts) -> Counts {
+        let mut all = Counts::new();
+        for (whence, (some, visits)) in counts {
+            let handed_to = self.tells(&whence.entry, whence.handed_to.as_ref());
+            let alike = Whence {
+                handed_to: handed_to.cloned(),
+                ..whence.clone()
+            };
+            let sum = all.entry(alike).or_default();
+            (sum.0, sum.1) = (sum.0 + some, sum.1 + visits);
+        }
+        all
+    }
 }
 
 /// What happened at a place.
@@ -81,7 +132,9 @@ pub(super) struct Stay {
     pub(super) passages: Vec<Passage>,
     /// Of each kind of visits, those that failed for a reason of their own (nothing below them
     /// did), and all.
-    pub(super) counts: BTreeMap<Whence, (u64, u64)>,
+    pub(super) counts: Counts,
+    /// Calls that failed although who was called went well, and took longer: they were given up.
+    pub(super) given_up: u64,
 }
 
 /// What requests did.
@@ -92,6 +145,8 @@ pub(super) struct Visits {
     pub(super) shapes: BTreeMap<Endpoint, Shapes>,
     /// Visits of each endpoint.
     pub(super) visited: BTreeMap<Endpoint, u64>,
+    /// How long its visits took with all that is below them, in nanoseconds, and how many those are.
+    pub(super) lengths: BTreeMap<Endpoint, (f64, u64)>,
     /// Of the visits of each endpoint, how many were below those of which other one.
     pub(super) callers: BTreeMap<Endpoint, BTreeMap<Endpoint, u64>>,
 }
@@ -175,6 +230,27 @@ impl Visits {
         }
     }
 
+    /// The kind of each request.
+    pub(super) fn kinds<'v>(&'v self, other: &'v Self) -> Vec<Kind<'v>> {
+        let gateways = Gateways::of(self, other);
+        let kind = |request: &'v Request| {
+            let callee = request.handed_to.as_ref();
+            (&request.entry, gateways.tells(&request.entry, callee))
+        };
+        self.requests.iter().map(kind).collect()
+    }
+
+    /// To which endpoints requests of each entry were handed on.
+    fn handed(&self) -> BTreeMap<&Endpoint, BTreeSet<&Endpoint>> {
+        let mut all: BTreeMap<&Endpoint, BTreeSet<&Endpoint>> = BTreeMap::new();
+        for request in &self.requests {
+            if let Some(callee) = &request.handed_to {
+                all.entry(&request.entry).or_default().insert(callee);
+            }
+        }
+        all
+    }
+
     fn extend(&mut self, later: &Self) {
         let earlier = self.requests.len();
         self.requests.extend(later.requests.iter().cloned());
@@ -189,6 +265,11 @@ impl Visits {
                 let counts = stay.counts.entry(whence.clone()).or_default();
                 (counts.0, counts.1) = (counts.0 + failed, counts.1 + visits);
             }
+            stay.given_up += more.given_up;
+        }
+        for (endpoint, (length, visits)) in &later.lengths {
+            let lengths = self.lengths.entry(endpoint.clone()).or_default();
+            (lengths.0, lengths.1) = (lengths.0 + length, lengths.1 + visits);
         }
         for (endpoint, more) in &later.shapes {
             let shapes = self.shapes.entry(endpoint.clone()).or_default();
@@ -212,11 +293,6 @@ impl Visits {
         let (begin, latency) = (root_span.start, root_span.length() as f64);
         let request = self.requests.len();
         let entry = own(root_span);
-        self.requests.push(Request {
-            entry: entry.clone(),
-            begin,
-            latency,
-        });
         let mut path = OnPath::default();
         walk.request(tree, root, &Unawaited::default(), &mut path);
         let mut times: BTreeMap<Place, ([f64; 3], u64)> = BTreeMap::new();
@@ -231,6 +307,7 @@ impl Visits {
         let mut above: Vec<Option<usize>> = vec![None; tree.len()];
         // Likewise, the visit of another service.
         let mut outside: Vec<Option<usize>> = vec![None; tree.len()];
+        let handed_to = handed_to(tree, root);
         for at in order {
             let span = tree.node(at).span;
             let callee = callee(tree, at, links);
@@ -246,8 +323,13 @@ impl Visits {
             }
             let whence = Whence {
                 entry: entry.clone(),
+                handed_to: handed_to.clone(),
                 caller: outside[at].map(|caller| own(tree.node(caller).span)),
             };
+            if span.kind == SpanKind::Server {
+                let lengths = self.lengths.entry(own(span)).or_default();
+                (lengths.0, lengths.1) = (lengths.0 + span.length() as f64, lengths.1 + 1);
+            }
             if is_visit {
                 let shapes = self.shapes.entry(own(span)).or_default();
                 shapes.add(Shape::of(tree, at, links), whence.clone(), 1);
@@ -269,6 +351,7 @@ impl Visits {
             let counts = stay.counts.entry(whence).or_default();
             counts.0 += u64::from(has_failed_itself(tree, at));
             counts.1 += 1;
+            stay.given_up += u64::from(is_given_up(tree, at));
             // Of a call, lengths alone: the other end may have another clock.
             let inner = match place {
                 Place::Within(_) => inclusive[at],
@@ -280,6 +363,12 @@ impl Visits {
             times[2] += path.of(span);
             *visits += 1;
         }
+        self.requests.push(Request {
+            entry,
+            handed_to,
+            begin,
+            latency,
+        });
         for (place, ([spent, inclusive, waited], visits)) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
             passages.push(Passage {
@@ -293,6 +382,23 @@ impl Visits {
             });
         }
     }
+}
+
+/// The one endpoint of another service that the entry's visited; `None`: several, or none.
+fn handed_to(tree: &Tree<'_>, root: usize) -> Option<Endpoint> {
+    let service = &tree.node(root).span.service;
+    let mut found: BTreeSet<Endpoint> = BTreeSet::new();
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        for child in below(tree, at) {
+            let span = tree.node(child).span;
+            match span.service == *service {
+                true => open.push(child),
+                false => drop(found.insert(own(span))),
+            }
+        }
+    }
+    found.pop_first().filter(|_| found.is_empty())
 }
 
 /// How much of each span is on the critical path.
@@ -333,11 +439,13 @@ pub(super) fn foreign<'a>(tree: &Tree<'a>, at: usize) -> impl Iterator<Item = &'
 }
 
 /// What a span calls, if it is a call: one that says so, or that holds nothing but what
-/// happened in another service. Without a callee's span it is what its siblings call.
+/// happened in another service. Without a callee's span it is what its siblings call. A message
+/// that is sent is none.
 pub(super) fn callee(tree: &Tree<'_>, at: usize, links: &Links) -> Option<Endpoint> {
     let span = tree.node(at).span;
     match (span.kind, foreign(tree, at).next()) {
         (SpanKind::Server | SpanKind::Work, _) => None,
+        (SpanKind::Internal, _) if links.is_sent(tree, at) => None,
         (_, Some(callee)) => Some(own(callee)),
         (SpanKind::Client, None) => {
             let call = call(span);
@@ -396,21 +504,66 @@ fn visit(tree: &Tree<'_>, at: usize, callee: Option<Endpoint>) -> (Place, Nanos)
 /// How long a span lasted while nothing below it did.
 fn alone(tree: &Tree<'_>, at: usize) -> Nanos {
     let span = tree.node(at).span;
-    let mut covered = 0;
-    let mut from = span.end;
-    // The last to end first: what is left of each is before all that were seen.
-    for child in below(tree, at).map(|child| tree.node(child).span) {
-        let end = child.end.min(from);
-        let start = child.start.clamp(span.start, span.end);
+    let children = move || below(tree, at).map(move |child| tree.node(child).span);
+    let skews = skews(span, children);
+    let within = |child: &Span| {
+        let skew = skews.get(&child.service).copied().unwrap_or(0);
+        let placed = |time: Nanos| {
+            let time = time.saturating_add_signed(skew);
+            time.max(span.start).min(span.end)
+        };
+        (placed(child.start), placed(child.end))
+    };
+    let mut ran: Vec<(Nanos, Nanos)> = children().map(within).collect();
+    ran.sort_unstable();
+    let (mut covered, mut until) = (0, span.start);
+    for (start, end) in ran {
+        let start = start.max(until);
         if start < end {
-            covered += end - start;
-            from = start;
+            (covered, until) = (covered + (end - start), end);
         }
     }
     span.length().saturating_sub(covered)
 }
 
+/// How far what other services did below a span must be moved to lie within it: what seems to begin
+/// before its cause has another clock.
+fn skews<'a, C: Iterator<Item = &'a Span>>(
+    span: &Span,
+    children: impl Fn() -> C,
+) -> BTreeMap<&'a Name, i64> {
+    let is_early = |start: Nanos| start.saturating_add(TOLERANCE) < span.start;
+    let service = &span.service;
+    let foreign = || children().filter(move |child| child.service != *service);
+    // Nearly all have one clock, or clocks that agree.
+    if !foreign().any(|child| is_early(child.start)) {
+        return BTreeMap::new();
+    }
+    let mut extents: BTreeMap<&Name, (Nanos, Nanos)> = BTreeMap::new();
+    for child in foreign() {
+        let own = (child.start, child.end);
+        let extent = extents.entry(&child.service).or_insert(own);
+        *extent = (extent.0.min(own.0), extent.1.max(own.1));
+    }
+    let skew = |(service, (start, end)): (&'a Name, (Nanos, Nanos))| {
+        let room = span.length().checked_sub(end.saturating_sub(start))?;
+        let middle = span.start + room / 2;
+        let skew = middle.cast_signed().wrapping_sub(start.cast_signed());
+        is_early(start).then_some((service, skew))
+    };
+    extents.into_iter().filter_map(skew).collect()
+}
+
 fn has_failed_itself(tree: &Tree<'_>, at: usize) -> bool {
     let failed = |span: &Span| span.has_failed() || !span.cause.is_empty();
     failed(tree.node(at).span) && !below(tree, at).any(|child| failed(tree.node(child).span))
+}
+
+/// Whether a call failed although who was called went well, and took longer than its caller waited.
+fn is_given_up(tree: &Tree<'_>, at: usize) -> bool {
+    let span = tree.node(at).span;
+    let outlasts = |callee: &Span| callee.length() > span.length();
+    span.kind == SpanKind::Client
+        && has_failed_itself(tree, at)
+        && foreign(tree, at).any(outlasts)
 }

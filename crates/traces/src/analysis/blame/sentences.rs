@@ -24,6 +24,10 @@ pub(super) fn failing(one: &Failing) -> String {
             "`{}` in `{}` fails in {now} of its visits ({before} before), and nothing below it does",
             at.name, at.service
         ),
+        Place::Between(from, to) if one.is_given_up => format!(
+            "calls from `{from}` to `{}` are given up in {now} of all cases ({before} before), while `{}` goes well and takes no longer",
+            to.name, to.service
+        ),
         Place::Between(from, to) => format!(
             "calls from `{from}` to `{}` fail in {now} of all cases ({before} before), and `{}` does not say why",
             to.name, to.service
@@ -75,6 +79,14 @@ pub(super) fn otherwise(one: &Otherwise) -> String {
     }
 }
 
+/// That all services take longer, which accuses nobody.
+pub(super) fn alike(growth: f64) -> String {
+    format!(
+        "Nearly all services take {} times as long as before, or longer: what they share is behind that (a machine, the load, the time of day), and no service that grew as the others did.",
+        show_count((growth * 10.0).round() / 10.0)
+    )
+}
+
 /// Why a service is named that calls others more often.
 pub(super) fn often(places: &[Slower]) -> String {
     let Some((first, often)) = places
@@ -104,12 +116,12 @@ fn visits(often: &Often) -> String {
 
 /// Why a service is named though only a few requests are slow.
 pub(super) fn few(few: &Few) -> String {
-    let Endpoint { service, name } = &few.entry;
+    let entry = few.entry.named();
     let place = named(&few.place);
     let often = few.often.as_ref();
     let often = often.map_or_else(String::new, |often| format!(": {}", visits(often)));
     format!(
-        "{} ({} before) of the requests to `{name}` of `{service}` take longer than {}, and {place} has {} of the {} that such a request takes more{often}",
+        "{} ({} before) of the requests to {entry} take longer than {}, and {place} has {} of the {} that such a request takes more{often}",
         share(few.shares.1),
         share(few.shares.0),
         time(few.beyond),
@@ -120,7 +132,7 @@ pub(super) fn few(few: &Few) -> String {
 
 /// Slow requests that chance may have brought together.
 pub(super) fn groups(one: &Groups) -> String {
-    let Endpoint { service, name } = &one.entry;
+    let entry = one.entry.named();
     let (slow, all) = one.requests;
     let groups = match one.groups {
         1 => "one group".to_owned(),
@@ -131,7 +143,7 @@ pub(super) fn groups(one: &Groups) -> String {
         format!(" `{who}` has {held} of the {excess} that such a request takes more.")
     });
     format!(
-        "B may be slower: {} of the {} requests to `{name}` of `{service}` ({}) take longer than any did before, {} in the mean ({} before). They came in {groups}, and what comes in a row counts once, so chance may be why: a longer run tells.{held}",
+        "B may be slower: {} of the {} requests to {entry} ({}) take longer than any did before, {} in the mean ({} before). They came in {groups}, and what comes in a row counts once, so chance may be why: a longer run tells.{held}",
         grouped(slow as u64),
         grouped(all as u64),
         share(slow as f64 / all.max(1) as f64),

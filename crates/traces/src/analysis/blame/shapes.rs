@@ -33,9 +33,14 @@ impl Shape {
         let mut open = vec![at];
         let mut left = LOOKED_AT;
         while let Some(at) = open.pop() {
+            let service = &tree.node(at).span.service;
+            let is_sent = links.is_sent(tree, at);
             for child in below(tree, at).take(left) {
                 left -= 1;
                 let span = tree.node(child).span;
+                if is_sent && span.service != *service {
+                    continue;
+                }
                 let called = callee(tree, child, links);
                 let is_inner = called.is_none() && span.kind == SpanKind::Internal;
                 let endpoint = called.unwrap_or_else(|| own(span));

@@ -1,7 +1,10 @@
 //! Truths planted into a shop.
 
+use std::collections::BTreeMap;
+
 use super::shop::{self, Fault, US};
 use crate::analysis::{Comparison, Run, Verdict, compare, shared_path};
+use crate::{Nanos, TraceId};
 
 fn compared(seed: u64, fault: Fault) -> Comparison {
     let run = |seed, fault| Run::of_spans(&shop::run(seed, 1_000, fault), None, None);
@@ -267,6 +270,40 @@ fn spans_that_are_missing_accuse_nobody_and_are_told() {
         }
         let whole = beside(&a, &b());
         assert!(!whole.notes.concat().contains("missing"), "{whole}");
+    }
+}
+
+/// The same on a machine that takes so many times as long for everything.
+fn stretched(mut spans: Vec<crate::Span>, times: f64) -> Vec<crate::Span> {
+    let roots = spans.iter().filter(|span| span.parent.0 == 0);
+    let begins: BTreeMap<TraceId, Nanos> = roots.map(|span| (span.trace, span.start)).collect();
+    for span in &mut spans {
+        let begin = begins[&span.trace];
+        let moved = |time: Nanos| begin + ((time - begin) as f64 * times) as Nanos;
+        (span.start, span.end) = (moved(span.start), moved(span.end));
+    }
+    spans
+}
+
+#[test]
+fn a_slower_machine_accuses_nobody_and_hides_nobody() {
+    for seed in 1..=3 {
+        let a = shop::run(2 * seed, 1_000, Fault::default());
+        let b = |fault| shop::run(2 * seed + 1, 1_000, fault);
+        let found = beside(&a, &stretched(b(Fault::default()), 2.0));
+        assert!(found.culprits.is_empty(), "seed {seed}: {found}");
+        assert_eq!(found.verdict, Verdict::Worse, "seed {seed}: {found}");
+        let said = found.sentences.concat();
+        assert!(said.contains("Nearly all services take "), "{said}");
+        let slow = Fault {
+            own: Some(("cart", 3_000 * US)),
+            ..Fault::default()
+        };
+        let found = beside(&a, &stretched(b(slow), 1.3));
+        let first = found.culprits.first().map(|one| one.service.as_str());
+        assert_eq!(first, Some("cart"), "seed {seed}: {found}");
+        let same = beside(&a, &b(Fault::default()));
+        assert!(!same.sentences.concat().contains("Nearly all"), "{same}");
     }
 }
 

@@ -102,7 +102,7 @@ pub(super) fn visible(sides: &Sides) -> Option<String> {
         .take(ENTRIES)
         .map(|one| {
             let (share, requests) = (percent(one.share), grouped(one.requests as u64));
-            let entry = format!("the {requests} to `{}` of `{}`", one.name, one.service);
+            let entry = format!("the {requests} to {}", one.named());
             match one.share <= 1.0 {
                 true => format!("{share} of {entry}"),
                 false => format!("of {entry}, not even a fault of all"),

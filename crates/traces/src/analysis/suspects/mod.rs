@@ -478,11 +478,19 @@ impl Judge<'_> {
             let held = self.held(&own, effect);
             if stands_out.is_none_or(|late| late.low > 0.0) && self.is_worth_saying(&held, HOLDS) {
                 let mut suspect = self.suspect(SuspectKind::Network, edge.id.clone(), &own, &held);
-                suspect.sentence = phrases::network(edge, &held.effect, held.tail);
+                let told_apart = self.are_ways_told_apart(&edge.from, &edge.to);
+                suspect.sentence = phrases::network(edge, &held.effect, held.tail, told_apart);
                 found.push(suspect);
             }
         }
         found
+    }
+
+    /// Whether it is known of most calls how long each way took.
+    fn are_ways_told_apart(&self, from: &str, to: &str) -> bool {
+        let mut edges = self.evidence.ledger.edges();
+        let edge = edges.find(|(edge, _)| *edge.0 == *from && *edge.1 == *to);
+        edge.is_none_or(|(_, visits)| visits.moved * 2 <= visits.hops)
     }
 
     /// Services that do not run when they should: their own time, and what waits to arrive.

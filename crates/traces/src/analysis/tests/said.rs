@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::TraceId;
-use crate::analysis::{Analysis, analyse};
+use crate::analysis::{Analysis, SuspectKind, analyse};
 
 const US: u64 = 1_000;
 
@@ -56,4 +56,39 @@ fn what_nobody_makes_again_has_no_pauses() {
     assert!(!failing.contains("pauses"), "{failing}");
     let well = analysed(2, None).sentences.concat();
     assert!(!well.contains("failed"), "{well}");
+}
+
+/// Requests whose calls take 20 ms each way, to a service whose clock is so many µs behind.
+fn far(behind: u64) -> Analysis {
+    let spans = (2..202_u64).flat_map(|number| {
+        let at = |time: u64| (number * 1_000_000 + time) * US;
+        let spans = [
+            server((1, 0), "web", (at(0), at(46_000))),
+            client((2, 1), "web>db", (at(0), at(45_000))),
+            server((3, 2), "db", (at(20_000) - behind * US, at(25_000) - behind * US)),
+        ];
+        let trace = TraceId(number.into());
+        spans.into_iter().map(move |span| Span { trace, ..span })
+    });
+    analyse(&spans.collect::<Vec<_>>())
+}
+
+#[test]
+fn which_way_is_slow_is_not_said_where_clocks_do_not_tell() {
+    let said = |found: &Analysis| -> String {
+        let mut suspects = found.suspects.iter();
+        let network = suspects.find(|one| one.kind == SuspectKind::Network);
+        network.map_or_else(String::new, |one| one.sentence.clone())
+    };
+    let same = said(&far(0));
+    assert!(
+        same.starts_with("Both ways between `web` and `db` take "),
+        "{same}"
+    );
+    let other = said(&far(1_000_000));
+    assert!(
+        other.starts_with("The ways between `web` and `db` take "),
+        "{other}"
+    );
+    assert!(other.contains("Their clocks differ"), "{other}");
 }
