@@ -87,7 +87,10 @@ mod tests {
             panic!("{spans:?}");
         };
         assert_eq!(traces(&spans), [WIDE; 3]);
-        assert_eq!((client.kind, leaf.kind), (SpanKind::Client, SpanKind::Server));
+        assert_eq!(
+            (client.kind, leaf.kind),
+            (SpanKind::Client, SpanKind::Server)
+        );
         assert_eq!((leaf.parent, inner.parent), (client.id, leaf.id));
     }
 }

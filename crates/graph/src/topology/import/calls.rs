@@ -392,7 +392,10 @@ impl Merged {
         match within {
             true => {
                 let one = &self.endpoints[at];
-                format!("\"{}\" of \"{}\"", one.path, self.services[one.service].name)
+                format!(
+                    "\"{}\" of \"{}\"",
+                    one.path, self.services[one.service].name
+                )
             }
             false => format!("\"{}\"", self.services[at].name),
         }
@@ -400,7 +403,13 @@ impl Merged {
 
     fn drop_calls(&mut self, from: usize, to: usize, within: bool) {
         let service_of: Vec<usize> = self.endpoints.iter().map(|one| one.service).collect();
-        let place = |endpoint: usize| if within { endpoint } else { service_of[endpoint] };
+        let place = |endpoint: usize| {
+            if within {
+                endpoint
+            } else {
+                service_of[endpoint]
+            }
+        };
         for (at, one) in self.endpoints.iter_mut().enumerate() {
             if place(at) == from {
                 one.calls.retain(|(callee, _), _| place(*callee) != to);

@@ -132,10 +132,7 @@ fn behind(reshaped: &Reshaped, changes: &Changes) -> Name {
         let is_moved = |place: &Place| matches!(place, Place::Within(at) if at.service == service);
         let by_itself = service == *own
             || changes.slower.iter().any(|one| is_moved(&one.place))
-            || changes
-                .failing
-                .iter()
-                .any(|one| *one.service() == service);
+            || changes.failing.iter().any(|one| *one.service() == service);
         let further = changes.reshaped.iter().find(|one| {
             one.endpoint.service == service
                 && stopper(one, changes) != service
@@ -158,10 +155,7 @@ fn stopper(reshaped: &Reshaped, changes: &Changes) -> Name {
     let callee = &last.service;
     let is_within = |place: &Place| matches!(place, Place::Within(at) if at.service == *callee);
     let has_changed = changes.slower.iter().any(|one| is_within(&one.place))
-        || changes
-            .failing
-            .iter()
-            .any(|one| one.service() == callee)
+        || changes.failing.iter().any(|one| one.service() == callee)
         || changes
             .reshaped
             .iter()

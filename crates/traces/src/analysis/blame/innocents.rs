@@ -352,9 +352,8 @@ fn skewed(mut spans: Vec<Span>) -> Vec<Span> {
 #[test]
 fn another_clock_of_a_callee_whose_calls_have_no_spans_accuses_nobody() {
     for seed in 1..=3 {
-        let run = |more: u64, each| {
-            without_calls(run(2 * seed + more, 400, move |_, _| shop(2, each)))
-        };
+        let run =
+            |more: u64, each| without_calls(run(2 * seed + more, 400, move |_, _| shop(2, each)));
         let (a, b) = (run(0, 500 * US), run(1, 500 * US));
         for (a, b) in [
             (a.clone(), skewed(b.clone())),
@@ -416,8 +415,16 @@ fn a_callee_with_another_name_accuses_nobody() {
     };
     let usual = || run(1, 400, asks("db", "/q", 2_000));
     for (service, name, told) in [
-        ("db-v2", "/q", "call `/q` of `db-v2` in place of `/q` of `db`"),
-        ("db", "GET /q", "call `GET /q` of `db` in place of `/q` of `db`"),
+        (
+            "db-v2",
+            "/q",
+            "call `/q` of `db-v2` in place of `/q` of `db`",
+        ),
+        (
+            "db",
+            "GET /q",
+            "call `GET /q` of `db` in place of `/q` of `db`",
+        ),
     ] {
         let found = compared(usual(), run(2, 400, asks(service, name, 2_000)));
         assert!(found.culprits.is_empty(), "{found}");

@@ -563,7 +563,5 @@ fn has_failed_itself(tree: &Tree<'_>, at: usize) -> bool {
 fn is_given_up(tree: &Tree<'_>, at: usize) -> bool {
     let span = tree.node(at).span;
     let outlasts = |callee: &Span| callee.length() > span.length();
-    span.kind == SpanKind::Client
-        && has_failed_itself(tree, at)
-        && foreign(tree, at).any(outlasts)
+    span.kind == SpanKind::Client && has_failed_itself(tree, at) && foreign(tree, at).any(outlasts)
 }

@@ -65,7 +65,11 @@ fn far(behind: u64) -> Analysis {
         let spans = [
             server((1, 0), "web", (at(0), at(46_000))),
             client((2, 1), "web>db", (at(0), at(45_000))),
-            server((3, 2), "db", (at(20_000) - behind * US, at(25_000) - behind * US)),
+            server(
+                (3, 2),
+                "db",
+                (at(20_000) - behind * US, at(25_000) - behind * US),
+            ),
         ];
         let trace = TraceId(number.into());
         spans.into_iter().map(move |span| Span { trace, ..span })
