@@ -32,7 +32,7 @@ pub(crate) struct AuctionSimArgs {
         conflicts_with = "cell"
     )]
     capacity_disk: Mebibytes,
-    /// Containers that each cell has room for
+    /// Most containers of each cell
     #[arg(long, value_name = "N", default_value_t = 250, conflicts_with = "cell")]
     capacity_containers: i32,
     /// Cells of one kind instead, as 90*16GiB/64GiB/250: how many, memory, disk, containers;
@@ -52,13 +52,13 @@ pub(crate) struct AuctionSimArgs {
     /// Most instances of a round; 0: all at once
     #[arg(long, value_name = "N", default_value_t = 0)]
     batch: u32,
-    /// Order in which instances are asked for
+    /// Order in which instances are requested
     #[arg(long, value_enum, default_value = "mixed")]
     order: ArrivalOrder,
     /// Rounds for which a container counts as starting after the one that placed it
     #[arg(long, value_name = "N", default_value_t = 1)]
     starting_rounds: u32,
-    /// Times that a refused instance is asked for again, after all others
+    /// How often a refused instance is requested again, after all others
     #[arg(long, value_name = "N", default_value_t = 0)]
     retries: u32,
     /// How much a container that is still starting weighs against its cell
@@ -70,7 +70,7 @@ pub(crate) struct AuctionSimArgs {
     /// How much a cell's position weighs, to fill the first cells first; 0: not at all
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     bin_pack_first_fit_weight: f64,
-    /// Seed of all that is drawn: the same one gives the same outcome
+    /// Seed of everything random: the same seed gives the same outcome
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Print JSON instead, sizes in MiB and times in seconds
@@ -85,7 +85,7 @@ pub(crate) struct AuctionSimArgs {
 enum ArrivalOrder {
     /// Process after process, each with all its instances
     ByProcess,
-    /// In any order, as drawn
+    /// In random order
     Mixed,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct BbsWorkers {
     /// Most calls to cells at once that stop instances and cancel tasks [default: 256]
     #[arg(long, value_name = "N", value_parser = workers, allow_negative_numbers = true)]
     delete_workers: Option<usize>,
-    /// Most calls to cells at once that tell instances of new routes [default: 256]
+    /// Most calls to cells at once that update the routes of instances [default: 256]
     #[arg(long, value_name = "N", value_parser = workers, allow_negative_numbers = true)]
     update_workers: Option<usize>,
     /// Most changes of convergence at once, each of up to 256 records [default: 1]

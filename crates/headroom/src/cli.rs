@@ -39,19 +39,19 @@ pub(crate) enum Command {
     /// Run an experiment; the exit code is the verdict
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
-    /// Write a first experiment about something that answers, or that a command starts
+    /// Write a first experiment for a running service, or for one that a command starts
     #[command(after_help = INIT)]
     Init(InitArgs),
-    /// List the ready experiments, which `run` knows by name
+    /// List the ready-made experiments, which `run` accepts by name
     List(ListArgs),
-    /// Find every mistake in an experiment file, and start nothing
+    /// Check an experiment file for mistakes, without starting anything
     Check(CheckArgs),
     /// Rebuild the report of a stored run
     Report(ReportArgs),
     /// The stored runs: list them, show and open one, a page of all, remove old ones
     #[command(after_help = crate::runs::AFTER_HELP, args_conflicts_with_subcommands = true)]
     Runs(Box<RunsArgs>),
-    /// Say whether one of two commands is worse than the other, by random pairs of runs
+    /// Decide whether one of two commands is worse than the other, by pairs of runs in random order
     #[command(after_help = crate::gate::AFTER_HELP)]
     Gate(Box<GateArgs>),
     /// Compare stored runs, two of them or two groups
@@ -66,13 +66,13 @@ pub(crate) enum Command {
     /// What build servers need
     #[command(subcommand)]
     Ci(CiCommand),
-    /// Put load on a target, and say whether the result can be trusted
+    /// Put load on a target, and check whether the result can be trusted
     #[command(after_help = AFTER_HELP)]
     Load(Box<LoadArgs>),
-    /// Answer as told: a server to load, whose capacity and failures are known
+    /// A server to load, with known capacity and failures
     #[command(after_help = crate::target::AFTER_HELP)]
     Target(Box<TargetArgs>),
-    /// Measure what this machine can tell apart, and keep it for reports of load
+    /// Measure the latency floor of this machine, and keep it for reports of load
     Calibrate(CalibrateArgs),
     /// Parts of a container scheduler that speaks Diego's protocols, and cfdot's commands
     #[command(subcommand, after_help = CELLS)]
@@ -83,13 +83,13 @@ pub(crate) enum Command {
     /// Continuous configuration and compliance that speaks Rudder's protocols: server and agents
     #[command(subcommand)]
     Compliance(Box<ComplianceCommand>),
-    /// Service graphs whose every service does calibrated work, and where their latency goes
+    /// Service graphs with calibrated work, and an analysis of where their latency goes
     #[command(subcommand)]
     Graph(Box<GraphCommand>),
-    /// What logs tell about the lives of entities
+    /// Lifecycles of entities, from logs
     #[command(subcommand)]
     Lifecycle(LifecycleCommand),
-    /// Where the latency of any system's requests comes from, and what got worse, by its spans
+    /// Find out from spans where the latency of any system comes from, and what got worse
     #[command(subcommand)]
     Traces(TracesCommand),
     /// Print a script that completes commands and flags
@@ -118,13 +118,13 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  pass          every expectation held
   1  fail          an expectation did not hold, or a wait ran out
-  2  inconclusive  the data cannot tell
+  2  inconclusive  the data is not enough to decide
   3  invalid       the generator or the machine was the limit
-  4  error         the run could not be made";
+  4  error         the run could not be carried out";
 
 const CELLS: &str = "\
-bbs, auctioneer, rep and locket serve until they are asked to stop. The others ask, or order, and
-print JSON, a line for each record:
+bbs, auctioneer, rep and locket run until they are stopped. The other commands read or change the
+state and print JSON, one line per record:
   headroom cells actual-lrps --bbs http://127.0.0.1:8889
 
 Their exit codes are cfdot's:
@@ -134,12 +134,12 @@ Their exit codes are cfdot's:
   5  anything else, such as no connection";
 
 const INIT: &str = "\
-It measures for five seconds at 20 requests a second, and writes what should hold:
+It measures for five seconds at 20 requests a second, and writes expectations from the result:
   headroom init http://127.0.0.1:8080/
   headroom init ./my-service --port 9000
   headroom init 'python3 -m http.server {port}'      {port} becomes a free one
 
-A program is also told a free port by the variable PORT.";
+The program also gets a free port in the variable PORT.";
 
 const COMPLETIONS: &str = "\
   headroom completions bash > ~/.local/share/bash-completion/completions/headroom
@@ -148,13 +148,13 @@ const COMPLETIONS: &str = "\
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// The file that is written; one that is there already is not replaced
+    /// File to write; an existing file is not replaced
     #[arg(long, value_name = "FILE", default_value = "experiment.toml")]
     pub(crate) out: PathBuf,
-    /// What a program is asked for
+    /// Path to request from the program
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = url_path)]
     pub(crate) path: String,
-    /// How long a program may take until it listens
+    /// How long to wait until the program listens
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) within: std::time::Duration,
     /// A URL, or a command with its arguments
@@ -164,7 +164,7 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Write all of them, and what they use, to this folder instead
+    /// Write all of them, with the files that they use, to this folder instead
     #[arg(long, value_name = "DIR", conflicts_with = "json")]
     pub(crate) out: Option<PathBuf>,
     /// Print JSON
@@ -174,7 +174,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// The command; without it the page about all of them
+    /// The command [default: the page about all commands]
     pub(crate) command: Vec<String>,
     /// Write every page to this folder instead
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
@@ -194,7 +194,7 @@ pub(crate) struct CheckArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) check: CheckArgs,
-    /// Folder in which the run gets its own
+    /// Folder in which the run creates its own folder
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Print the verdict as JSON instead of a table
@@ -203,10 +203,10 @@ pub(crate) struct RunArgs {
     /// Keep the systems' working files
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Serve the report's page on this machine while the run goes on; its address is printed
+    /// Serve the report's page on this machine during the run; its address is printed
     #[arg(long)]
     pub(crate) page: bool,
-    /// The port of the page, instead of one that is free
+    /// Port of the page [default: a free one]
     #[arg(
         long,
         value_name = "PORT",
@@ -245,19 +245,19 @@ pub(crate) enum CellsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CellsPart {
-    /// Keep what is desired and what is actual, durably, and tell everybody
+    /// Store the desired and the actual state durably, and publish every change
     Bbs(Box<BbsArgs>),
     /// Place work on cells
     Auctioneer(AuctioneerArgs),
     /// Keep locks and presences for others, over gRPC, without a BBS
     Locket(LocketArgs),
-    /// Make an authority and a certificate for a trial of mutual TLS
+    /// Create an authority and a certificate, to try mutual TLS
     Certs(CertsArgs),
     /// Run the work of one cell or many
     Rep(Box<RepArgs>),
-    /// Tell routers where instances run, as Diego's route-emitter does
+    /// Register instances with routers, as Diego's route-emitter does
     RouteEmitter(Box<RouteEmitterArgs>),
-    /// Place drawn work on drawn cells, without a network: how evenly, and how fast
+    /// Place random work on simulated cells, without a network, and measure how evenly and how fast
     AuctionSim(Box<AuctionSimArgs>),
     /// Measure a BBS as Diego's was: fetches, convergence, bulk loops of many reps
     BenchmarkBbs(Box<BenchmarkBbsArgs>),
@@ -282,7 +282,7 @@ pub(crate) struct TlsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
-    /// Least important lines that are written
+    /// Lowest level of log lines to write
     #[arg(long, value_enum, default_value = "info")]
     pub(crate) log_level: LogLevel,
 }
@@ -310,7 +310,7 @@ pub(crate) struct BbsArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8889")]
     pub(crate) listen: SocketAddr,
-    /// Folder of the database; made if it is not there
+    /// Folder of the database; created if missing
     #[arg(long, value_name = "DIR", required_unless_present = "store")]
     pub(crate) data: Option<PathBuf>,
     /// Keep records in PostgreSQL instead: postgres://user@host/name?sslmode=require
@@ -322,20 +322,20 @@ pub(crate) struct BbsArgs {
     /// encryption_keys, as in Diego's bbs.json
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_keys: Option<PathBuf>,
-    /// The auctioneer; without one nothing is ever placed
+    /// URL of the auctioneer; without it nothing is ever placed
     #[arg(long, value_name = "URL")]
     pub(crate) auctioneer: Option<String>,
     /// Longest time between two passes of convergence; one comes at once when a cell is lost
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) converge_repeat_interval: std::time::Duration,
-    /// Look at all records in every Nth pass of convergence, and not only at those that may need
-    /// something; 0: in the first one only
+    /// Check all records in every Nth pass of convergence, not only those that may need
+    /// something; 0: only in the first pass
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) converge_whole_every: u32,
-    /// When no cell at all is present, take all for lost, as Diego does
+    /// If no cell is present at all, treat all as lost, as Diego does
     #[arg(long)]
     pub(crate) empty_cells_are_lost: bool,
-    /// Take LRPs of clients that know no metric tags; the tag source_id is made of their metrics_guid
+    /// Accept LRPs of clients without metric tags; the tag source_id is set to their metrics_guid
     #[arg(long)]
     pub(crate) old_clients: bool,
     /// Serve Locket's calls over gRPC at this address as well
@@ -354,13 +354,13 @@ pub(crate) struct BbsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CertsArgs {
-    /// Folder to write ca.pem, cert.pem and key.pem to; made if it is not there
+    /// Folder to write ca.pem, cert.pem and key.pem to; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Names and addresses that servers are reached by
+    /// Names and addresses of the servers
     #[arg(long = "name", value_name = "NAME", default_values = ["localhost", "127.0.0.1", "::1"])]
     pub(crate) names: Vec<String>,
-    /// Make a certificate whose time is over, to try what becomes of it
+    /// Create an expired certificate, to test how it is handled
     #[arg(long)]
     pub(crate) expired: bool,
 }
@@ -370,7 +370,7 @@ pub(crate) struct LocketArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8891")]
     pub(crate) listen: SocketAddr,
-    /// Folder of the database; made if it is not there
+    /// Folder of the database; created if missing
     #[arg(long, value_name = "DIR", required_unless_present = "store")]
     pub(crate) data: Option<PathBuf>,
     /// Keep them in PostgreSQL instead, which several Lockets may share: postgres://user@host/name?sslmode=require
@@ -426,13 +426,13 @@ pub(crate) struct RouteEmitterArgs {
     /// The BBS [default: http://127.0.0.1:8889]
     #[arg(long, value_name = "URL")]
     pub(crate) bbs: Option<String>,
-    /// Tell of the instances of this cell only [default: of all]
+    /// Register the instances of this cell only [default: of all cells]
     #[arg(long, value_name = "ID", conflicts_with = "standby")]
     pub(crate) cell_id: Option<String>,
     /// Servers of NATS [default: 127.0.0.1:4222]
     #[arg(long, value_name = "ADDRS", value_delimiter = ',')]
     pub(crate) nats: Vec<String>,
-    /// Who to be for NATS
+    /// User for NATS
     #[arg(long, value_name = "NAME", requires = "nats_password_file")]
     pub(crate) nats_user: Option<String>,
     /// File with the password for NATS
@@ -453,7 +453,7 @@ pub(crate) struct RouteEmitterArgs {
     /// Lead to addresses of containers where an instance prefers none
     #[arg(long)]
     pub(crate) register_direct_instance_routes: bool,
-    /// Tell service discovery of internal routes
+    /// Register internal routes with service discovery
     #[arg(long)]
     pub(crate) internal_routes: bool,
     /// Time between two sends of an unregistration [default: 30s]
@@ -462,15 +462,15 @@ pub(crate) struct RouteEmitterArgs {
     /// How often an unregistration is sent again [default: 20]
     #[arg(long, value_name = "N")]
     pub(crate) unregistration_send_count: Option<u32>,
-    /// The routing API, which is told of TCP routes
+    /// URL of the routing API, to register TCP routes with
     #[arg(long, value_name = "URL")]
     pub(crate) api: Option<String>,
     #[command(flatten)]
     pub(crate) client: ApiClientArgs,
-    /// How long a TCP route lives that is not repeated [default: 2m]
+    /// How long a TCP route lives without a refresh [default: 2m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) tcp_route_ttl: Option<std::time::Duration>,
-    /// TCP routes lead to ports for TLS
+    /// Register TCP routes with the TLS ports of instances
     #[arg(long)]
     pub(crate) tcp_tls: bool,
     /// Be one of several: the one that holds the lock at the BBS is active, the others wait
@@ -484,7 +484,7 @@ pub(crate) struct RouteEmitterArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RepArgs {
-    /// How many cells this process carries
+    /// Number of cells in this process
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) count: u32,
     /// Cell I is called PREFIX-I
@@ -515,13 +515,13 @@ pub(crate) struct RepArgs {
     /// Time between renewals of a cell's presence, give or take a fifth
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(crate) heartbeat: std::time::Duration,
-    /// How long a cell's presence lives that is not renewed; the BBS counts in whole seconds
+    /// How long a cell's presence lives without renewal; the BBS counts in whole seconds
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub(crate) presence_ttl: std::time::Duration,
     /// Cells are spread over this many zones
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) zones: u32,
-    /// Names of preloaded root file systems; images of docker are always taken
+    /// Names of preloaded root file systems; Docker images are always accepted
     #[arg(
         long,
         value_name = "NAMES",
@@ -535,7 +535,7 @@ pub(crate) struct RepArgs {
     /// Tags that work may ask for
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
     pub(crate) optional_placement_tags: Vec<String>,
-    /// Containers that each cell has room for
+    /// Most containers of each cell
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) capacity_containers: i32,
     /// Memory of each cell; auto: what the machine, or the rep's control group, has
@@ -572,7 +572,7 @@ pub(crate) struct RepArgs {
     /// Simulated: share of instances with checks that never pass them
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) fail_check: f64,
-    /// Processes: folder in which each container gets its own
+    /// Processes: folder in which each container gets a folder of its own
     #[arg(long, value_name = "DIR")]
     pub(crate) containers: Option<PathBuf>,
     /// Processes: how many containers can have a network of their own, with their ports
@@ -583,13 +583,13 @@ pub(crate) struct RepArgs {
     /// Processes: keep containers to their memory_mb and max_pids; needs control groups
     #[arg(long)]
     pub(crate) limits: bool,
-    /// Processes: time between being asked to end and being killed
+    /// Processes: time between the request to stop and the kill
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) graceful_shutdown_interval: std::time::Duration,
     /// Processes: time between two checks of a healthy instance, where its check does not say
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) healthy_monitoring_interval: std::time::Duration,
-    /// Processes: the same of one that is not healthy yet
+    /// Processes: the same for one that is not healthy yet
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub(crate) unhealthy_monitoring_interval: std::time::Duration,
     #[command(flatten)]
@@ -597,7 +597,7 @@ pub(crate) struct RepArgs {
     /// Processes: bytes of downloads that are kept for the next container
     #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     pub(crate) max_cache_size: Mebibytes,
-    /// Processes: authorities of servers that files come from, in PEM; without, those of the web
+    /// Processes: authorities of the servers to download from (PEM) [default: those of the public web]
     #[arg(long, value_name = "FILE")]
     pub(crate) download_ca: Option<PathBuf>,
     /// Processes: lines of the log that a container may write within a second
@@ -614,7 +614,7 @@ pub(crate) struct RepArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Executor {
-    /// Nothing runs: delays pass and failures happen as told
+    /// Nothing runs: delays and failures are simulated
     Simulated,
     /// A child process per container, without isolation
     Process,

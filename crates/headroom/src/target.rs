@@ -28,16 +28,16 @@ TIME is 5ms, \"uniform 1ms 9ms\", \"exponential 5ms\" or \"lognormal 5ms p99=40m
 
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
-    /// Address to listen on; port 0: a free one, which the first line of output names
+    /// Address to listen on; port 0: a free one, shown in the first line of output
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Time that each request takes
     #[arg(long, value_name = "TIME", default_value = "0")]
     latency: Distribution,
-    /// Requests that it works on at once; the others wait in line
+    /// Requests that it works on at once; the others queue
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pool: Option<u32>,
-    /// Requests that it takes in a second, as 100/s or 100, with a burst of one second's worth; the
+    /// Requests that it accepts in a second, as 100/s or 100, with a burst of one second's worth; the
     /// others are answered 429 at once
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_limit: Option<f64>,
@@ -50,7 +50,7 @@ pub(crate) struct TargetArgs {
     /// Stand still (3s..7s after the first request); may be repeated
     #[arg(long, value_name = "FROM..TO", value_parser = span)]
     freeze: Vec<Range<Duration>>,
-    /// Reset every connection that asks (3s..7s after the first request); may be repeated
+    /// Reset every connection that sends a request (3s..7s after the first request); may be repeated
     #[arg(long, value_name = "FROM..TO", value_parser = span)]
     down: Vec<Range<Duration>>,
     /// Size of the body of an answer

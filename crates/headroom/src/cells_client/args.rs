@@ -38,15 +38,15 @@ pub(crate) enum ClientCommand {
     Cells(Asking),
     /// Show a cell's presence
     Cell(OfCell),
-    /// Show what every cell says of itself
+    /// Show the state of every cell, as it reports it
     CellStates(Asking),
-    /// Show what a cell says of itself
+    /// Show the state of a cell, as it reports it
     CellState(OfCell),
     /// List desired LRPs
     DesiredLrps(InDomain),
     /// Show a desired LRP
     DesiredLrp(OfProcess),
-    /// List of desired LRPs what placing needs to know
+    /// List the scheduling information of desired LRPs
     DesiredLrpSchedulingInfos(InDomain),
     /// Desire an LRP
     #[command(after_help = LRP_SPEC)]
@@ -54,11 +54,11 @@ pub(crate) enum ClientCommand {
     /// Change a desired LRP: instances, routes, annotation, metric tags, access to its image
     #[command(after_help = UPDATE_SPEC)]
     UpdateDesiredLrp(Update),
-    /// Desire an LRP no longer
+    /// Delete a desired LRP
     DeleteDesiredLrp(OfProcess),
     /// List instances
     ActualLrps(ActualLrps),
-    /// End the instance of an index; what is still desired starts anew
+    /// Stop the instance of an index; it starts again if it is still desired
     RetireActualLrp(Retire),
     /// List instances by process and index
     #[command(hide = true)]
@@ -77,9 +77,9 @@ pub(crate) enum ClientCommand {
     CancelTask(OfTask),
     /// Delete a task that is completed
     DeleteTask(OfTask),
-    /// Print what becomes of desired LRPs and instances, as it happens
+    /// Print events of desired LRPs and instances, as they happen
     LrpEvents(LrpEvents),
-    /// Print what becomes of tasks, as it happens
+    /// Print events of tasks, as they happen
     TaskEvents(BbsFlags),
     /// List the locks of a Locket
     Locks(LocketFlags),
@@ -111,7 +111,7 @@ pub(crate) struct TlsFlags {
     /// Private key of the certificate (PEM) [else CLIENT_KEY_FILE]
     #[arg(long = "clientKeyFile", visible_alias = "tls-key", value_name = "FILE")]
     pub(crate) client_key_file: Option<String>,
-    /// Take any server for the right one: whoever is in between reads and changes what he wants
+    /// Accept any certificate of the server: anyone in between can read and change everything
     /// [else SKIP_CERT_VERIFY]
     #[arg(
         long = "skipCertVerify",
@@ -219,7 +219,7 @@ pub(crate) struct Update {
     /// The process
     #[arg(value_name = "PROCESS_GUID")]
     pub(crate) process_guid: String,
-    /// What changes; the rest stays
+    /// The changes; everything else stays
     #[arg(value_name = "SPEC|@FILE")]
     pub(crate) spec: String,
     #[command(flatten)]
@@ -298,7 +298,7 @@ pub(crate) struct OfTask {
 
 #[derive(Debug, Args)]
 pub(crate) struct LrpEvents {
-    /// Only what happens on this cell, and to what is desired
+    /// Only events on this cell, and those of desired LRPs
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) cell_id: String,
     /// Not the deprecated events of instances by process and index
@@ -318,13 +318,13 @@ pub(crate) struct LrpEvents {
 
 #[derive(Debug, Args)]
 pub(crate) struct Claim {
-    /// What is taken
+    /// Its key
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) key: String,
-    /// Who takes it
+    /// Its owner
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) owner: String,
-    /// What others may read of it
+    /// A value that others can read
     #[arg(
         short,
         long,
@@ -349,10 +349,10 @@ pub(crate) struct Claim {
 
 #[derive(Debug, Args)]
 pub(crate) struct Release {
-    /// What is given up
+    /// Its key
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) key: String,
-    /// Who has it
+    /// Its owner
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) owner: String,
     #[command(flatten)]

@@ -34,11 +34,11 @@ pub(crate) const AFTER_HELP: &str = "\
 Two runs, or two groups of runs with -- between them:
   headroom compare runs/web-20260101-120000 runs/web-20260102-120000
   headroom compare runs/old-* -- runs/new-*
-or new runs with what older ones measured, of which headroom baseline wrote a file:
+or new runs with older ones from a file that headroom baseline wrote:
   headroom compare --baseline baseline.json runs/new-*
 
 Runs that were not made in random pairs say less than headroom gate does: whatever the machine did between
-them counts as a difference. What differs besides is told first, and runs with another plan or on another
+them counts as a difference. Other differences are listed first, and runs with another plan or on another
 processor are not judged.
 
 Exit codes:
@@ -52,7 +52,7 @@ pub(crate) struct CompareArgs {
     /// The run of the base and that of the new one; with --, all runs of the base
     #[arg(value_name = "RUN", required = true, num_args = 1..=RUNS_MOST)]
     pub(crate) base: Vec<PathBuf>,
-    /// Runs of what may be worse
+    /// Runs of the new version
     #[arg(value_name = "NEW", last = true, num_args = 1..=RUNS_MOST)]
     pub(crate) new: Vec<PathBuf>,
     /// The runs of the base, as headroom baseline wrote them; all others are of the new one
@@ -61,16 +61,16 @@ pub(crate) struct CompareArgs {
     /// Compare this metric only; may be repeated
     #[arg(long = "metric", value_name = "NAME")]
     pub(crate) metrics: Vec<String>,
-    /// How much worse the new runs may be (3% if nothing says), or NAME=LIMIT for one metric; may be repeated
+    /// How much worse the new runs may be [default: 3%], or NAME=LIMIT for one metric; may be repeated
     #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = for_metric::<Limit>)]
     pub(crate) limits: Vec<ForMetric<Limit>>,
-    /// Judge runs also when their plans or processors differ
+    /// Judge runs even if their plans or processors differ
     #[arg(long)]
     pub(crate) despite_differences: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also write a page that needs nothing else, with the lifecycles of the first run of each side
+    /// Also write a self-contained page, with the lifecycles of the first run of each side
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 }

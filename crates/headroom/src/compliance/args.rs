@@ -10,16 +10,16 @@ use crate::cli::{LogArgs, StoreAccess, duration, meant, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ComplianceCommand {
-    /// Keep nodes, policies and reports, and answer agents and administrators
+    /// Store nodes, policies and reports, and serve agents and administrators
     Server(ServerArgs),
     /// Fetch this machine's policy, run it, and report; or many hollow agents
     Agent(Box<AgentArgs>),
-    /// Stand between the server and some of its nodes: hand on their policies, check and forward
-    /// what they upload
+    /// Relay between the server and some of its nodes: pass on their policies, check and forward
+    /// their uploads
     Relay(Box<RelayArgs>),
-    /// Find every mistake in a folder of rules, directives and techniques
+    /// Check a folder of rules, directives and techniques for mistakes
     Check(CheckArgs),
-    /// Put what a folder says in the place of what is defined, after showing what would change
+    /// Replace the definitions on the server by those of a folder, after showing the changes
     Apply(ApplyArgs),
     /// List nodes, pending ones first
     Nodes(AdminArgs),
@@ -27,7 +27,7 @@ pub(crate) enum ComplianceCommand {
     Accept(DecideArgs),
     /// Refuse pending nodes
     Refuse(DecideArgs),
-    /// Say which nodes are relays, and which nodes are behind them
+    /// Manage relays, and the nodes behind them
     #[command(subcommand)]
     Relays(RelaysCommand),
     /// Show the compliance of the fleet, or what a node reports
@@ -48,7 +48,7 @@ pub(crate) struct ServerArgs {
     /// How much may wait of datagrams of syslog, if the kernel grants it [default: 8MiB]
     #[arg(long, value_name = "SIZE", value_parser = buffer, requires = "syslog_listen")]
     pub(crate) syslog_receive_buffer: Option<u64>,
-    /// Folder of the database, the key and the token; made if it is not there
+    /// Folder of the database, the key and the token; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// Keep records in PostgreSQL instead: postgres://user@host/name?sslmode=require
@@ -56,10 +56,10 @@ pub(crate) struct ServerArgs {
     pub(crate) store: Option<String>,
     #[command(flatten)]
     pub(crate) access: StoreAccess,
-    /// A folder to apply at the start, without a question
+    /// A folder to apply at the start, without asking
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,
-    /// Which nodes are accepted without a decision
+    /// Which nodes are accepted automatically
     #[arg(long, value_enum, default_value = "none")]
     pub(crate) accept: Acceptance,
     /// A further name that the certificate is for, when it is made; may be repeated
@@ -94,16 +94,16 @@ pub(crate) struct AgentArgs {
     /// A file with the server's key for policies (policy.pem in its folder); without it the first one told is trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_key: Option<PathBuf>,
-    /// Folder of the agent's key, policy and spool; made if it is not there
+    /// Folder of the agent's key, policy and spool; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// What the agent takes for /
+    /// Folder that the agent treats as /
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(crate) root: PathBuf,
     /// The node's name, if not this machine's
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname: Option<String>,
-    /// Run once, tell what was done, and end
+    /// Run once, report what was done, and exit
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
     /// Time from run to run, instead of the policy's
@@ -112,7 +112,7 @@ pub(crate) struct AgentArgs {
     /// Change nothing, whatever the policy says
     #[arg(long)]
     pub(crate) force_audit: bool,
-    /// Run this many hollow agents: nodes without machines, which draw what they report
+    /// Run this many hollow agents: nodes without machines, with random reports
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: Option<u32>,
     /// Hollow: runs of each agent, after which it rests
@@ -157,7 +157,7 @@ pub(crate) struct RelayArgs {
     /// A file with the upstream's certificate; without it the first one seen is trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) upstream_cert: Option<PathBuf>,
-    /// Folder of the relay's key and spool, which may be that of this machine's agent; made if it is not there
+    /// Folder of the relay's key and spool, which may be that of this machine's agent; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
     /// The relay's name as a node, if not this machine's
@@ -182,7 +182,7 @@ pub(crate) enum RelaysCommand {
     List(AdminArgs),
     /// Make an accepted node a relay
     Add(RelayNodeArgs),
-    /// Make a relay behind which no node is left a node like others
+    /// Turn a relay without nodes behind it into a normal node
     Remove(RelayNodeArgs),
     /// Put nodes behind a relay
     Assign(AssignArgs),
@@ -221,18 +221,18 @@ pub(crate) struct AdminArgs {
     /// The folder of the server's data: its certificate, its token and its address
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-    /// The server, if it is not where that folder says
+    /// Address of the server, if it is not the one in that folder
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token and print it: it is shown this once
+    /// Create a token and print it; it is shown only once
     New(NewTokenArgs),
-    /// List tokens: what they are called, what they allow, and since when
+    /// List tokens with their ids, rights and dates of creation
     List(AdminArgs),
-    /// Let a token be good for nothing
+    /// Revoke a token
     Revoke(RevokeArgs),
 }
 
@@ -241,7 +241,7 @@ pub(crate) struct NewTokenArgs {
     /// What it is for; its id too
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// It may change things; without this it only reads
+    /// Allow changes; without this it is read-only
     #[arg(long)]
     pub(crate) write: bool,
     #[command(flatten)]

@@ -18,24 +18,24 @@ Two commands that print numbers, or that only take time (about an experiment fil
 
 A metric is NAME=REGEX, whose first group (or the whole of it) is a number in what the command prints, the
 last one if there are several; NAME=/json/pointer into the JSON that it prints; or one of
-  cpu    processor time of the command and of all that it waited for
+  cpu    processor time of the command and of all children that it waited for
   wall   time from its start to its end
 Without --metric it is both of these. A unit after a number counts: 950 ms and 1.2 s are compared as times.
 
 Both run once before the first pair, which does not count. Then they run in pairs, in a random order,
-until it is known which it is.
+until the verdict is clear.
 
 With an experiment file each run is one of the experiment, and the sides differ in constants of its [let]:
   headroom gate router.toml --base-set router=./old --new-set router=./new
 The program of either side can be a file or a revision of git, which is built once:
   headroom gate parse.toml --program parse --base main --new ./parse --build 'make parse' --built parse
-Its [[gate]] tables say what is compared, or else all that its expectations are about; its [variants] are the
-sides unless they are set here.
+Its [[gate]] tables define the metrics; without them, all metrics of its expectations are compared. Its
+[variants] are the sides unless they are set here.
 
 Exit codes:
   0  not worse     by less than the limit, if at all
   1  worse         beyond chance, and by more than the limit
-  2  cannot tell   the noise hides the limit; it says what would settle it
+  2  cannot tell   the noise hides the limit; it says what would help
   4  error         a command failed, printed no number, or took too long";
 
 #[derive(Debug, Args)]
@@ -45,37 +45,37 @@ pub(crate) struct GateArgs {
     /// The command of the base, for a shell; of a file with --program its program, or a revision of git
     #[arg(long, value_name = "CMD", required_unless_present = "file")]
     pub(crate) base: Option<String>,
-    /// The command of what may be worse, or its program or revision
+    /// The command of the new version, or its program or revision
     #[arg(long, value_name = "CMD", required_unless_present = "file")]
     pub(crate) new: Option<String>,
     /// The constant of the file's [let] that is the path of the program that --base and --new give
     #[arg(long, value_name = "NAME", requires = "file")]
     pub(crate) program: Option<String>,
-    /// How a revision is built, for a shell in the top folder of its files
+    /// Shell command that builds a revision, run in the top folder of its files
     #[arg(long, value_name = "CMD", requires_all = ["program", "built"])]
     pub(crate) build: Option<String>,
-    /// The program that this leaves there
+    /// The program that the build produces there
     #[arg(long, value_name = "PATH", requires = "build")]
     pub(crate) built: Option<PathBuf>,
     /// A value of the file's [let] for the base; may be repeated
     #[arg(long = "base-set", value_name = "NAME=VALUE", requires = "file", value_parser = name_and_value)]
     pub(crate) base_set: Vec<(String, String)>,
-    /// A value of the file's [let] for what may be worse; may be repeated
+    /// A value of the file's [let] for the new version; may be repeated
     #[arg(long = "new-set", value_name = "NAME=VALUE", requires = "file", value_parser = name_and_value)]
     pub(crate) new_set: Vec<(String, String)>,
     /// A value of the file's [let] for both; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "file", value_parser = name_and_value)]
     pub(crate) set: Vec<(String, String)>,
-    /// Folder in which runs of the file get their own
+    /// Folder in which runs of the file create their own folders
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// What is compared: cpu, wall, NAME=REGEX or NAME=/json/pointer; may be repeated
+    /// Metric to compare: cpu, wall, NAME=REGEX or NAME=/json/pointer; may be repeated
     #[arg(long = "metric", value_name = "METRIC", value_parser = reading, conflicts_with = "file")]
     pub(crate) metrics: Vec<Reading>,
     /// Which way metrics get better, or NAME=WAY for one of them; may be repeated
     #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = for_metric::<Better>)]
     pub(crate) better: Vec<ForMetric<Better>>,
-    /// How much worse the new one may be (3% if nothing says), or NAME=LIMIT for one metric; may be repeated
+    /// How much worse the new one may be [default: 3%], or NAME=LIMIT for one metric; may be repeated
     #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = for_metric::<Limit>)]
     pub(crate) limits: Vec<ForMetric<Limit>>,
     /// How long one run of a command may take
@@ -88,7 +88,7 @@ pub(crate) struct GateArgs {
 /// How many pairs, in which order, and what becomes of the verdict.
 #[derive(Debug, Args)]
 pub(crate) struct PairArgs {
-    /// Most pairs of runs; it ends earlier when it knows [default: 24, or as the file says]
+    /// Most pairs of runs; it ends earlier once it can decide [default: 24, or as the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(6..=1_000))]
     pub(crate) pairs: Option<u16>,
     /// Seed of the order within each pair [default: 1, or that of the file]

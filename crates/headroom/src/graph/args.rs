@@ -9,12 +9,12 @@ use crate::cli::{LogArgs, duration, rate, share};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Find every mistake in a topology, and say what latency to expect of it
+    /// Check a topology for mistakes, and predict its latency
     Check(CheckArgs),
     /// Start every service of a topology
     #[command(after_help = UP)]
     Up(Box<UpArgs>),
-    /// Start one service: of a topology, or as testapi's environment variables say
+    /// Start one service: from a topology, or from testapi's environment variables
     #[command(after_help = TESTAPI)]
     Service(Box<ServiceArgs>),
     /// Turn an isotope topology or recorded traces into a topology
@@ -24,12 +24,12 @@ pub(crate) enum GraphCommand {
     Generate(GenerateCommand),
     /// Print Kubernetes manifests of a topology
     Kubernetes(KubernetesArgs),
-    /// Say where the latency of a graph's requests comes from
+    /// Show where the latency of a graph's requests comes from
     Analyse(AnalyseArgs),
-    /// Say whether one environment is slower than another, and what moved
+    /// Decide whether one environment is slower than another, and show what changed
     #[command(after_help = crate::traces::COMPARE)]
     Compare(CompareArgs),
-    /// Measure what this machine takes from services that run on it
+    /// Measure how much time this machine takes away from services
     #[command(after_help = NOISE)]
     Noise(NoiseArgs),
 }
@@ -57,7 +57,7 @@ Environment, without --file (as testapi's):
 pub(crate) struct TopologyArgs {
     /// The topology
     pub(crate) file: PathBuf,
-    /// Put a value into the topology, for instance services.store.replicas=2,
+    /// Set a value of the topology, for instance services.store.replicas=2,
     /// services.front.steps.0.cpu=2ms (the first step) or defaults.timeout=2s; may be repeated
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = path_and_value)]
     pub(crate) set: Vec<(String, String)>,
@@ -73,7 +73,7 @@ Exit codes:
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) topology: TopologyArgs,
-    /// Requests a second that will come (500/s): says what cannot keep up
+    /// Expected requests a second (500/s): names what cannot keep up
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Time that a hop adds, for the expected latency
@@ -92,7 +92,7 @@ pub(crate) struct UpArgs {
     /// each has an address of its own, with this port, and this one leads to the entry's
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
-    /// Where the graph is watched and changed
+    /// Address of the control server, which shows and changes the graph
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     pub(crate) admin: SocketAddr,
     /// A process for each instance, instead of one for all
@@ -110,7 +110,7 @@ pub(crate) struct UpArgs {
     /// another one each time]
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
-    /// Keep to the profile the graph was started with, whatever happens to its file
+    /// Ignore changes of the file while the graph runs
     #[arg(long)]
     pub(crate) no_watch: bool,
     #[command(flatten)]
@@ -138,7 +138,7 @@ pub(crate) struct ServiceArgs {
     /// 127.0.0.1:METRICS_PORT]
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<SocketAddr>,
-    /// Where its spans go, besides what the profile says: OTLP over HTTP
+    /// Additional destination of its spans: OTLP over HTTP
     #[arg(long, value_name = "URL", value_parser = collector)]
     pub(crate) collector: Option<http::Uri>,
     /// Threads that read and answer requests
@@ -148,7 +148,7 @@ pub(crate) struct ServiceArgs {
     /// another one each time]
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
-    /// Keep to the profile the service was started with, whatever happens to its file
+    /// Ignore changes of the file while the service runs
     #[arg(long)]
     pub(crate) no_watch: bool,
     /// Keep the whole process to the processors of the service, not its own threads alone
@@ -202,7 +202,7 @@ pub(crate) enum GenerateCommand {
         /// How many services
         #[arg(value_parser = clap::value_parser!(u32).range(2..=10_000))]
         services: u32,
-        /// Another seed, another graph
+        /// Seed of the graph's shape
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
     },
@@ -215,7 +215,7 @@ pub(crate) struct KubernetesArgs {
     /// Image whose entry point is this program
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: String,
-    /// Namespace of everything
+    /// Namespace of all resources
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) namespace: String,
     /// Leave out the ServiceMonitor, which needs the Prometheus operator
@@ -256,7 +256,7 @@ pub(crate) struct CompareArgs {
     /// Spans of the first environment, a file for each run
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) a: Vec<PathBuf>,
-    /// Spans of the second one, of runs that took turns with those
+    /// Spans of the second one, from runs that alternated with the first
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     pub(crate) b: Vec<PathBuf>,
     /// Print JSON, times in nanoseconds

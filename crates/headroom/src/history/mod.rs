@@ -56,10 +56,10 @@ pub(crate) enum HistoryCommand {
     /// Add what another program measured, or the runs of another history
     #[command(after_help = import::AFTER_HELP)]
     Import(ImportArgs),
-    /// Say what changed, since when
+    /// Show what changed, and since when
     #[command(after_help = AFTER_HELP)]
     Show(ShowArgs),
-    /// Write a page that needs nothing else: every metric over the runs, changes marked
+    /// Write a self-contained page: every metric over the runs, with changes marked
     Page(page::PageArgs),
 }
 
@@ -88,7 +88,7 @@ impl HistoryFile {
 pub(crate) struct AddArgs {
     /// The folder of the run
     pub(crate) run: PathBuf,
-    /// The version that was measured, if it is not what was checked out where the run was started
+    /// The version that was measured, if it is not the one checked out where the run was started
     #[arg(long, value_name = "COMMIT")]
     pub(crate) commit: Option<String>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) history: HistoryFile,
-    /// Look at this metric only; may be repeated
+    /// Show this metric only; may be repeated
     #[arg(long = "metric", value_name = "NAME")]
     pub(crate) metrics: Vec<String>,
     /// The git repository whose commits were measured

@@ -15,14 +15,14 @@ pub(crate) struct LoadArgs {
     /// Target: http, https, h2c, h2, ws, wss, grpc, grpcs, tcp, tls, udp, redis, rediss or postgres
     #[arg(value_name = "URL", required_unless_present = "worker")]
     pub(crate) url: Option<String>,
-    /// Command of Redis, as 'GET key:{uniform 0 1000}'
+    /// Redis command, such as 'GET key:{uniform 0 1000}'
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Option<String>,
 
-    /// Requests a second over all connections, as 5000/s, 30/m or 5000
+    /// Requests a second over all connections, such as 5000/s, 30/m or 5000
     #[arg(short = 'q', long, value_name = "RATE", value_parser = rate, help_heading = RATE)]
     pub(crate) rate: Option<f64>,
-    /// How requests lie around the rate: poisson, constant, "burst 50"; or all of it, as in
+    /// How requests are spread: poisson, constant, "burst 50"; or a whole schedule, as in
     /// "sine 1000/s +- 500/s period 60s"
     #[arg(long, value_name = "WORDS", help_heading = RATE)]
     pub(crate) arrivals: Option<String>,
@@ -32,10 +32,10 @@ pub(crate) struct LoadArgs {
     /// Length of each of ten steps of a ramp, which grow by the same factor
     #[arg(long, value_name = "TIME", value_parser = some_time, requires = "ramp", help_heading = RATE)]
     pub(crate) step: Option<Duration>,
-    /// Replay recorded times: a file of seconds, one a line
+    /// Replay recorded times: a file of seconds, one per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "ramp", "arrivals"], help_heading = RATE)]
     pub(crate) trace: Option<PathBuf>,
-    /// Closed loop: each of -c users waits for its answer before it asks again
+    /// Closed loop: each of -c users waits for its answer before the next request
     #[arg(long, conflicts_with_all = ["rate", "ramp", "trace", "arrivals", "knee"], help_heading = RATE)]
     pub(crate) closed: bool,
     /// Pause of a user between an answer and the next request
@@ -47,32 +47,32 @@ pub(crate) struct LoadArgs {
     /// How many requests
     #[arg(short = 'n', long, value_name = "N", value_parser = count, help_heading = RATE)]
     pub(crate) requests: Option<u64>,
-    /// Seed of arrivals and of everything drawn
+    /// Seed of arrivals and of everything random
     #[arg(long, value_name = "N", value_parser = seed, default_value_t = 1, help_heading = RATE)]
     pub(crate) seed: u64,
 
     /// Find the highest rate at which this holds: "p99 < 20ms, errors < 0.1%"
     #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["rate", "ramp", "trace", "duration", "requests", "expect"], help_heading = KNEE)]
     pub(crate) knee: Option<String>,
-    /// First rate that is tried; 100/s if not given
+    /// First rate to try [default: 100/s]
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
     pub(crate) from: Option<f64>,
-    /// Highest rate that may be tried
+    /// Highest rate to try
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "knee", help_heading = KNEE)]
     pub(crate) up_to: Option<f64>,
-    /// Factor between rates until one does not hold; 2 if the search is not thorough
+    /// Factor between rates until one does not hold [default: 2; 1.5 with --thorough]
     #[arg(long, value_name = "FACTOR", value_parser = factor, requires = "knee", help_heading = KNEE)]
     pub(crate) grow: Option<f64>,
-    /// Shortest hold; 5s if not given
+    /// Shortest hold [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = some_time, requires = "knee", help_heading = KNEE)]
     pub(crate) each: Option<Duration>,
-    /// Width of the interval at which the search ends; 10% if it is not thorough
+    /// Width of the interval at which the search ends [default: 10%; 3% with --thorough]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "knee", help_heading = KNEE)]
     pub(crate) precision: Option<f64>,
     /// Search for longer and in smaller steps: to 3% in up to 20m
     #[arg(long, requires = "knee", help_heading = KNEE)]
     pub(crate) thorough: bool,
-    /// Longest search; 3m30s if it is not thorough
+    /// Longest search [default: 3m30s; 20m with --thorough]
     #[arg(long, value_name = "TIME", value_parser = some_time, requires = "knee", help_heading = KNEE)]
     pub(crate) within: Option<Duration>,
 
@@ -82,7 +82,7 @@ pub(crate) struct LoadArgs {
     /// Header field "Name: value"; may be repeated
     #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = REQUEST)]
     pub(crate) headers: Vec<String>,
-    /// Body; variables as {seq} and {uniform 0 999} are filled in
+    /// Body; variables such as {seq} and {uniform 0 999} are replaced
     #[arg(short = 'd', long, value_name = "TEXT", help_heading = REQUEST)]
     pub(crate) data: Option<String>,
     /// Body from a file, byte for byte
@@ -91,34 +91,34 @@ pub(crate) struct LoadArgs {
     /// Content-Type
     #[arg(short = 'T', long, value_name = "TYPE", help_heading = REQUEST)]
     pub(crate) content_type: Option<String>,
-    /// Statement of PostgreSQL, as "SELECT name FROM users WHERE id = {uniform 1 1000}"
+    /// PostgreSQL statement, such as "SELECT name FROM users WHERE id = {uniform 1 1000}"
     #[arg(long, value_name = "TEXT", help_heading = REQUEST)]
     pub(crate) sql: Option<String>,
-    /// What an answer must be, as "status 200..299", "body contains ok", "size 1KiB..2KiB",
+    /// What an answer must be, such as "status 200..299", "body contains ok", "size 1KiB..2KiB",
     /// "header Content-Type contains json", "rows 1..10" (databases); may be repeated
     #[arg(long = "assert", value_name = "WORDS", help_heading = REQUEST)]
     pub(crate) asserts: Vec<String>,
-    /// How the end of an answer is told over TCP: "bytes 5", "delimiter \n", echo, close
+    /// How the end of an answer is recognised over TCP: "bytes 5", "delimiter \n", echo, close
     #[arg(long, value_name = "WORDS", help_heading = REQUEST)]
     pub(crate) answer: Option<String>,
     /// Several kinds of requests and journeys, from a TOML file; paths are those of the URL's
     /// host
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "headers", "data", "data_file", "content_type", "asserts", "answer"], help_heading = REQUEST)]
     pub(crate) requests_file: Option<PathBuf>,
-    /// Longest wait for a whole answer
+    /// Longest wait for a complete answer
     #[arg(short = 't', long, value_name = "TIME", value_parser = timeout, default_value = "20s", help_heading = REQUEST)]
     pub(crate) timeout: Duration,
 
     /// Connections opened before the first request; with --closed the number of users
     #[arg(short = 'c', long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
     pub(crate) connections: Option<u32>,
-    /// Most connections at once, when an open loop finds all of them busy
+    /// Most connections of an open loop, which opens more when all are busy
     #[arg(long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
     pub(crate) max_connections: Option<u32>,
     /// Requests after which a connection is replaced
     #[arg(long, value_name = "N", value_parser = count, help_heading = CONNECTIONS)]
     pub(crate) requests_each: Option<u64>,
-    /// A new connection for each request, which says so (Connection: close) over HTTP/1.1
+    /// A new connection for each request, with Connection: close over HTTP/1.1
     #[arg(long, conflicts_with = "requests_each", help_heading = CONNECTIONS)]
     pub(crate) disable_keepalive: bool,
     /// HTTP/2; with http:// by prior knowledge
@@ -127,10 +127,10 @@ pub(crate) struct LoadArgs {
     /// Exchanges at a time on one connection (HTTP/2 and gRPC)
     #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
     pub(crate) streams: Option<u32>,
-    /// Commands at a time on one connection (Redis); 1 if not given
+    /// Commands at a time on one connection (Redis) [default: 1]
     #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
     pub(crate) pipeline: Option<u32>,
-    /// A file with the password of a database; without one it is that in REDISCLI_AUTH or PGPASSWORD
+    /// File with the password of a database [default: the variable REDISCLI_AUTH or PGPASSWORD]
     #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
     pub(crate) password_file: Option<PathBuf>,
     /// Connect to this host instead of the URL's, whose name the target is told all the same, and
@@ -156,10 +156,10 @@ pub(crate) struct LoadArgs {
     /// Threads of the generator
     #[arg(long, value_name = "N", value_parser = threads, help_heading = GENERATOR)]
     pub(crate) threads: Option<u32>,
-    /// Processors that threads are pinned to, as 0,2-3
+    /// Processors to pin threads to, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = GENERATOR)]
     pub(crate) cpus: Option<Cpus>,
-    /// Never sleep: halves the floor of latency, costs a processor for each thread
+    /// Never sleep: halves the latency floor, costs a processor for each thread
     #[arg(long, conflicts_with = "tick", help_heading = GENERATOR)]
     pub(crate) spin: bool,
     /// Send what falls due within a tick together: cheaper, less exact
@@ -168,15 +168,15 @@ pub(crate) struct LoadArgs {
     /// Closed loop: read each answer at once, at two fifths more work
     #[arg(long, requires = "closed", help_heading = GENERATOR)]
     pub(crate) no_coalesce: bool,
-    /// Latency leaves out so much at the start; auto: nothing, the steady part is told
-    /// besides; none: nor that
+    /// Time at the start that latency leaves out; auto: none, but the steady part is shown as
+    /// well; none: not even that
     #[arg(long, value_name = "WHAT", value_parser = warm_up, default_value = "auto", help_heading = GENERATOR)]
     pub(crate) warm_up: WarmUpArg,
 
     #[command(flatten)]
     pub(crate) guard: GuardArgs,
 
-    /// What must hold, or the exit code is 1: "p99 < 20ms, errors < 0.1%"
+    /// What must hold, otherwise the exit code is 1: "p99 < 20ms, errors < 0.1%"
     #[arg(long, value_name = "OBJECTIVE", help_heading = RESULTS)]
     pub(crate) expect: Option<String>,
     /// Print the result as JSON
@@ -185,7 +185,7 @@ pub(crate) struct LoadArgs {
     /// Write one line for each second
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub(crate) csv: Option<PathBuf>,
-    /// Write an interval log of HdrHistogram
+    /// Write an HdrHistogram interval log
     #[arg(long, value_name = "FILE", conflicts_with = "knee", help_heading = RESULTS)]
     pub(crate) hdr: Option<PathBuf>,
     /// Write one line for each request
@@ -194,10 +194,10 @@ pub(crate) struct LoadArgs {
     /// Write a report that opens in any browser
     #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub(crate) report: Option<PathBuf>,
-    /// Serve the report's page on this machine while the load goes on; its address is printed
+    /// Serve the report's page on this machine during the load; its address is printed
     #[arg(long, conflicts_with_all = ["knee", "worker", "kubernetes"], help_heading = RESULTS)]
     pub(crate) page: bool,
-    /// The port of the page, instead of one that is free
+    /// Port of the page [default: a free one]
     #[arg(
         long,
         value_name = "PORT",
@@ -223,13 +223,13 @@ pub(crate) struct LoadArgs {
 /// Several machines.
 #[derive(Debug, Args)]
 pub(crate) struct WorkersArgs {
-    /// Load from so many workers instead of from here
+    /// Send the load from this many workers instead of from here
     #[arg(long, value_name = "N", value_parser = workers, conflicts_with = "worker", help_heading = WORKERS)]
     pub(crate) workers: Option<u32>,
-    /// Be a worker: do what the coordinator of the session says
+    /// Be a worker, driven by the coordinator of the session
     #[arg(long, help_heading = WORKERS)]
     pub(crate) worker: bool,
-    /// The NATS server where everybody meets; or HEADROOM_NATS_URL in the environment
+    /// The NATS server that all of them use [default: the variable HEADROOM_NATS_URL]
     #[arg(long, value_name = "URL", help_heading = WORKERS)]
     pub(crate) nats: Option<String>,
     /// Name of the session
@@ -243,13 +243,13 @@ pub(crate) struct WorkersArgs {
 /// Limits beyond which a load is INVALID. What is loosened is told in every result.
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
-    /// So much may be the generator's own of a latency that is told: 1 ms by default
+    /// How much of a shown latency the generator may have added [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = GUARD)]
     pub(crate) late_after: Option<Duration>,
-    /// Share of the plan that need not be sent
+    /// Share of the planned requests that may stay unsent
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
     pub(crate) allow_unsent: Option<f64>,
-    /// Share of time that the hypervisor may take
+    /// Share of the time that the hypervisor may take
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = GUARD)]
     pub(crate) allow_steal: Option<f64>,
 }
@@ -276,7 +276,7 @@ Examples:
 Exit codes:
   0  pass          what was expected held (or nothing was expected)
   1  fail          it did not, or no request succeeded
-  2  inconclusive  too few requests to tell, or interrupted
+  2  inconclusive  too few requests to decide, or interrupted
   3  invalid       the generator or the machine was the limit
   4  error         there was no load";
 

@@ -18,14 +18,14 @@ pub(crate) enum RouterCommand {
     /// Route TCP connections by port, and by name within TLS
     #[command(after_help = TCP_SIGNALS)]
     Tcp(TcpArgs),
-    /// Keep TCP routes, HTTP routes and router groups, and tell of changes
+    /// Store TCP routes, HTTP routes and router groups, and publish changes
     Api(ApiArgs),
     /// Register many routes, keep them fresh, and unregister them at the end
     Populate(PopulateArgs),
-    /// Answer every request with the same bytes, or misbehave as told
+    /// Answer every request with the same bytes, or with configured faults
     #[command(after_help = BEHAVIOUR)]
     Static(StaticArgs),
-    /// The NATS endpoint of `router http --embedded-nats` by itself
+    /// The NATS endpoint of `router http --embedded-nats` on its own
     Nats(NatsArgs),
 }
 
@@ -83,16 +83,16 @@ pub(crate) struct HttpArgs {
     /// Write a line for each request to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) access_log: Option<PathBuf>,
-    /// Gather registrations for so long before the first connection is accepted [default: 5s]
+    /// How long to collect registrations before the first connection is accepted [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) start_delay: Option<Duration>,
-    /// How long to serve on after a drain began [default: 20s]
+    /// How long to keep serving after a drain began [default: 20s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) drain_wait: Option<Duration>,
-    /// Print every setting with its meaning as a settings file, and end
+    /// Print every setting with its meaning as a settings file, and exit
     #[arg(long)]
     pub(crate) print_settings: bool,
-    /// Least important lines that are written [default: info]
+    /// Lowest level of log lines to write [default: info]
     #[arg(long, value_enum)]
     pub(crate) log_level: Option<crate::cli::LogLevel>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct ApiClientArgs {
     /// Token endpoint (UAA), such as https://uaa.example:8443; without it calls carry no token
     #[arg(long, value_name = "URL", requires_all = ["api", "token_client", "token_secret_file"])]
     pub(crate) token_url: Option<String>,
-    /// Name of the client that asks it for tokens
+    /// Name of the client that requests tokens
     #[arg(long, value_name = "NAME", requires = "token_url")]
     pub(crate) token_client: Option<String>,
     /// File with the client's secret
@@ -156,7 +156,7 @@ pub(crate) struct TcpArgs {
     /// How long connections are still accepted after a drain began [default: 20s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) drain_wait: Option<Duration>,
-    /// Print every setting with its meaning as a settings file, and end
+    /// Print every setting with its meaning as a settings file, and exit
     #[arg(long)]
     pub(crate) print_settings: bool,
     #[command(flatten)]
@@ -171,7 +171,7 @@ pub(crate) struct ApiArgs {
     /// Where plain connections are accepted [default: 127.0.0.1:3000]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Folder of the database, an SQLite file; made if it is not there
+    /// Folder of the database, an SQLite file; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// PEM file with the public key of bearer tokens; without it calls need none
@@ -180,7 +180,7 @@ pub(crate) struct ApiArgs {
     /// Where /health and /metrics answer beside the API; without it, nowhere else
     #[arg(long, value_name = "ADDR")]
     pub(crate) health: Option<SocketAddr>,
-    /// Print every setting with its meaning as a settings file, and end
+    /// Print every setting with its meaning as a settings file, and exit
     #[arg(long)]
     pub(crate) print_settings: bool,
     #[command(flatten)]
@@ -219,7 +219,7 @@ pub(crate) struct PopulateArgs {
     /// TCP: the external port of the first route; the others follow
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) first_port: Option<u16>,
-    /// TCP: name of the router group; made if it is not there
+    /// TCP: name of the router group; created if missing
     #[arg(long, value_name = "NAME", default_value = "default-tcp")]
     pub(crate) router_group: String,
     /// Backend of all routes; several share them in turn
@@ -231,10 +231,10 @@ pub(crate) struct PopulateArgs {
     /// Pause between two messages
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
     pub(crate) pause: Duration,
-    /// Stop by itself after so long
+    /// Stop after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "once")]
     pub(crate) length: Option<Duration>,
-    /// End after one pass, and leave the routes
+    /// Exit after one pass, and keep the routes
     #[arg(long)]
     pub(crate) once: bool,
     #[command(flatten)]
@@ -246,7 +246,7 @@ pub(crate) struct NatsArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4222")]
     pub(crate) listen: SocketAddr,
-    /// Who may connect; without it, anybody who reaches the address
+    /// User that may connect; without it, anyone who reaches the address
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub(crate) user: Option<String>,
     /// File with the user's password
@@ -267,7 +267,7 @@ pub(crate) struct StaticArgs {
     /// Threads [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// Value of the header X-Backend; without it the header is not there
+    /// Value of the header X-Backend; without it the header is not sent
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(crate) id: String,
     /// Where PUT /behaviour changes how it behaves, and /health and /metrics answer

@@ -17,7 +17,7 @@ The exit code is the verdict, as that of headroom run.";
 pub(super) struct AgainArgs {
     #[command(flatten)]
     run: RunArgs,
-    /// Folder in which the new run gets its own; without it, the one that the run is in
+    /// Folder in which the new run creates its own [default: the one that the run is in]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the verdict as JSON instead of a table

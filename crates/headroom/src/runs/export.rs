@@ -19,13 +19,13 @@ pub(super) struct ExportArgs {
     /// Write a trace that ui.perfetto.dev opens: trace events in JSON
     #[arg(long, value_name = "FILE", group = "to")]
     perfetto: Option<PathBuf>,
-    /// Most entities of each lifecycle in the trace, those whose life took longest
+    /// Most entities of each lifecycle in the trace: those that took longest
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     entities: usize,
-    /// Send its numbers over time to what takes Prometheus' remote write
+    /// Send its numbers over time to a Prometheus remote-write endpoint
     #[arg(long, value_name = "URL", group = "to")]
     remote_write: Option<String>,
-    /// Send its numbers over time to what takes OTLP over HTTP: http://127.0.0.1:4318/v1/metrics
+    /// Send its numbers over time to an OTLP endpoint over HTTP: http://127.0.0.1:4318/v1/metrics
     #[arg(long, value_name = "URL", group = "to")]
     otlp: Option<String>,
     #[command(flatten)]

@@ -20,8 +20,8 @@ use units::show_bytes;
 use crate::output::{print, replace, tell};
 
 pub(crate) const AFTER_HELP: &str = "\
-  headroom runs                              what there is
-  headroom runs show                         what the latest run said
+  headroom runs                              list the runs
+  headroom runs show                         the result of the latest run
   headroom runs open web-20260102-030405     its report, in the browser
   headroom runs again web-20260102-030405    make it again, from the same plan
   headroom runs page                         a page of all, with every number over the runs
@@ -29,7 +29,7 @@ pub(crate) const AFTER_HELP: &str = "\
   headroom runs export --remote-write http://127.0.0.1:9090/api/v1/write
                                              its numbers, for Prometheus
   headroom runs dashboard > dashboard.json   for Grafana, over these numbers
-  headroom runs prune --keep 20              what would go; --yes removes it
+  headroom runs prune --keep 20              what would be removed; --yes removes it
 
 A run is named by its folder, by a path to that, or by the beginning of its name.";
 
@@ -45,14 +45,14 @@ pub(crate) struct RunsArgs {
 enum RunsCommand {
     /// List the runs, the latest last
     List(ListRunsArgs),
-    /// Print again what a run said at its end
+    /// Print the result of a run again
     Show(RunArgs),
     /// Open the report of a run in the browser
     Open(RunArgs),
     /// Make a run again, from the same plan
     #[command(after_help = again::AFTER_HELP)]
     Again(again::AgainArgs),
-    /// Give a run to another program: Perfetto, Prometheus, a collector of OpenTelemetry
+    /// Export a run to another program: Perfetto, Prometheus, an OpenTelemetry collector
     Export(export::ExportArgs),
     /// Print a dashboard for Grafana that shows exported numbers
     Dashboard,
@@ -84,7 +84,7 @@ struct ListRunsArgs {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The run; without it, the one that began last
+    /// The run [default: the one that began last]
     run: Option<PathBuf>,
     #[command(flatten)]
     within: InArgs,

@@ -23,10 +23,10 @@ they go on; --unfinished lets those go as well in which nothing was changed for 
 pub(super) struct PruneArgs {
     #[command(flatten)]
     within: InArgs,
-    /// Keep so many of each experiment, the latest
+    /// Keep this many of each experiment, the latest
     #[arg(long, value_name = "NUMBER", required_unless_present = "older")]
     keep: Option<usize>,
-    /// Only what began longer ago than this (30d, 12h)
+    /// Only runs that began longer ago than this (30d, 12h)
     #[arg(long, value_name = "AGE", value_parser = age)]
     older: Option<Duration>,
     /// Only runs of this experiment

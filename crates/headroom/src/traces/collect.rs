@@ -35,22 +35,22 @@ const CONNECTIONS: usize = 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct CollectArgs {
-    /// Address for OTLP over HTTP, Zipkin, and questions; whoever reaches it may send and read spans
+    /// Address for OTLP over HTTP, Zipkin and queries; anyone who reaches it may send and read spans
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
     listen: SocketAddr,
     /// Address for OTLP over gRPC
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
     grpc: SocketAddr,
-    /// Most spans that are kept; beyond, traces that changed longest ago are forgotten
+    /// Most spans to keep; beyond it, traces that changed longest ago are dropped
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     spans: u32,
-    /// Most memory that they take, names not counted
+    /// Most memory for them, without names
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = bytes)]
     memory: usize,
     /// Stop after this time instead of at a signal
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
-    /// Write what is kept to this file at the end, as OTLP's JSON
+    /// Write the spans to this file at the end, as OTLP JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -25,13 +25,13 @@ const FILE_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TracesCommand {
-    /// Say where the latency of requests comes from: each kind of request by itself
+    /// Show where the latency of requests comes from, for each kind of request
     #[command(after_help = FORMS)]
     Analyse(AnalyseArgs),
-    /// Say whether B got worse than A, for any kind of request, and which service is behind it
+    /// Decide whether B is worse than A for any kind of request, and name the service that caused it
     #[command(after_help = COMPARE)]
     Compare(CompareArgs),
-    /// Take spans in as a collector, keep the newest, and answer questions about them
+    /// Receive spans as a collector, keep the newest, and analyse them
     #[command(after_help = collect::AFTER_HELP)]
     Collect(collect::CollectArgs),
 }
@@ -55,13 +55,13 @@ Runs that took turns: headroom traces compare --a a1.json a2.json a3.json --b b1
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
-    /// Files of spans, taken together
+    /// Files of spans, analysed together
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Requests to this path of the entry alone (or to the entry's span of this name)
+    /// Only requests to this path of the entry (or to the entry's span of this name)
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// Take all requests of the most frequent entry together, and show every part
+    /// Treat all requests of the most frequent entry as one kind, and show every part
     #[arg(long)]
     together: bool,
     /// Print JSON, times in nanoseconds
@@ -77,7 +77,7 @@ pub(crate) struct CompareArgs {
     /// Spans of the first environment, a file for each run
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "b")]
     a: Vec<PathBuf>,
-    /// Spans of the second one, of runs that took turns with those
+    /// Spans of the second one, from runs that alternated with the first
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "a")]
     b: Vec<PathBuf>,
     /// Print JSON, times in nanoseconds
