@@ -80,7 +80,7 @@ pub(super) mod hex {
             return STANDARD.decode(digits).ok();
         }
         // Ids are 16 bytes at most; the reader checks how many there are.
-        if digits.len() % 2 != 0 || digits.len() > 32 {
+        if !digits.len().is_multiple_of(2) || digits.len() > 32 {
             return None;
         }
         let pairs = digits.chunks_exact(2).map(|pair| {
