@@ -56,7 +56,8 @@ pub struct TcpMapping {
     /// between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpns: Option<String>,
-    /// Whether this router shows its certificate to the backend.
+    /// Whether this router shows its certificate to the backend although the client's TLS ends
+    /// here; where that does not, it shows the one that it has in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enable_backend_mtls: bool,
 }

@@ -146,10 +146,13 @@ fn backend_tls(
     if !server_name.is_empty() && !is_dns_name(server_name) {
         return Err(SkipCause::RewrittenName(server_name.to_owned()));
     }
+    // As cf-tcp-router, which showed its certificate to every backend before mappings had a
+    // word for it, and still does where the client's TLS does not end at the router.
+    let shown = mapping.enable_backend_mtls || !mapping.terminate_frontend_tls;
     let tls = BackendTls {
         verify: verify.into(),
         server_name: server_name.into(),
-        certificate: mapping.enable_backend_mtls,
+        certificate: shown && abilities.client_certificate,
     };
     Ok(Some((port, tls)))
 }

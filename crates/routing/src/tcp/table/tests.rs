@@ -240,6 +240,34 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
 }
 
 #[test]
+fn the_own_certificate_is_shown_unless_the_clients_tls_ends_here() {
+    for (ends, asked, has_one, shown) in [
+        (false, false, true, true),
+        (false, true, true, true),
+        (true, false, true, false),
+        (true, true, true, true),
+        (false, false, false, false),
+    ] {
+        let mut abilities = all_abilities();
+        abilities.client_certificate = has_one;
+        let mut table = Table::new(abilities, Duration::from_secs(120));
+        let tls = TcpMapping {
+            backend_tls_port: 61001,
+            instance_id: "i".into(),
+            terminate_frontend_tls: ends,
+            enable_backend_mtls: asked,
+            ..mapping(1024, 1)
+        };
+        let effects = apply(&mut table, Change::Upsert(tls), 0);
+        assert!(effects.skipped.is_empty(), "{:?}", effects.skipped);
+        let routes = table.port(1024).unwrap();
+        let backend = &routes.find(None).unwrap().backends()[0];
+        let certificate = backend.tls().unwrap().certificate;
+        assert_eq!(certificate, shown, "{ends} {asked} {has_one}");
+    }
+}
+
+#[test]
 fn the_backends_of_a_route_agree_on_tls_with_clients() {
     let mut table = table();
     let ends = |backend, alpns: &str| TcpMapping {
