@@ -253,10 +253,6 @@ async fn what_breaks_the_protocol_is_told_and_closed() {
         ("PUB a 1\r\nxyz", "Parser Error"),
         ("PUB a\r\n", "Parser Error"),
         ("CONNECT no\r\n", "Invalid CONNECT"),
-        (
-            "SUB a 1\r\nSUB a 2\r\nSUB a 3\r\n",
-            "maximum subscriptions exceeded",
-        ),
     ] {
         let mut stream = raw(&server, sent).await;
         let answer = read_to_end(&mut stream).await;
@@ -272,13 +268,19 @@ async fn what_breaks_the_protocol_is_told_and_closed() {
             .contains("Maximum Control Line Exceeded")
     );
     // What is merely wrong is told, and the connection goes on.
-    let mut stream = raw(&server, "PUB a.* 1\r\nx\r\nSUB a..b 1\r\nPING\r\n").await;
-    let answer = read_until(&mut stream, "PONG\r\n").await;
-    assert!(
-        answer.contains("-ERR 'Invalid Publish Subject'\r\n-ERR 'Invalid Subject'\r\n"),
-        "{answer}"
-    );
-    drop(stream);
+    for (sent, told) in [
+        ("PUB a.* 1\r\nx\r\n", "Invalid Publish Subject"),
+        ("SUB a..b 1\r\n", "Invalid Subject"),
+        (
+            "SUB a 1\r\nSUB a 2\r\nSUB a 3\r\n",
+            "maximum subscriptions exceeded",
+        ),
+    ] {
+        let mut stream = raw(&server, &format!("{sent}PING\r\n")).await;
+        let answer = read_until(&mut stream, "PONG\r\n").await;
+        let told = format!("-ERR '{told}'\r\nPONG\r\n");
+        assert!(answer.ends_with(&told), "{sent:?}: {answer:?}");
+    }
     let gauge = server.gauge();
     until("all are gone", || gauge.read().connections == 0).await;
     assert_eq!(

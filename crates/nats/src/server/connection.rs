@@ -310,7 +310,7 @@ impl Session {
                 sid,
             } => {
                 self.check_authorized()?;
-                self.subscribe(subject, queue, sid)?;
+                self.subscribe(subject, queue, sid);
             }
             Frame::Unsub { sid, after } => {
                 self.check_authorized()?;
@@ -379,7 +379,8 @@ impl Session {
 
     /// Says where this client awaits its answer that there will be none.
     fn tell_no_responders(&self, reply: &[u8]) {
-        let awaits = |sub: &&Arc<Sub>| subject::matches(&sub.subject, reply);
+        let awaits =
+            |sub: &&Arc<Sub>| sub.group.is_empty() && subject::matches(&sub.subject, reply);
         let Some(sub) = self.peer.subs().values().find(awaits).cloned() else {
             return;
         };
@@ -393,18 +394,18 @@ impl Session {
         );
     }
 
-    fn subscribe(&mut self, subject: &[u8], queue: &[u8], sid: &[u8]) -> Result<(), End> {
+    fn subscribe(&self, subject: &[u8], queue: &[u8], sid: &[u8]) {
         let queue_is_word = queue.is_empty() || subject::is_publishable(queue);
         if !subject::is_subscribable(subject) || !queue_is_word {
-            self.complain("Invalid Subject");
-            return Ok(());
+            return self.complain("Invalid Subject");
         }
         let mut subs = self.peer.subs();
         if subs.contains_key(sid) {
-            return Ok(());
+            return;
         }
         if subs.len() >= self.shared.config.max_subscriptions {
-            return Err(End::Told("maximum subscriptions exceeded"));
+            // Closed, it would come back with all of them, again and again.
+            return self.complain("maximum subscriptions exceeded");
         }
         let sub = Arc::new(Sub {
             subscriber: Subscriber::Peer(Arc::clone(&self.peer)),
@@ -416,7 +417,6 @@ impl Session {
         });
         subs.insert(sid.into(), Arc::clone(&sub));
         self.shared.subs.add(&sub);
-        Ok(())
     }
 
     fn unsubscribe(&mut self, sid: &[u8], after: u64) {
