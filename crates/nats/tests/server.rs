@@ -281,6 +281,12 @@ async fn what_breaks_the_protocol_is_told_and_closed() {
         let told = format!("-ERR '{told}'\r\nPONG\r\n");
         assert!(answer.ends_with(&told), "{sent:?}: {answer:?}");
     }
+    // Of what they publish only those are told who asked for it.
+    let sent = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPUB a..b 1\r\nx\r\nPING\r\n";
+    let mut stream = raw(&server, sent).await;
+    let answer = read_until(&mut stream, "PONG\r\n").await;
+    assert!(answer.ends_with("}\r\nPONG\r\n"), "{answer}");
+    drop(stream);
     let gauge = server.gauge();
     until("all are gone", || gauge.read().connections == 0).await;
     assert_eq!(

@@ -63,6 +63,7 @@ struct Info<'a> {
 #[serde(default)]
 struct Connect {
     verbose: bool,
+    pedantic: bool,
     echo: bool,
     headers: bool,
     no_responders: bool,
@@ -74,6 +75,7 @@ impl Default for Connect {
     fn default() -> Self {
         Self {
             verbose: true,
+            pedantic: true,
             echo: true,
             headers: false,
             no_responders: false,
@@ -99,6 +101,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
         brought: Brought::default(),
         authorized: shared.config.user.is_none(),
         verbose: false,
+        pedantic: true,
         no_responders: false,
         late: None,
         peer: Arc::clone(&peer),
@@ -206,6 +209,9 @@ struct Session {
     brought: Brought,
     authorized: bool,
     verbose: bool,
+    /// It wants to be told of subjects that are none: the usual libraries take it for the end
+    /// of the connection.
+    pedantic: bool,
     /// It wants to know when nobody takes what it asks.
     no_responders: bool,
     /// Who can hardly keep up with what this client publishes.
@@ -346,6 +352,7 @@ impl Session {
         }
         self.authorized = true;
         self.verbose = connect.verbose;
+        self.pedantic = connect.pedantic;
         self.no_responders = connect.no_responders;
         self.peer.echo.store(connect.echo, Ordering::Relaxed);
         self.peer.headers.store(connect.headers, Ordering::Relaxed);
@@ -360,7 +367,9 @@ impl Session {
         let is_subject =
             self.route.is_to(message.subject) || subject::is_publishable(message.subject);
         if !is_subject || !reply_is_subject {
-            self.complain("Invalid Publish Subject");
+            if self.pedantic {
+                self.complain("Invalid Publish Subject");
+            }
             return Ok(());
         }
         let (shared, brought) = (&self.shared, &mut self.brought);
