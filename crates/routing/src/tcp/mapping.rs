@@ -31,7 +31,8 @@ pub struct TcpMapping {
     /// Its port for TLS. 0: none is known; -1: switched off explicitly.
     #[serde(default)]
     pub backend_tls_port: i32,
-    /// The name that its certificate must have when TLS is spoken to it.
+    /// The name that its certificate must have when TLS is spoken to it; empty: any that an
+    /// authority of the settings signed.
     #[serde(default)]
     pub instance_id: String,
     /// Only connections whose ClientHello names this host; none: every other one.

@@ -331,7 +331,8 @@ fn backends_prove_to_be_the_instance() {
     });
     let open = authority.backend("instance-1", b'o', false);
     let strict = authority.backend("instance-2", b's', true);
-    let ports: Vec<u16> = (0..6).map(|_| free_port()).collect();
+    let stranger = Authority::new().backend("instance-1", b'x', false);
+    let ports: Vec<u16> = (0..8).map(|_| free_port()).collect();
     let ending = |mapping: TcpMapping| TcpMapping {
         terminate_frontend_tls: true,
         ..mapping
@@ -351,6 +352,8 @@ fn backends_prove_to_be_the_instance() {
         rewritten,
         ending(proving(to_tls(ports[4], &strict, "instance-2"))),
         ending(to_tls(ports[5], &strict, "instance-2")),
+        to_tls(ports[6], &strict, ""),
+        to_tls(ports[7], &stranger, ""),
     ]));
     ports.iter().for_each(|port| rig.opened(*port));
     let mut client = connect(ports[0]);
@@ -367,6 +370,9 @@ fn backends_prove_to_be_the_instance() {
     assert_eq!(first_byte(&mut client), b's');
     let mut client = authority.client(ports[5], "a.example", &[]);
     assert!(!matches!(client.read(&mut [0]), Ok(1)));
+    // Without a name any will do that the authority signed.
+    assert_eq!(greeting(&mut connect(ports[6])), Some(b's'));
+    assert_eq!(greeting(&mut connect(ports[7])), None);
     // Another name is asked for than the one that is proven.
     let mut client = connect(ports[3]);
     assert_eq!(greeting(&mut client), Some(b'o'));

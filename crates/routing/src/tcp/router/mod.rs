@@ -79,6 +79,7 @@ impl TcpRouter {
         let abilities = Abilities {
             termination: settings.termination.is_some(),
             backend_tls: own.is_some(),
+            own_authority: own.is_some_and(|own| !own.authorities.is_empty()),
             client_certificate: own.is_some_and(|own| !own.certificate.is_empty()),
         };
         let table = Table::new(abilities, settings.stale_after);

@@ -31,7 +31,7 @@ enum Place {
 /// How TLS is spoken to a backend.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BackendTls {
-    /// The name that its certificate must have: the instance's id.
+    /// The name that its certificate must have: the instance's id; empty: any.
     pub verify: Box<str>,
     /// The name that is sent as SNI; empty: the same.
     pub server_name: Box<str>,
@@ -139,7 +139,9 @@ fn backend_tls(
         return Err(SkipCause::NoClientCertificate);
     }
     let verify = mapping.instance_id.as_str();
-    if !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
+    // Diego names the instance; route-registrar, of which any machine may do, does not.
+    let any = verify.is_empty() && abilities.own_authority;
+    if !any && !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
         return Err(SkipCause::InstanceId(verify.to_owned()));
     }
     let server_name = mapping.sni_rewrite_hostname.as_deref().unwrap_or_default();
