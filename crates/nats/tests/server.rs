@@ -90,6 +90,55 @@ async fn one_member_of_a_group_receives_each_message() {
 }
 
 #[tokio::test]
+async fn clients_that_publish_once_reach_every_member_of_a_group() {
+    let server = server().await;
+    let url = server.address().to_string();
+    let taker = connect(&url).await;
+    let limits = nats::client::QueueLimits::default();
+    let members = [(); 3].map(|()| taker.subscribe_as_one_of("g", "a", limits).unwrap());
+    taker.flush().await.unwrap();
+    for _ in 0..3 {
+        let client = connect(&url).await;
+        client.publish(b"a", b"x").unwrap();
+        client.flush().await.unwrap();
+    }
+    taker.flush().await.unwrap();
+    let counts = members
+        .each_ref()
+        .map(|member| member.gauge().read().received);
+    assert_eq!(counts, [1; 3]);
+}
+
+#[tokio::test]
+async fn who_asks_nobody_is_told_at_once() {
+    let server = server().await;
+    let client = async_nats::connect(server.address().to_string())
+        .await
+        .unwrap();
+    let error = client.request("nobody", "?".into()).await.unwrap_err();
+    assert_eq!(error.kind(), async_nats::RequestErrorKind::NoResponders);
+    let asks = "SUB in.* 7\r\nPUB nobody in.1 1\r\n?\r\nPUB nobody 1\r\n?\r\nPING\r\n";
+    for (connect, told) in [
+        (
+            r#"CONNECT {"verbose":false,"headers":true,"no_responders":true}"#,
+            "HMSG in.1 7 16 16\r\nNATS/1.0 503\r\n\r\n\r\n",
+        ),
+        (r#"CONNECT {"verbose":false,"headers":true}"#, ""),
+    ] {
+        let mut stream = raw(&server, &format!("{connect}\r\n{asks}")).await;
+        let answer = read_until(&mut stream, "PONG\r\n").await;
+        let (_, answer) = answer.split_once("}\r\n").unwrap();
+        assert_eq!(answer, format!("{told}PONG\r\n"), "{connect}");
+    }
+    let mut stream = raw(&server, "CONNECT {\"no_responders\":true}\r\n").await;
+    assert!(
+        read_to_end(&mut stream)
+            .await
+            .contains("-ERR 'no responders requires headers support'")
+    );
+}
+
+#[tokio::test]
 async fn its_clients_come_back() {
     let server = server().await;
     let address = server.address();
@@ -204,10 +253,6 @@ async fn what_breaks_the_protocol_is_told_and_closed() {
         ("PUB a 1\r\nxyz", "Parser Error"),
         ("PUB a\r\n", "Parser Error"),
         ("CONNECT no\r\n", "Invalid CONNECT"),
-        (
-            "SUB a 1\r\nSUB a 2\r\nSUB a 3\r\n",
-            "maximum subscriptions exceeded",
-        ),
     ] {
         let mut stream = raw(&server, sent).await;
         let answer = read_to_end(&mut stream).await;
@@ -223,12 +268,24 @@ async fn what_breaks_the_protocol_is_told_and_closed() {
             .contains("Maximum Control Line Exceeded")
     );
     // What is merely wrong is told, and the connection goes on.
-    let mut stream = raw(&server, "PUB a.* 1\r\nx\r\nSUB a..b 1\r\nPING\r\n").await;
+    for (sent, told) in [
+        ("PUB a.* 1\r\nx\r\n", "Invalid Publish Subject"),
+        ("SUB a..b 1\r\n", "Invalid Subject"),
+        (
+            "SUB a 1\r\nSUB a 2\r\nSUB a 3\r\n",
+            "maximum subscriptions exceeded",
+        ),
+    ] {
+        let mut stream = raw(&server, &format!("{sent}PING\r\n")).await;
+        let answer = read_until(&mut stream, "PONG\r\n").await;
+        let told = format!("-ERR '{told}'\r\nPONG\r\n");
+        assert!(answer.ends_with(&told), "{sent:?}: {answer:?}");
+    }
+    // Of what they publish only those are told who asked for it.
+    let sent = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPUB a..b 1\r\nx\r\nPING\r\n";
+    let mut stream = raw(&server, sent).await;
     let answer = read_until(&mut stream, "PONG\r\n").await;
-    assert!(
-        answer.contains("-ERR 'Invalid Publish Subject'\r\n-ERR 'Invalid Subject'\r\n"),
-        "{answer}"
-    );
+    assert!(answer.ends_with("}\r\nPONG\r\n"), "{answer}");
     drop(stream);
     let gauge = server.gauge();
     until("all are gone", || gauge.read().connections == 0).await;

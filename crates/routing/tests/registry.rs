@@ -14,6 +14,8 @@ use routing::registry::{
 };
 use routing::table::{Lookup, Registration, RouteKey, Table, TableSettings};
 use telemetry::{Level, Logger, Sink};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot, watch};
 
 const START: &str = r#"{"id":"1-uuid","hosts":["192.0.2.2"],"minimumRegisterIntervalInSeconds":20,"pruneThresholdInSeconds":120}"#;
@@ -162,11 +164,7 @@ async fn routes_register_and_routers_say_who_they_are() {
     until("all are gone", || fed.table.is_empty()).await;
     // An own subscription, since ours sends no replies.
     let mut answers = listen(&other, "inbox.1").await;
-    let asker = tokio::net::TcpStream::connect(("127.0.0.1", server.1))
-        .await
-        .unwrap();
-    let mut asker = asker;
-    use tokio::io::AsyncWriteExt as _;
+    let mut asker = TcpStream::connect(("127.0.0.1", server.1)).await.unwrap();
     let sent = b"CONNECT {\"verbose\":false}\r\nPUB router.greet inbox.1 0\r\n\r\n";
     asker.write_all(sent).await.unwrap();
     assert_eq!(payload(&mut answers).await, START);
@@ -231,6 +229,39 @@ async fn routers_announce_themselves_again_after_a_reconnect() {
     until("it subscribed", || server.gauge().read().subscriptions >= 2).await;
     fed.client.clone().close().await;
     assert!(!fed.feed.lost().await.is_empty());
+}
+
+/// A server of NATS that lets nobody subscribe to registrations.
+async fn forbidding_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (read, mut write) = stream.into_split();
+        write.write_all(b"INFO {}\r\n").await.unwrap();
+        let mut lines = BufReader::new(read).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let answer = match line.as_str() {
+                "PING" => "PONG\r\n",
+                line if line.starts_with("SUB router.* ") => {
+                    "-ERR 'Permissions Violation for Subscription to \"router.*\"'\r\n"
+                }
+                _ => continue,
+            };
+            write.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn what_nats_forbids_is_told() {
+    let port = forbidding_server().await;
+    let fed = feed(port, TableSettings::default(), Duration::from_secs(30)).await;
+    until("it is told", || fed.log.kept().contains("nats-error")).await;
+    let log = fed.log.kept();
+    assert!(log.contains("Permissions Violation for Sub"), "{log}");
+    assert!(fed.feed.stats().connected);
 }
 
 #[tokio::test]

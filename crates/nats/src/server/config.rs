@@ -23,7 +23,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Clients at once; one more is refused (`max_connections`).
     pub max_connections: usize,
-    /// Subscriptions of one client; one more is refused (`max_subscriptions`).
+    /// Subscriptions of one client; one more is refused (`max_subscriptions`, which has no bound
+    /// there).
     pub max_subscriptions: usize,
     /// Bytes that may wait for one client; with more, it is cut off (`max_pending`).
     pub pending_bytes: usize,

@@ -30,6 +30,9 @@ const STALL: Duration = Duration::from_millis(100);
 /// How long the last bytes to a client may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// The headers of the message that says that nobody takes a request.
+const NO_RESPONDERS: &[u8] = b"NATS/1.0 503\r\n\r\n";
+
 /// Why a connection ends, as the client is told where that helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -60,8 +63,10 @@ struct Info<'a> {
 #[serde(default)]
 struct Connect {
     verbose: bool,
+    pedantic: bool,
     echo: bool,
     headers: bool,
+    no_responders: bool,
     user: Option<String>,
     pass: Option<String>,
 }
@@ -70,8 +75,10 @@ impl Default for Connect {
     fn default() -> Self {
         Self {
             verbose: true,
+            pedantic: true,
             echo: true,
             headers: false,
+            no_responders: false,
             user: None,
             pass: None,
         }
@@ -90,10 +97,12 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
     let membership = Membership(&shared, &peer);
     let (read, mut write) = tokio::io::split(stream);
     let mut session = Session {
-        route: Route::default(),
+        route: Route::starting_at(id as usize),
         brought: Brought::default(),
         authorized: shared.config.user.is_none(),
         verbose: false,
+        pedantic: true,
+        no_responders: false,
         late: None,
         peer: Arc::clone(&peer),
         shared: Arc::clone(&shared),
@@ -200,6 +209,11 @@ struct Session {
     brought: Brought,
     authorized: bool,
     verbose: bool,
+    /// It wants to be told of subjects that are none: the usual libraries take it for the end
+    /// of the connection.
+    pedantic: bool,
+    /// It wants to know when nobody takes what it asks.
+    no_responders: bool,
     /// Who can hardly keep up with what this client publishes.
     late: Option<Arc<Peer>>,
 }
@@ -302,7 +316,7 @@ impl Session {
                 sid,
             } => {
                 self.check_authorized()?;
-                self.subscribe(subject, queue, sid)?;
+                self.subscribe(subject, queue, sid);
             }
             Frame::Unsub { sid, after } => {
                 self.check_authorized()?;
@@ -324,6 +338,10 @@ impl Session {
             count(&self.shared.counters.protocol_errors);
             return Err(End::Told("Invalid CONNECT"));
         };
+        if connect.no_responders && !connect.headers {
+            count(&self.shared.counters.protocol_errors);
+            return Err(End::Told("no responders requires headers support"));
+        }
         if let Some((user, password)) = &self.shared.config.user {
             // Both are compared, so that the time says nothing about the user.
             let known = Password::new(user.as_str()).is(&connect.user.unwrap_or_default());
@@ -334,6 +352,8 @@ impl Session {
         }
         self.authorized = true;
         self.verbose = connect.verbose;
+        self.pedantic = connect.pedantic;
+        self.no_responders = connect.no_responders;
         self.peer.echo.store(connect.echo, Ordering::Relaxed);
         self.peer.headers.store(connect.headers, Ordering::Relaxed);
         Ok(())
@@ -347,12 +367,18 @@ impl Session {
         let is_subject =
             self.route.is_to(message.subject) || subject::is_publishable(message.subject);
         if !is_subject || !reply_is_subject {
-            self.complain("Invalid Publish Subject");
+            if self.pedantic {
+                self.complain("Invalid Publish Subject");
+            }
             return Ok(());
         }
         let (shared, brought) = (&self.shared, &mut self.brought);
-        if let Some(late) = self.route.publish(shared, &self.peer, message, brought) {
-            self.late = Some(late);
+        let delivered = self.route.publish(shared, &self.peer, message, brought);
+        if delivered.late.is_some() {
+            self.late = delivered.late;
+        }
+        if !delivered.any && self.no_responders && !message.reply.is_empty() {
+            self.tell_no_responders(message.reply);
         }
         if self.verbose {
             self.answer(encode::OK);
@@ -360,18 +386,35 @@ impl Session {
         Ok(())
     }
 
-    fn subscribe(&mut self, subject: &[u8], queue: &[u8], sid: &[u8]) -> Result<(), End> {
+    /// Says where this client awaits its answer that there will be none.
+    fn tell_no_responders(&self, reply: &[u8]) {
+        let awaits =
+            |sub: &&Arc<Sub>| sub.group.is_empty() && subject::matches(&sub.subject, reply);
+        let Some(sub) = self.peer.subs().values().find(awaits).cloned() else {
+            return;
+        };
+        let bytes = NO_RESPONDERS.len();
+        self.peer.outbound.push(
+            |out| {
+                encode::message_line(out, reply, &sub.sid, b"", bytes, bytes);
+                out.extend_from_slice(NO_RESPONDERS);
+            },
+            Some(Payload::Copied(b"")),
+        );
+    }
+
+    fn subscribe(&self, subject: &[u8], queue: &[u8], sid: &[u8]) {
         let queue_is_word = queue.is_empty() || subject::is_publishable(queue);
         if !subject::is_subscribable(subject) || !queue_is_word {
-            self.complain("Invalid Subject");
-            return Ok(());
+            return self.complain("Invalid Subject");
         }
         let mut subs = self.peer.subs();
         if subs.contains_key(sid) {
-            return Ok(());
+            return;
         }
         if subs.len() >= self.shared.config.max_subscriptions {
-            return Err(End::Told("maximum subscriptions exceeded"));
+            // Closed, it would come back with all of them, again and again.
+            return self.complain("maximum subscriptions exceeded");
         }
         let sub = Arc::new(Sub {
             subscriber: Subscriber::Peer(Arc::clone(&self.peer)),
@@ -383,7 +426,6 @@ impl Session {
         });
         subs.insert(sid.into(), Arc::clone(&sub));
         self.shared.subs.add(&sub);
-        Ok(())
     }
 
     fn unsubscribe(&mut self, sid: &[u8], after: u64) {

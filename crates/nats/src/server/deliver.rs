@@ -53,7 +53,25 @@ pub(super) struct Route {
     turn: usize,
 }
 
+/// What became of a message.
+#[derive(Default)]
+pub(super) struct Delivered {
+    /// Whether anybody took it.
+    pub(super) any: bool,
+    /// One of those who took it that can hardly keep up.
+    pub(super) late: Option<Arc<Peer>>,
+}
+
 impl Route {
+    /// One that begins at another member of each group than the last client's: many publish
+    /// one message only.
+    pub(super) fn starting_at(turn: usize) -> Self {
+        Self {
+            turn,
+            ..Self::default()
+        }
+    }
+
     /// Whether a message was published to `subject` just before this one.
     pub(super) fn is_to(&self, subject: &[u8]) -> bool {
         self.generation.is_some() && self.subject == subject
@@ -69,21 +87,21 @@ impl Route {
         }
     }
 
-    /// Gives `message` of `from` to all who receive it, and returns one of them that can
-    /// hardly keep up.
+    /// Gives `message` of `from` to all who receive it.
     pub(super) fn publish(
         &mut self,
         shared: &Shared,
         from: &Arc<Peer>,
         message: &Message<'_>,
         brought: &mut Brought,
-    ) -> Option<Arc<Peer>> {
+    ) -> Delivered {
         self.find(shared, message.subject);
-        let mut late = None;
+        let mut delivered = Delivered::default();
+        let late = &mut delivered.late;
         for sub in &self.receivers.each {
             let own = matches!(&sub.subscriber, Subscriber::Peer(peer) if Arc::ptr_eq(peer, from));
             if !own || from.echo.load(Ordering::Relaxed) {
-                give(shared, sub, message, brought, &mut late);
+                delivered.any |= give(shared, sub, message, brought, late);
             }
         }
         for group in &self.receivers.groups {
@@ -91,12 +109,13 @@ impl Route {
             // A member that is gone passes the message on to the next one.
             for step in 0..group.len() {
                 let sub = &group[(self.turn.wrapping_add(step)) % group.len()];
-                if give(shared, sub, message, brought, &mut late) {
+                if give(shared, sub, message, brought, late) {
+                    delivered.any = true;
                     break;
                 }
             }
         }
-        late
+        delivered
     }
 }
 

@@ -204,6 +204,13 @@ impl Batch {
 
     fn upsert_tcp(&mut self, state: &State, wanted: TcpMapping, context: &mut Context<'_>) {
         let key = wanted.key();
+        // Renewed by another instance, which has the ports of one that ended, the row would have
+        // routers ask for the certificate of the ended one for ever.
+        let proves = wanted.backend_tls_port > 0 && !wanted.instance_id.is_empty();
+        let known = self.tcp.get(&state.tcp, &key);
+        if known.is_some_and(|row| proves && row.value.instance_id != wanted.instance_id) {
+            self.delete_tcp(state, &key);
+        }
         let known = self.tcp.get(&state.tcp, &key);
         let (id, value) = match known {
             Some(row) => (row.id, row.value.renewed(&wanted)),

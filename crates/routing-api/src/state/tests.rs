@@ -101,6 +101,31 @@ fn a_row_made_anew_has_another_guid() {
 }
 
 #[test]
+fn another_instance_at_the_same_ports_is_another_row() {
+    let mut sut = Sut::with_group();
+    let of = |instance: &str, tls_port| TcpMapping {
+        instance_id: instance.into(),
+        backend_tls_port: tls_port,
+        ..mapping(5200, 1)
+    };
+    sut.upsert(0, of("a", 8443));
+    let changes = sut.upsert(0, of("b", 8443));
+    let [Change::Tcp(false, gone), Change::Tcp(true, row)] = &changes[..] else {
+        panic!("{changes:?}");
+    };
+    let instances = (&*gone.value.instance_id, &*row.value.instance_id);
+    assert_eq!(instances, ("a", "b"));
+    assert_eq!(row.value.modification_tag.guid, "guid-2");
+    assert_eq!(sut.state.tcp.len(), 1);
+    // Nobody is asked for a certificate here.
+    sut.upsert(0, of("a", -1));
+    for renewing in [of("b", -1), of("", 8443)] {
+        let changes = sut.upsert(0, renewing);
+        assert!(matches!(&changes[..], [Change::Tcp(true, _)]));
+    }
+}
+
+#[test]
 fn one_bad_mapping_and_nothing_is_written() {
     let mut sut = Sut::with_group();
     let bad = TcpMapping {

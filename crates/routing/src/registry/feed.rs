@@ -21,8 +21,8 @@ const LATER: Duration = Duration::from_secs(1);
 /// The subject of what a feed takes from NATS.
 pub const MESSAGES: &str = "router.*";
 
-/// Lines about greetings that could not be answered.
-const FAILED_GREETINGS_PER_SECOND: u32 = 10;
+/// Lines about greetings that could not be answered, and about what the server complains of.
+const FAILURES_PER_SECOND: u32 = 10;
 
 /// How the feed behaves.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Feed {
             reconnects: state.borrow().reconnects,
             connected: true,
             announced: false,
-            lines: LineBudget::new(FAILED_GREETINGS_PER_SECOND),
+            lines: LineBudget::new(FAILURES_PER_SECOND),
             client,
             table,
             settings,
@@ -163,6 +163,8 @@ impl Feeder {
         prune.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick comes at once, when there is nothing to prune.
         prune.tick().await;
+        // What the server said before this began.
+        state.mark_changed();
         loop {
             // State before anything else: what it means for pruning must be known first.
             tokio::select! {
@@ -213,6 +215,13 @@ impl Feeder {
             }
             self.announced = false;
             self.announce();
+        }
+        // Of a subscription that it may not have nothing else is ever heard.
+        if let Some(reason) = state.reason.as_deref().filter(|_| state.connected)
+            && self.lines.take(wire::clock::now())
+        {
+            let fields = Fields::new().and("server", &state.server);
+            self.logger.error("nats-error", &reason, fields);
         }
     }
 

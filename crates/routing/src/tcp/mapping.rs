@@ -31,7 +31,8 @@ pub struct TcpMapping {
     /// Its port for TLS. 0: none is known; -1: switched off explicitly.
     #[serde(default)]
     pub backend_tls_port: i32,
-    /// The name that its certificate must have when TLS is spoken to it.
+    /// The name that its certificate must have when TLS is spoken to it; empty: any that an
+    /// authority of the settings signed.
     #[serde(default)]
     pub instance_id: String,
     /// Only connections whose ClientHello names this host; none: every other one.
@@ -56,7 +57,8 @@ pub struct TcpMapping {
     /// between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpns: Option<String>,
-    /// Whether this router shows its certificate to the backend.
+    /// Whether this router shows its certificate to the backend although the client's TLS ends
+    /// here; where that does not, it shows the one that it has in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enable_backend_mtls: bool,
 }

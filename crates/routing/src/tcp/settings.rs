@@ -44,7 +44,8 @@ pub struct TcpSettings {
     pub hello_timeout: Duration,
     /// Longest wait for a TLS handshake, with clients and with backends.
     pub handshake_timeout: Duration,
-    /// Age at which a mapping without its own TTL is pruned (120 s).
+    /// Age at which a mapping without its own TTL is pruned (120 s). One of the routing API is
+    /// as old as when the API last told something.
     pub stale_after: Duration,
     /// How often stale mappings are looked for (30 s).
     pub prune_every: Duration,

@@ -2,8 +2,10 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use routing::tcp::Change;
+use routing_api::client::ClientSettings;
 
 use super::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
 
@@ -157,6 +159,26 @@ fn a_stale_mapping_goes() {
         rig.metric("tcp_router_pruned_backends_total") == 1.0
     });
     assert_eq!(rig.metric("tcp_router_ports"), 0.0);
+}
+
+#[test]
+fn nothing_is_stale_while_the_routing_api_says_nothing() {
+    let rig = Rig::with(|settings| settings.routing_api = Some(ClientSettings::default()));
+    let backend = Backend::echo(b'x');
+    let (port, other) = (free_port(), free_port());
+    let mut short = mapping(port, backend.address);
+    short.ttl = Some(1);
+    rig.send(Change::Upsert(short));
+    rig.opened(port);
+    // Longer than the mapping's TTL, with many looks for stale ones.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(greeting(&mut connect(port)), Some(b'x'));
+    assert_eq!(rig.metric("tcp_router_pruned_backends_total"), 0.0);
+    rig.send(Change::Upsert(mapping(other, backend.address)));
+    until("it is pruned", || {
+        rig.metric("tcp_router_pruned_backends_total") == 1.0
+    });
+    assert_eq!(greeting(&mut connect(other)), Some(b'x'));
 }
 
 #[test]

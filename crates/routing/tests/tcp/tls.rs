@@ -325,10 +325,18 @@ fn backends_prove_to_be_the_instance() {
             certificate: own,
             key: key.into(),
         });
+        settings.termination = Some(TerminationSettings {
+            certificates: vec![authority.sign("a.example")],
+        });
     });
     let open = authority.backend("instance-1", b'o', false);
     let strict = authority.backend("instance-2", b's', true);
-    let ports: Vec<u16> = (0..5).map(|_| free_port()).collect();
+    let stranger = Authority::new().backend("instance-1", b'x', false);
+    let ports: Vec<u16> = (0..8).map(|_| free_port()).collect();
+    let ending = |mapping: TcpMapping| TcpMapping {
+        terminate_frontend_tls: true,
+        ..mapping
+    };
     let proving = |mapping: TcpMapping| TcpMapping {
         enable_backend_mtls: true,
         ..mapping
@@ -340,9 +348,12 @@ fn backends_prove_to_be_the_instance() {
     rig.send(Change::Full(vec![
         to_tls(ports[0], &open, "instance-1"),
         to_tls(ports[1], &open, "instance-9"),
-        proving(to_tls(ports[2], &strict, "instance-2")),
+        to_tls(ports[2], &strict, "instance-2"),
         rewritten,
-        to_tls(ports[4], &strict, "instance-2"),
+        ending(proving(to_tls(ports[4], &strict, "instance-2"))),
+        ending(to_tls(ports[5], &strict, "instance-2")),
+        to_tls(ports[6], &strict, ""),
+        to_tls(ports[7], &stranger, ""),
     ]));
     ports.iter().for_each(|port| rig.opened(*port));
     let mut client = connect(ports[0]);
@@ -353,9 +364,15 @@ fn backends_prove_to_be_the_instance() {
     assert_eq!(greeting(&mut connect(ports[1])), None);
     let cause = "tcp_router_dial_errors_total{cause=\"certificate for another name\"}";
     assert_eq!(rig.metric(cause), 1.0);
-    // The own certificate is shown when the mapping says so, and only then.
+    // The own certificate is shown; where the client's TLS ends here, when the mapping says so.
     assert_eq!(greeting(&mut connect(ports[2])), Some(b's'));
-    assert_eq!(greeting(&mut connect(ports[4])), None);
+    let mut client = authority.client(ports[4], "a.example", &[]);
+    assert_eq!(first_byte(&mut client), b's');
+    let mut client = authority.client(ports[5], "a.example", &[]);
+    assert!(!matches!(client.read(&mut [0]), Ok(1)));
+    // Without a name any will do that the authority signed.
+    assert_eq!(greeting(&mut connect(ports[6])), Some(b's'));
+    assert_eq!(greeting(&mut connect(ports[7])), None);
     // Another name is asked for than the one that is proven.
     let mut client = connect(ports[3]);
     assert_eq!(greeting(&mut client), Some(b'o'));

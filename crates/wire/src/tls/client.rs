@@ -154,18 +154,46 @@ impl TlsClient {
         asked: &str,
         proven: &str,
     ) -> Result<TlsStream, StreamError> {
+        let (asked, proven) = (own_name(asked)?, own_name(proven)?);
+        let trust = self.trust.clone();
+        let accepted = trust.map(|trust| Accepted::Proven(trust, Some(proven)));
+        self.begin_accepting(socket, Some(asked), accepted)
+    }
+
+    /// The same with a target that may have any name, as long as it is trusted. `asked`: the
+    /// name that is asked for (SNI); empty: none is. Such sessions are not resumed.
+    ///
+    /// # Errors
+    /// As [`begin_as`](Self::begin_as).
+    pub fn begin_with_any(&self, socket: OwnedFd, asked: &str) -> Result<TlsStream, StreamError> {
+        let asked = match asked {
+            "" => None,
+            asked => Some(own_name(asked)?),
+        };
+        let accepted = self.trust.clone().map(Accepted::Trusted);
+        self.begin_accepting(socket, asked, accepted)
+    }
+
+    fn begin_accepting(
+        &self,
+        socket: OwnedFd,
+        asked: Option<ServerName<'static>>,
+        accepted: Option<Accepted>,
+    ) -> Result<TlsStream, StreamError> {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = Resumption::disabled();
-        if let Some(trust) = &self.trust {
+        config.enable_sni &= asked.is_some();
+        if let Some(accepted) = accepted {
             let algorithms = config.crypto_provider().signature_verification_algorithms;
             config
                 .dangerous()
                 .set_certificate_verifier(Arc::new(Verifier {
-                    accepted: Accepted::Proven(trust.clone(), Some(own_name(proven)?)),
+                    accepted,
                     algorithms,
                 }));
         }
-        let connection = ClientConnection::new(Arc::new(config), own_name(asked)?)?;
+        let name = asked.unwrap_or_else(|| self.name.clone());
+        let connection = ClientConnection::new(Arc::new(config), name)?;
         Ok(TlsStream::new(socket, connection.into()))
     }
 }

@@ -35,6 +35,8 @@ pub(super) enum Accepted {
     /// Those that are trusted, for the name that was asked for (SNI) or for another
     /// one.
     Proven(Trust, Option<ServerName<'static>>),
+    /// Those that are trusted, whatever their names.
+    Trusted(Trust),
 }
 
 /// Which certificates are trusted: those that an authority signed, and those that were
@@ -259,14 +261,15 @@ impl ServerCertVerifier for Verifier {
         _ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Accepted::Proven(trust, own_name) = &self.accepted else {
-            return Ok(ServerCertVerified::assertion());
+        let (trust, name) = match &self.accepted {
+            Accepted::Anyone => return Ok(ServerCertVerified::assertion()),
+            Accepted::Proven(trust, own_name) => (trust, Some(own_name.as_ref().unwrap_or(name))),
+            Accepted::Trusted(trust) => (trust, None),
         };
-        let name = own_name.as_ref().unwrap_or(name);
         trust.verify(
             certificate,
             intermediates,
-            Some(name),
+            name,
             KeyUsage::server_auth(),
             now,
         )?;

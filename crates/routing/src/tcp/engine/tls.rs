@@ -75,9 +75,10 @@ impl Tls {
             true => self.proving_client.as_ref()?,
             false => self.client.as_ref()?,
         };
-        Some(match &*backend.server_name {
-            "" => client.begin_as(socket, &backend.verify),
-            asked => client.begin_asking(socket, asked, &backend.verify),
+        Some(match (&*backend.server_name, &*backend.verify) {
+            (asked, "") => client.begin_with_any(socket, asked),
+            ("", proven) => client.begin_as(socket, proven),
+            (asked, proven) => client.begin_asking(socket, asked, proven),
         })
     }
 }

@@ -61,16 +61,19 @@ impl Shown {
 pub(super) struct Control {
     table: Table,
     engine: Arc<Engine>,
+    /// Whether a feed lists all mappings again and again.
+    listed: bool,
     shown: Arc<Shown>,
     names: Names,
     logger: Logger,
 }
 
 impl Control {
-    pub(super) fn new(table: Table, engine: Arc<Engine>, logger: Logger) -> Self {
+    pub(super) fn new(table: Table, engine: Arc<Engine>, listed: bool, logger: Logger) -> Self {
         Self {
             table,
             engine,
+            listed,
             shown: Arc::default(),
             names: Names::new(logger.clone()),
             logger,
@@ -135,7 +138,13 @@ impl Control {
 
     fn prune(&mut self) {
         let mut effects = Effects::default();
-        self.table.prune(wire::clock::now(), &mut effects);
+        // While the routing API is away nobody could refresh a mapping there: that it is old
+        // says nothing of its backend.
+        let now = match self.listed {
+            true => self.shown.told_at.load(Relaxed),
+            false => wire::clock::now(),
+        };
+        self.table.prune(now, &mut effects);
         if effects.pruned > 0 {
             self.shown.pruned.fetch_add(effects.pruned as u64, Relaxed);
             let fields = Fields::new().and("backends", effects.pruned);

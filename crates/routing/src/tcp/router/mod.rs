@@ -79,14 +79,15 @@ impl TcpRouter {
         let abilities = Abilities {
             termination: settings.termination.is_some(),
             backend_tls: own.is_some(),
+            own_authority: own.is_some_and(|own| !own.authorities.is_empty()),
             client_certificate: own.is_some_and(|own| !own.certificate.is_empty()),
         };
         let table = Table::new(abilities, settings.stale_after);
-        let control = Control::new(table, Arc::clone(&engine), logger.session("routes"));
+        let fed = settings.routing_api.is_some();
+        let control = Control::new(table, Arc::clone(&engine), fed, logger.session("routes"));
         let shown = control.shown();
         let draining = Arc::new(AtomicBool::new(false));
         let (stop_status, stopped) = net::shutdown();
-        let fed = settings.routing_api.is_some();
         let handler = Status::new(Arc::clone(&draining), fed, counters, shown);
         let handler = Arc::new(handler);
         let mut status = None;

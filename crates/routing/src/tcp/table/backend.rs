@@ -31,7 +31,7 @@ enum Place {
 /// How TLS is spoken to a backend.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BackendTls {
-    /// The name that its certificate must have: the instance's id.
+    /// The name that its certificate must have: the instance's id; empty: any.
     pub verify: Box<str>,
     /// The name that is sent as SNI; empty: the same.
     pub server_name: Box<str>,
@@ -139,17 +139,22 @@ fn backend_tls(
         return Err(SkipCause::NoClientCertificate);
     }
     let verify = mapping.instance_id.as_str();
-    if !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
+    // Diego names the instance; route-registrar, of which any machine may do, does not.
+    let any = verify.is_empty() && abilities.own_authority;
+    if !any && !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
         return Err(SkipCause::InstanceId(verify.to_owned()));
     }
     let server_name = mapping.sni_rewrite_hostname.as_deref().unwrap_or_default();
     if !server_name.is_empty() && !is_dns_name(server_name) {
         return Err(SkipCause::RewrittenName(server_name.to_owned()));
     }
+    // As cf-tcp-router, which showed its certificate to every backend before mappings had a
+    // word for it, and still does where the client's TLS does not end at the router.
+    let shown = mapping.enable_backend_mtls || !mapping.terminate_frontend_tls;
     let tls = BackendTls {
         verify: verify.into(),
         server_name: server_name.into(),
-        certificate: mapping.enable_backend_mtls,
+        certificate: shown && abilities.client_certificate,
     };
     Ok(Some((port, tls)))
 }

@@ -32,6 +32,8 @@ pub struct Abilities {
     pub termination: bool,
     /// TLS to backends is switched on.
     pub backend_tls: bool,
+    /// There are authorities of backends: whom they signed is one, whatever its name.
+    pub own_authority: bool,
     /// There is a certificate to show to backends.
     pub client_certificate: bool,
 }

@@ -11,6 +11,7 @@ fn all_abilities() -> Abilities {
     Abilities {
         termination: true,
         backend_tls: true,
+        own_authority: true,
         client_certificate: true,
     }
 }
@@ -217,8 +218,7 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
     assert_eq!(with(|one| one.backend_tls_port = -1), None);
     let bad = Some(SkipCause::BackendTlsPort(65536));
     assert_eq!(with(|one| one.backend_tls_port = 65536), bad);
-    let bad = Some(SkipCause::InstanceId(String::new()));
-    assert_eq!(with(|one| one.backend_tls_port = 61001), bad);
+    assert_eq!(with(|one| one.backend_tls_port = 61001), None);
     let mut one = mapping(1024, 1);
     tls(&mut one);
     assert_eq!(skipped(one.clone(), all_abilities()), None);
@@ -233,10 +233,48 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
     );
     let cause = Some(SkipCause::NoClientCertificate);
     assert_eq!(without(|it| it.client_certificate = false), cause);
+    assert_eq!(without(|it| it.own_authority = false), None);
+    // Of the web's authorities anybody has a certificate.
+    let nameless = TcpMapping {
+        instance_id: String::new(),
+        ..one.clone()
+    };
+    let mut abilities = all_abilities();
+    abilities.own_authority = false;
+    let cause = Some(SkipCause::InstanceId(String::new()));
+    assert_eq!(skipped(nameless, abilities), cause);
     one.terminate_frontend_tls = true;
     let mut abilities = all_abilities();
     abilities.termination = false;
     assert_eq!(skipped(one, abilities), Some(SkipCause::NoTermination));
+}
+
+#[test]
+fn the_own_certificate_is_shown_unless_the_clients_tls_ends_here() {
+    for (ends, asked, has_one, shown) in [
+        (false, false, true, true),
+        (false, true, true, true),
+        (true, false, true, false),
+        (true, true, true, true),
+        (false, false, false, false),
+    ] {
+        let mut abilities = all_abilities();
+        abilities.client_certificate = has_one;
+        let mut table = Table::new(abilities, Duration::from_secs(120));
+        let tls = TcpMapping {
+            backend_tls_port: 61001,
+            instance_id: "i".into(),
+            terminate_frontend_tls: ends,
+            enable_backend_mtls: asked,
+            ..mapping(1024, 1)
+        };
+        let effects = apply(&mut table, Change::Upsert(tls), 0);
+        assert!(effects.skipped.is_empty(), "{:?}", effects.skipped);
+        let routes = table.port(1024).unwrap();
+        let backend = &routes.find(None).unwrap().backends()[0];
+        let certificate = backend.tls().unwrap().certificate;
+        assert_eq!(certificate, shown, "{ends} {asked} {has_one}");
+    }
 }
 
 #[test]

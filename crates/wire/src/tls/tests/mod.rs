@@ -375,6 +375,14 @@ fn another_name_may_be_asked_for_than_is_proven() {
         assert_eq!(seen.is_ok(), good);
         assert_eq!(far.tls().unwrap().server_name(), Some("asked.example"));
     }
+    // Where the authority is enough any name will do.
+    for asked in ["", "asked.example"] {
+        let (near, far) = pair();
+        let mut near = stream(client.begin_with_any(near, asked));
+        let mut far = stream(server.begin(far));
+        assert!(shake(&mut near, &mut far).0.is_ok());
+        assert_eq!(far.tls().unwrap().server_name().unwrap_or_default(), asked);
+    }
     let (near, _) = pair();
     assert!(client.begin_as(near, "not a name").is_err());
 }
