@@ -13,4 +13,6 @@ test('numbers are short', () => {
   expect(number(1)).toBe('1');
   expect(number(1 / 3)).toBe('0.333333');
   expect(number(1234567)).toBe('1234570');
+  // Before the first answer there is none.
+  expect([number(NaN), number(-Infinity)]).toEqual(['–', '–']);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, completePercent, count, duration, logTicks, percent, roundDuration, ticks, timeLabel, timeTicks } from '../src/chart/scales';
+import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roundDuration, ticks, timeLabel, timeTicks } from '../src/chart/scales';
 
 describe('duration', () => {
   it.each([
@@ -24,6 +24,18 @@ it('numbers as people read them', () => {
   expect([-5, -3, -1, 0, 3].map(roundDuration)).toEqual(['10 µs', '1 ms', '100 ms', '1 s', '1,000 s']);
   expect([Math.log10(0.02), Math.log10(5e-4)].map(roundDuration)).toEqual(['20 ms', '500 µs']);
   expect([-0, NaN, 4000].map(count)).toEqual(['0', '–', '4,000']);
+});
+
+it('what a process used before it began is a dash', () => {
+  expect([cores(NaN), bytes(NaN), cores(1.266), cores(0)]).toEqual(['–', '–', '1.27', '0.00']);
+});
+
+it('an axis reaches from the least to the most, and always over 0', () => {
+  const least = (...lines: number[][]) => reach(lines).map((value) => Number(value.toFixed(6)));
+  expect(least([1, NaN, 5], [2])).toEqual([0, 5.2]);
+  expect(least([-5, -3])).toEqual([-5.2, 0]);
+  expect(least([-1], [1])).toEqual([-1.04, 1.04]);
+  for (const nothing of [[], [[]], [[0]], [[NaN]]]) expect(least(...nothing)).toEqual([0, 1.04]);
 });
 
 it('a share is not rounded up to all', () => {

@@ -41,14 +41,18 @@ export function count(value: number): string {
   return Number.isFinite(value) ? (value + 0).toLocaleString('en') : '–';
 }
 
-/** `212 MiB`. */
+/** `212 MiB`; a dash for no value. */
 export function bytes(value: number): string {
+  if (!Number.isFinite(value)) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let size = value;
   let unit = 0;
   while (size >= 1023.5 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
   return `${unit === 0 || size >= 99.5 ? size.toFixed(0) : size.toFixed(1)} ${units[unit]}`;
 }
+
+/** A number of processor cores: `1.27`; a dash for no value. */
+export const cores = (value: number) => (Number.isFinite(value) ? value.toFixed(2) : '–');
 
 /** A share as `12.3 %`; a dash for no value. */
 export function percent(share: number): string {
@@ -62,6 +66,22 @@ export function completePercent(part: number, whole: number): string {
   if (whole === 0) return '–';
   if (part === whole) return '100 %';
   return `${Math.min(Math.floor((10000 * part) / whole) / 100, 99.99).toFixed(2)} %`;
+}
+
+/** Part that an axis has above, or below, what it shows. */
+const ROOM = 1.04;
+
+/** From the least to the most of an axis that shows these numbers and 0, with a little room. */
+export function reach(lines: readonly ArrayLike<number>[]): [number, number] {
+  let [least, most] = [0, 0];
+  for (const line of lines) {
+    for (let i = 0; i < line.length; i++) {
+      if (line[i] < least) least = line[i];
+      if (line[i] > most) most = line[i];
+    }
+  }
+  if (least === 0 && most === 0) most = 1;
+  return [ROOM * least, ROOM * most];
 }
 
 const SECOND_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400];

@@ -2,8 +2,9 @@
 
 import type { ProbeSummary } from './run';
 
-/** A number whose unit nobody knows, in at most six digits. */
+/** A number whose unit nobody knows, in at most six digits; a dash for no value. */
 export function number(value: number): string {
+  if (!Number.isFinite(value)) return '–';
   return String(Number(value.toPrecision(6)));
 }
 
