@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roundDuration, ticks, timeLabel, timeTicks } from '../src/chart/scales';
+import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roundDuration, ticks, timeLabel, timeTickLabels, timeTicks } from '../src/chart/scales';
 
 describe('duration', () => {
   it.each([
@@ -65,5 +65,9 @@ describe('ticks', () => {
     expect([0.2, 0.6000000000000001].map((t) => timeLabel(t, 0.2))).toEqual(['0.2 s', '0.6 s']);
     expect([0, 60, 150, 3661].map((t) => timeLabel(t, 30))).toEqual(['0 s', '60 s', '2:30', '1:01:01']);
     expect(timeLabel(-1, 0.5)).toBe('−1.0 s');
+    expect(timeTickLabels([0, 0.4], 4).map(({ text }) => text)).toEqual(['0.0 s', '0.1 s', '0.2 s', '0.3 s', '0.4 s']);
+    // Also where there is room for one alone.
+    expect(timeTickLabels([12.25, 12.75], 1.5)).toEqual([{ text: '12.5 s', part: 0.5 }]);
+    expect(timeTickLabels([0, 1], 0)).toEqual([]);
   });
 });

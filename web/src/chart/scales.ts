@@ -130,7 +130,7 @@ export function timeLabel(seconds: number, step: number): string {
 
 /** Ticks of a time axis with their labels, and their parts of the way. */
 export function timeTickLabels([from, to]: readonly [number, number], most: number): { text: string; part: number }[] {
-  const found = timeTicks(from, to, most);
-  const step = found[1] - found[0] || 1;
-  return found.map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
+  // A single tick has no neighbour that tells it.
+  const step = timeStep((to - from) / most);
+  return timeTicks(from, to, most).map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
 }
