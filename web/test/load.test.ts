@@ -62,6 +62,9 @@ describe('the result that is shown first', () => {
 
   it('is not that of another load, nor a warm-up', () => {
     expect(first(results, expects("'broken': api errors < 1%", 'fail'))).toBe(1);
+    expect(first(results, expects("'broken': web-2 errors < 1% and my-web errors < 1%", 'fail'))).toBe(1);
+    expect(first([...results, step('web down')], expects("'web down': api errors < 1%", 'fail'))).toBe(1);
+    expect(first(results, expects("'broken': recovery(web.good) < 1s", 'fail'))).toBe(2);
     expect(first([results[0]])).toBe(0);
     const invalid = { valid: false, reasons: [], loosened: [] };
     expect(first([results[0], step('well', { validity: invalid }), results[2]])).toBe(2);

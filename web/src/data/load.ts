@@ -63,7 +63,9 @@ export function groups(blob: Uint8Array, loads: Load[]): Group[] {
  * about the target, a step called warm-up last.
  */
 export function firstShown(name: string, results: Result[], expectations: Expectation[]): number {
-  const about = ({ that }: Expectation) => new RegExp(`\\b${escaped(name)}\\b`).test(that);
+  const own = new RegExp(`(?<![\\w-])${escaped(name)}(?![\\w-])`);
+  // Names of steps are in quotes, and may have that of a load in them.
+  const about = ({ that }: Expectation) => own.test(that.replace(/'[^']*'/g, ''));
   const named = (some: Expectation[]) => (result: Result) =>
     result.step !== null && some.some(({ that }) => that.includes(`'${result.step}'`));
   const ours = expectations.filter(about);
