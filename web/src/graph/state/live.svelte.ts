@@ -95,7 +95,7 @@ export class Live {
       edges: new Map(stats.edges.map((of) => [of.id, figures(of)])),
     };
     // Where a clock was put back, what was before lies in the future.
-    const earlier = this.history.filter(({ at_ms }) => at_ms < moment.at_ms);
+    const earlier = this.history.filter(({ at_ms }) => at_ms <= moment.at_ms);
     this.history = [...earlier.slice(1 - KEPT), moment];
   }
 
