@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roundDuration, ticks, timeLabel, timeTickLabels, timeTicks } from '../src/chart/scales';
+import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roomy, roundDuration, ticks, timeLabel, timeTickLabels, timeTicks } from '../src/chart/scales';
 
 describe('duration', () => {
   it.each([
@@ -36,6 +36,14 @@ it('an axis reaches from the least to the most, and always over 0', () => {
   expect(least([-5, -3])).toEqual([-5.2, 0]);
   expect(least([-1], [1])).toEqual([-1.04, 1.04]);
   for (const nothing of [[], [[]], [[0]], [[NaN]]]) expect(least(...nothing)).toEqual([0, 1.04]);
+});
+
+it('labels stand beside each other, never over each other', () => {
+  const nines = ['p0', 'p50', 'p90', 'p99'].map((text, i) => ({ text, part: [0, 0.043, 0.143, 0.286][i] }));
+  const shown = (width: number) => roomy(nines, width).map(({ text }) => text);
+  expect(shown(1000)).toEqual(['p0', 'p50', 'p90', 'p99']);
+  expect(shown(300)).toEqual(['p0', 'p90', 'p99']);
+  expect(shown(0)).toEqual(['p0']);
 });
 
 it('a share is not rounded up to all', () => {

@@ -134,3 +134,17 @@ export function timeTickLabels([from, to]: readonly [number, number], most: numb
   const step = timeStep((to - from) / most);
   return timeTicks(from, to, most).map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
 }
+
+/** About how wide a letter of a label is, and the least room between two labels, in pixels. */
+const [LETTER, BETWEEN] = [6, 4];
+
+/** The labels that have room beside each other on so many pixels, from the left on. */
+export function roomy<T extends { text: string; part: number }>(labels: readonly T[], width: number): T[] {
+  let free = -Infinity;
+  return labels.filter(({ text, part }) => {
+    const half = (LETTER * text.length) / 2;
+    if (part * width - half < free) return false;
+    free = part * width + half + BETWEEN;
+    return true;
+  });
+}
