@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { bytes, column, inflate, NONE } from '../src/data/decode';
+import { bytes, column, inflate, NONE, sampleAt } from '../src/data/decode';
 import { packedIds } from '../src/data/ids';
 import { endOf, startOf, timeOf, unpack } from '../src/data/lives';
 import { dice, packPlain, place } from './packed';
@@ -107,6 +107,14 @@ describe('ids', () => {
     expect(ids.find(`${all[0].slice(-4)}\n${all[1].slice(0, 4)}`)).toBe(-1);
     expect(ids.find('nobody')).toBe(-1);
   });
+});
+
+it('a line of samples says nothing before the first and after the last', () => {
+  const line = { t: Float64Array.of(1, 1.1, 1.2, 1.3), v: Float64Array.of(5, 6, 7, 8) };
+  expect([0.9, 1, 1.15, 1.3, 1.5, 2].map((at) => sampleAt(line, at))).toEqual([NaN, 5, 6, 8, 8, NaN]);
+  const one = { t: Float64Array.of(3), v: Float64Array.of(9) };
+  expect([2, 3, 3.1].map((at) => sampleAt(one, at))).toEqual([NaN, 9, NaN]);
+  expect(sampleAt({ t: new Float64Array(0), v: new Float64Array(0) }, 1)).toBeNaN();
 });
 
 it('a page has its bytes as characters of seven bits', () => {

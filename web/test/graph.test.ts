@@ -33,6 +33,7 @@ describe('figures', () => {
 
   it('are said as people read them', () => {
     expect([0, 0.44, 9.94, 9.96, 12345.6, NaN].map(rate)).toEqual(['0/s', '0.4/s', '9.9/s', '10/s', '12,346/s', '–']);
+    expect([0.016, 0.0499, 0.05].map(rate)).toEqual(['0.02/s', '0.05/s', '0.1/s']);
     expect([1.27e6, null, undefined, 0].map(time)).toEqual(['1.27 ms', '–', '–', '0 s']);
     expect([null, 0, 0.0001, 0.5, 0.9999, 1].map(errorShare)).toEqual(['–', '0.0 %', '< 0.1 %', '50.0 %', '> 99.9 %', '100.0 %']);
   });

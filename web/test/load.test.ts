@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, rate, smallShare, told } from '../src/data/load';
+import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, quantity, rate, smallShare, told } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import shares from './shares.json';
@@ -10,6 +10,10 @@ import { resultOf, summaryOf, times, timelineOf } from './loads';
 describe('numbers', () => {
   it('rates keep about three digits', () => {
     expect([5000, 41834.4, 12.5, 999.94, 95.833, 0.25, 0, NaN].map(rate)).toEqual(['5,000/s', '41,834/s', '12.5/s', '1,000/s', '95.8/s', '0.25/s', '0/s', '–']);
+  });
+
+  it('means of many things have all their whole digits', () => {
+    expect([12_345.6, 1000, 99.96, 12.345, 0.000123, 0, NaN].map(quantity)).toEqual(['12,346', '1,000', '100', '12.3', '0.000123', '0', '–']);
   });
 
   it('shares are those of the terminal', () => {
@@ -58,6 +62,9 @@ describe('the result that is shown first', () => {
 
   it('is not that of another load, nor a warm-up', () => {
     expect(first(results, expects("'broken': api errors < 1%", 'fail'))).toBe(1);
+    expect(first(results, expects("'broken': web-2 errors < 1% and my-web errors < 1%", 'fail'))).toBe(1);
+    expect(first([...results, step('web down')], expects("'web down': api errors < 1%", 'fail'))).toBe(1);
+    expect(first(results, expects("'broken': recovery(web.good) < 1s", 'fail'))).toBe(2);
     expect(first([results[0]])).toBe(0);
     const invalid = { valid: false, reasons: [], loosened: [] };
     expect(first([results[0], step('well', { validity: invalid }), results[2]])).toBe(2);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bytes, completePercent, count, duration, logTicks, percent, roundDuration, ticks, timeLabel, timeTicks } from '../src/chart/scales';
+import { bytes, completePercent, cores, count, duration, logTicks, percent, reach, roomy, roundDuration, ticks, timeLabel, timeTickLabels, timeTicks } from '../src/chart/scales';
 
 describe('duration', () => {
   it.each([
@@ -24,6 +24,26 @@ it('numbers as people read them', () => {
   expect([-5, -3, -1, 0, 3].map(roundDuration)).toEqual(['10 µs', '1 ms', '100 ms', '1 s', '1,000 s']);
   expect([Math.log10(0.02), Math.log10(5e-4)].map(roundDuration)).toEqual(['20 ms', '500 µs']);
   expect([-0, NaN, 4000].map(count)).toEqual(['0', '–', '4,000']);
+});
+
+it('what a process used before it began is a dash', () => {
+  expect([cores(NaN), bytes(NaN), cores(1.266), cores(0)]).toEqual(['–', '–', '1.27', '0.00']);
+});
+
+it('an axis reaches from the least to the most, and always over 0', () => {
+  const least = (...lines: number[][]) => reach(lines).map((value) => Number(value.toFixed(6)));
+  expect(least([1, NaN, 5], [2])).toEqual([0, 5.2]);
+  expect(least([-5, -3])).toEqual([-5.2, 0]);
+  expect(least([-1], [1])).toEqual([-1.04, 1.04]);
+  for (const nothing of [[], [[]], [[0]], [[NaN]]]) expect(least(...nothing)).toEqual([0, 1.04]);
+});
+
+it('labels stand beside each other, never over each other', () => {
+  const nines = ['p0', 'p50', 'p90', 'p99'].map((text, i) => ({ text, part: [0, 0.043, 0.143, 0.286][i] }));
+  const shown = (width: number) => roomy(nines, width).map(({ text }) => text);
+  expect(shown(1000)).toEqual(['p0', 'p50', 'p90', 'p99']);
+  expect(shown(300)).toEqual(['p0', 'p90', 'p99']);
+  expect(shown(0)).toEqual(['p0']);
 });
 
 it('a share is not rounded up to all', () => {
@@ -53,5 +73,9 @@ describe('ticks', () => {
     expect([0.2, 0.6000000000000001].map((t) => timeLabel(t, 0.2))).toEqual(['0.2 s', '0.6 s']);
     expect([0, 60, 150, 3661].map((t) => timeLabel(t, 30))).toEqual(['0 s', '60 s', '2:30', '1:01:01']);
     expect(timeLabel(-1, 0.5)).toBe('−1.0 s');
+    expect(timeTickLabels([0, 0.4], 4).map(({ text }) => text)).toEqual(['0.0 s', '0.1 s', '0.2 s', '0.3 s', '0.4 s']);
+    // Also where there is room for one alone.
+    expect(timeTickLabels([12.25, 12.75], 1.5)).toEqual([{ text: '12.5 s', part: 0.5 }]);
+    expect(timeTickLabels([0, 1], 0)).toEqual([]);
   });
 });

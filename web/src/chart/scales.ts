@@ -41,14 +41,18 @@ export function count(value: number): string {
   return Number.isFinite(value) ? (value + 0).toLocaleString('en') : '–';
 }
 
-/** `212 MiB`. */
+/** `212 MiB`; a dash for no value. */
 export function bytes(value: number): string {
+  if (!Number.isFinite(value)) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let size = value;
   let unit = 0;
   while (size >= 1023.5 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
   return `${unit === 0 || size >= 99.5 ? size.toFixed(0) : size.toFixed(1)} ${units[unit]}`;
 }
+
+/** A number of processor cores: `1.27`; a dash for no value. */
+export const cores = (value: number) => (Number.isFinite(value) ? value.toFixed(2) : '–');
 
 /** A share as `12.3 %`; a dash for no value. */
 export function percent(share: number): string {
@@ -62,6 +66,22 @@ export function completePercent(part: number, whole: number): string {
   if (whole === 0) return '–';
   if (part === whole) return '100 %';
   return `${Math.min(Math.floor((10000 * part) / whole) / 100, 99.99).toFixed(2)} %`;
+}
+
+/** Part that an axis has above, or below, what it shows. */
+const ROOM = 1.04;
+
+/** From the least to the most of an axis that shows these numbers and 0, with a little room. */
+export function reach(lines: readonly ArrayLike<number>[]): [number, number] {
+  let [least, most] = [0, 0];
+  for (const line of lines) {
+    for (let i = 0; i < line.length; i++) {
+      if (line[i] < least) least = line[i];
+      if (line[i] > most) most = line[i];
+    }
+  }
+  if (least === 0 && most === 0) most = 1;
+  return [ROOM * least, ROOM * most];
 }
 
 const SECOND_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400];
@@ -110,7 +130,21 @@ export function timeLabel(seconds: number, step: number): string {
 
 /** Ticks of a time axis with their labels, and their parts of the way. */
 export function timeTickLabels([from, to]: readonly [number, number], most: number): { text: string; part: number }[] {
-  const found = timeTicks(from, to, most);
-  const step = found[1] - found[0] || 1;
-  return found.map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
+  // A single tick has no neighbour that tells it.
+  const step = timeStep((to - from) / most);
+  return timeTicks(from, to, most).map((t) => ({ text: timeLabel(t, step), part: (t - from) / (to - from) }));
+}
+
+/** About how wide a letter of a label is, and the least room between two labels, in pixels. */
+const [LETTER, BETWEEN] = [6, 4];
+
+/** The labels that have room beside each other on so many pixels, from the left on. */
+export function roomy<T extends { text: string; part: number }>(labels: readonly T[], width: number): T[] {
+  let free = -Infinity;
+  return labels.filter(({ text, part }) => {
+    const half = (LETTER * text.length) / 2;
+    if (part * width - half < free) return false;
+    free = part * width + half + BETWEEN;
+    return true;
+  });
 }

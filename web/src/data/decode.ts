@@ -119,6 +119,15 @@ export function valueAt({ t, v }: Points, at: number): number {
   return after > 0 ? v[after - 1] : NaN;
 }
 
+/** The last sample at or before `at`; NaN before the first, and where none was taken any more. */
+export function sampleAt(line: Points, at: number): number {
+  const { t } = line;
+  const last = t.length - 1;
+  // Their distances differ, and of many some are left out.
+  const apart = last > 0 ? (4 * (t[last] - t[0])) / last : 0;
+  return at > t[last] + apart ? NaN : valueAt(line, at);
+}
+
 export function text(blob: Uint8Array, place: Text): string {
   return new TextDecoder().decode(blob.subarray(place.at, place.at + place.bytes));
 }

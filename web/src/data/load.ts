@@ -63,7 +63,9 @@ export function groups(blob: Uint8Array, loads: Load[]): Group[] {
  * about the target, a step called warm-up last.
  */
 export function firstShown(name: string, results: Result[], expectations: Expectation[]): number {
-  const about = ({ that }: Expectation) => new RegExp(`\\b${escaped(name)}\\b`).test(that);
+  const own = new RegExp(`(?<![\\w-])${escaped(name)}(?![\\w-])`);
+  // Names of steps are in quotes, and may have that of a load in them.
+  const about = ({ that }: Expectation) => own.test(that.replace(/'[^']*'/g, ''));
   const named = (some: Expectation[]) => (result: Result) =>
     result.step !== null && some.some(({ that }) => that.includes(`'${result.step}'`));
   const ours = expectations.filter(about);
@@ -235,12 +237,15 @@ export function afterEnd(answered: number): string {
     : `${count(answered)} answers came after the end: they count, but no rate has them.`;
 }
 
-/** A rate with the digits that the terminal shows: `4,999/s`, `12.5/s`; a dash for no value. */
-export function rate(value: number): string {
+/** A number of things, or a mean of it, with the digits that the terminal shows: `4,999`, `12.5`; a dash for no value. */
+export function quantity(value: number): string {
   if (!Number.isFinite(value)) return '–';
   const shown = value >= 100 ? Math.round(value) : Number(value.toPrecision(3));
-  return `${shown.toLocaleString('en', { maximumSignificantDigits: 21 })}/s`;
+  return shown.toLocaleString('en', { maximumSignificantDigits: 21 });
 }
+
+/** So many a second: `4,999/s`, `12.5/s`; a dash for no value. */
+export const rate = (value: number) => (Number.isFinite(value) ? `${quantity(value)}/s` : '–');
 
 /** A share as the terminal shows it: `0 %`, `0.012 %`, `26.4 %`; all and nothing are only exactly that. */
 export function smallShare(share: number): string {

@@ -28,6 +28,17 @@ export interface Mark {
 const SHORTEST_S = 1e-5;
 /** Bands closer to each other than this part of the width are drawn as one. */
 const TOLD_APART = 1 / 500;
+/** Part of the run that is shown on either side of a moment. */
+const AROUND = 1 / 20;
+
+/** A stretch, moved so far that it lies within another one; null: it is as long as that, or longer. */
+export function within([from, to]: Span, [first, last]: Span): Span | null {
+  const length = to - from;
+  // Half of something and twice that is all of it, whatever rounding makes of it.
+  if (length >= (last - first) * (1 - 1e-9)) return null;
+  const begin = Math.min(Math.max(from, first), last - length);
+  return [begin, begin + length];
+}
 
 export class TimeAxis {
   /** The whole run. */
@@ -92,19 +103,33 @@ export class TimeAxis {
     this.zoomed = null;
   }
 
-  /** Shows as long a stretch as now, by so many of its lengths later. */
+  /** Shows a stretch and so many of its lengths before and after it, as far as the run goes; of a moment what is around it. */
+  show(from: number, to: number, before = 0, after = before): void {
+    const [first, last] = this.full;
+    const length = to - from;
+    const around = AROUND * (last - first);
+    const [begin, end] = length >= SHORTEST_S ? [from - before * length, to + after * length] : [from - around, to + around];
+    this.zoom(Math.max(begin, first), Math.min(end, last));
+  }
+
+  /** Shows as long a stretch as now, by so many of its lengths later, within the run. */
   pan(lengths: number): void {
     const [from, to] = this.span;
     const by = lengths * (to - from);
-    this.zoom(from + by, to + by);
+    this.move(from + by, to + by);
   }
 
   /** Shows a stretch of so many times the length around the same middle, within the run. */
   scale(times: number): void {
     const [from, to] = this.span;
     const [middle, half] = [(from + to) / 2, (times * (to - from)) / 2];
-    if (middle - half <= this.full[0] && middle + half >= this.full[1]) this.reset();
-    else this.zoom(middle - half, middle + half);
+    this.move(middle - half, middle + half);
+  }
+
+  private move(from: number, to: number): void {
+    const inside = within([from, to], this.full);
+    if (inside) this.zoom(...inside);
+    else this.reset();
   }
 }
 

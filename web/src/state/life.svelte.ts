@@ -6,7 +6,7 @@ import { bands, order, sorted, type Sort } from '../data/order';
 import { endOf, shiftOf, startOf, type Align, type Lives } from '../data/lives';
 import { done, edges, numbersOf, type Edges, type Numbers, type Pieces } from '../data/stats';
 import { survey } from '../data/survey';
-import type { Span, TimeAxis } from './axis.svelte';
+import { within, type Span, type TimeAxis } from './axis.svelte';
 import { Counting } from './counting.svelte';
 import { extent, withRoom } from './extent';
 import { MANY } from './later';
@@ -140,6 +140,22 @@ export class LifeView {
   zoomTime(a: number, b: number): void {
     if (this.align === 'run') this.axis.zoom(a, b);
     else if (Math.abs(b - a) > 1e-6) this.ownZoom = a < b ? [a, b] : [b, a];
+  }
+
+  /** Shows a stretch of so many times the length of now, by so many lengths of now later, within what there is. */
+  moveTime(later: number, times: number): void {
+    const [from, to] = this.span;
+    const length = to - from;
+    const [middle, half] = [(from + to) / 2 + later * length, (times * length) / 2];
+    const [begin, end] = within([middle - half, middle + half], this.whole) ?? this.whole;
+    if (begin !== from || end !== to) this.zoomTime(begin, end);
+  }
+
+  /** All that the chart's axis of time could show. */
+  private get whole(): Span {
+    if (this.align !== 'run') return this.extent;
+    const [[begin, end], [first, last]] = [this.extent, this.axis.full];
+    return [Math.min(begin, first), Math.max(end, last)];
   }
 
   zoomRows(from: number, to: number): void {

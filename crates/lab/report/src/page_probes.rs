@@ -11,6 +11,8 @@ use crate::series::{Line, pack};
 
 /// Changes of a text that are listed of a probe.
 const TEXTS: usize = 50;
+/// What numbers that were answered keep at least, and of the least of them as a share.
+const FINEST: f64 = 1e-6;
 
 /// One probe.
 #[derive(Debug, Serialize)]
@@ -107,7 +109,7 @@ fn probe<'s>(copies: &[&'s ProbeSummary], tries: &Tries<'s>, blob: &mut Blob) ->
         let points: Vec<(f64, f64)> = points.collect();
         (!points.is_empty()).then(|| Named {
             name: summary.of.clone(),
-            line: pack(blob, &points, 1e-6),
+            line: pack(blob, &points, finest(&points)),
         })
     });
     let values = values.collect();
@@ -137,9 +139,28 @@ fn probe<'s>(copies: &[&'s ProbeSummary], tries: &Tries<'s>, blob: &mut Blob) ->
     }
 }
 
+/// How much of numbers whose unit nobody knows is kept: six digits, also of those far below one.
+fn finest(points: &[(f64, f64)]) -> f64 {
+    let sizes = points.iter().map(|(_, value)| value.abs());
+    let least = sizes.filter(|size| *size > 0.0).fold(1.0, f64::min);
+    (least * FINEST).max(f64::MIN_POSITIVE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_far_below_one_keep_their_digits() {
+        let points = [(0.0, 4e-7), (1.0, 9e-7), (2.0, 0.0), (3.0, -3e-7)];
+        let line = pack(&mut Blob::default(), &points, finest(&points));
+        assert!(line.v.unit < 1e-12, "{}", line.v.unit);
+        for usual in [&[(0.0, 1.0), (1.0, 2500.0)][..], &[(0.0, 0.0)], &[]] {
+            assert_eq!(finest(usual), FINEST);
+        }
+        let lost = [(0.0, f64::NAN), (1.0, f64::MIN_POSITIVE)];
+        assert_eq!(finest(&lost), f64::MIN_POSITIVE);
+    }
 
     #[test]
     fn a_probe_of_two_copies_has_a_line_for_each_and_its_texts_when_they_change() {

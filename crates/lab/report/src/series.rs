@@ -60,27 +60,28 @@ pub(crate) fn scaled(
     }
 }
 
-/// At most `most` points (at least 2) with every peak and every trough kept: each
-/// stretch of equally many points gives its lowest and its highest, in order of time.
+/// At most `most` points (at least 4) with every peak and every trough kept, and the first and the
+/// last, whose value may hold for longer: each stretch of equally many points gives its lowest and
+/// its highest, in order of time.
 fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     if points.len() <= most {
         return points.to_vec();
     }
-    let stretches = (most / 2).max(1);
+    let stretches = (most / 2).saturating_sub(1).max(1);
     let mut kept = Vec::with_capacity(most);
+    kept.push(0);
     for stretch in 0..stretches {
         let from = stretch * points.len() / stretches;
         let to = (stretch + 1) * points.len() / stretches;
         let lowest = (from..to).min_by(|&a, &b| points[a].1.total_cmp(&points[b].1));
         let highest = (from..to).max_by(|&a, &b| points[a].1.total_cmp(&points[b].1));
         if let (Some(a), Some(b)) = (lowest, highest) {
-            kept.push(points[a.min(b)]);
-            if a != b {
-                kept.push(points[a.max(b)]);
-            }
+            kept.extend([a.min(b), a.max(b)]);
         }
     }
-    kept
+    kept.push(points.len() - 1);
+    kept.dedup();
+    kept.into_iter().map(|place| points[place]).collect()
 }
 
 #[cfg(test)]
@@ -96,6 +97,18 @@ mod tests {
         assert!(kept.len() <= POINTS_MAX);
         assert!(kept.contains(&(77_777.0, 99.0)) && kept.contains(&(5.0, -3.0)));
         assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn thinning_keeps_the_first_and_the_last_though_others_are_lower_and_higher() {
+        let level = |i: i32| f64::from(i % 3);
+        let mut points: Vec<(f64, f64)> = (0..9_000).map(|i| (f64::from(i), level(i))).collect();
+        points[0].1 = 1.0;
+        points[8_999].1 = 1.0;
+        let kept = thin(&points, POINTS_MAX);
+        assert!(kept.len() <= POINTS_MAX);
+        assert_eq!(kept.first(), points.first());
+        assert_eq!(kept.last(), points.last());
     }
 
     #[test]

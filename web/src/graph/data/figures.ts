@@ -32,9 +32,10 @@ function p99(latency: Latency | null): number | null {
   return latency && latency.count >= ENOUGH ? latency.p99_ns : null;
 }
 
-/** `2,140/s`, `0.4/s`. */
+/** `2,140/s`, `0.4/s`; one that is not 0 is never shown as 0: `0.04/s`. */
 export function rate(perSecond: number): string {
   if (!Number.isFinite(perSecond)) return '–';
+  if (perSecond > 0 && perSecond < 0.05) return `${Number(perSecond.toPrecision(1))}/s`;
   return `${perSecond >= 9.95 ? count(Math.round(perSecond)) : perSecond === 0 ? '0' : perSecond.toFixed(1)}/s`;
 }
 

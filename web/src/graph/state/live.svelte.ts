@@ -33,6 +33,8 @@ export class Live {
 
   private polling: Polling | null = null;
   private topologyAt = -Infinity;
+  /** Figures are asked for once, also of a picture that stands still. */
+  private wanted = false;
 
   services = $derived(new Map(this.stats?.services.map((of) => [of.name, of])));
   edges = $derived(new Map(this.stats?.edges.map((of) => [of.id, of])));
@@ -52,6 +54,7 @@ export class Live {
 
   setSeconds(seconds: number): void {
     this.seconds = seconds;
+    this.wanted = true;
     this.polling?.now();
   }
 
@@ -61,7 +64,9 @@ export class Live {
   }
 
   private async next(): Promise<boolean> {
-    if (this.paused && this.topology) return true;
+    const { wanted } = this;
+    if (this.paused && this.topology && !wanted) return true;
+    this.wanted = false;
     try {
       const stats = await ask<Stats>(`/stats?seconds=${this.seconds}`);
       const old = performance.now() - this.topologyAt > TOPOLOGY_EVERY_MS;
@@ -71,6 +76,7 @@ export class Live {
       this.error = null;
       return true;
     } catch (error) {
+      this.wanted ||= wanted;
       this.error = error instanceof Error ? error.message : String(error);
       return false;
     }
@@ -88,7 +94,9 @@ export class Live {
       services: new Map(stats.services.map((of) => [of.name, figures(of)])),
       edges: new Map(stats.edges.map((of) => [of.id, figures(of)])),
     };
-    this.history = [...this.history.slice(1 - KEPT), moment];
+    // Where a clock was put back, what was before lies in the future.
+    const earlier = this.history.filter(({ at_ms }) => at_ms <= moment.at_ms);
+    this.history = [...earlier.slice(1 - KEPT), moment];
   }
 
   /** The figures of a service or an edge over the last minutes. */

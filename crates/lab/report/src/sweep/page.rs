@@ -8,7 +8,7 @@ use stats::nearest_rank;
 use units::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 use super::SweepRecord;
-use crate::markup::{COLOURS, escaped, head};
+use crate::markup::{COLOURS, counted, escaped, head};
 
 /// Size of a chart in pixels, and what is left free for its axes.
 const WIDTH: f64 = 560.0;
@@ -167,6 +167,7 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
         rest.position(|known| known == named)
     };
     lines.sort_by_key(|(named, _)| order(named));
+    let more = lines.len().saturating_sub(MOST_LINES);
     lines.truncate(MOST_LINES);
     let finite = lines.iter().flat_map(|(_, line)| line.values().flatten());
     let top = finite
@@ -178,11 +179,16 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
         unit,
     };
     let mut svg = format!(
-        "<h2>{}</h2><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\">",
-        escaped(metric)
+        "<h2>{name}</h2><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\" \
+         aria-label=\"{name}\">",
+        name = escaped(metric)
     );
     svg += &scale.axes(&places);
-    for ((_, line), colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+    for ((named, line), colour) in lines.iter().zip(COLOURS.iter().cycle()) {
+        let rest = match named.is_empty() {
+            true => String::new(),
+            false => format!(", {}", escaped(named)),
+        };
         let middle: Vec<String> = line
             .iter()
             .filter_map(|(place, values)| {
@@ -201,12 +207,13 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
             for value in values.iter().filter(|value| value.is_finite()) {
                 let _ = write!(
                     svg,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"><title>{} {}: \
-                     {value}</title></circle>",
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" fill=\"{colour}\"><title>{} \
+                     {}{rest}: {}</title></circle>",
                     scale.x(*place),
                     scale.y(*value),
                     escaped(sweep.over.first().map_or("", |name| name)),
                     escaped(places[*place]),
+                    escaped(&scale.shown(*value)),
                 );
             }
         }
@@ -222,6 +229,13 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
             );
         }
         svg += "</p>";
+    }
+    if more > 0 {
+        let _ = write!(
+            svg,
+            "<p>And {}, which the table has.</p>",
+            counted(more, "further line", "further lines")
+        );
     }
     svg
 }

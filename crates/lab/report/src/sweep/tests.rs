@@ -103,9 +103,22 @@ fn the_page_has_every_value_and_no_name_can_leave_its_place() {
     assert!(page.contains("&lt;b&gt;load") && !page.contains("<b>load"));
     assert!(page.contains("href=\"pool-0/report.html\""));
     assert!(page.contains("held in 1 of 2"), "{page}");
+    let shown = "<title>pool 5, threads 1: 30 ms</title>";
+    assert!(page.contains(shown), "{page}");
     for tick in ["0 s", "10 ms", "20 ms", "30 ms"] {
         assert!(page.contains(&format!(">{tick}</text>")), "{tick}: {page}");
     }
+}
+
+#[test]
+fn lines_for_which_a_chart_has_no_room_are_counted() {
+    let mut found = sweep((0..16).map(|at| run(at, 5.0, Outcome::Pass)).collect());
+    let setting = |threads: usize| vec!["5".to_owned(), threads.to_string()];
+    found.settings = (0..16).map(setting).collect();
+    let page = html(&found);
+    assert_eq!(page.matches("<polyline").count(), 14);
+    let more = "And 2 further lines, which the table has.";
+    assert!(page.contains(more), "{page}");
 }
 
 #[test]
