@@ -1,5 +1,6 @@
 //! Faults of processes: copies of systems that are killed, restarted or paused.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, Scarce, Who};
@@ -7,13 +8,15 @@ use lab_faults::choose::{self, choose, part_of};
 use lab_faults::undo::Resource;
 use lab_store::EventKind;
 use processes::Signal;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 use units::show_seconds;
 
 use super::ballast::Filled;
 use super::exhaust::Exhausted;
 use super::{Faults, Slowed};
-use crate::processes::{Copy, pause, signal};
+use crate::processes::{Copy, handles, pause, signal};
 use crate::steps::Trouble;
 
 /// Time that a process has to end after a signal that it may catch.
@@ -33,6 +36,29 @@ pub(super) enum Remedy {
     Limits(Exhausted),
     /// Their file systems are emptied.
     Space(Filled),
+}
+
+/// All processes of copies that are about to be killed, or none of those that may end as they
+/// like.
+fn killed(copies: &[&Copy], end: EndSignal) -> Vec<OwnedFd> {
+    match signal_of(end) {
+        Signal::SIGKILL => handles(copies),
+        _ => Vec::new(),
+    }
+}
+
+/// Waits until processes have let go of what they had, [`END_WITHIN`] at most: that of the first of
+/// a tree may be long over when its children still hold memory, files and ports that the next start
+/// needs (PostgreSQL refuses to start beside them).
+async fn gone(processes: Vec<OwnedFd>) {
+    let each = processes.into_iter().map(|process| async {
+        // One that cannot be watched is not waited for.
+        if let Ok(process) = AsyncFd::with_interest(process, Interest::READABLE) {
+            let _ = process.readable().await;
+        }
+    });
+    let all = futures_util::future::join_all(each);
+    let _ = tokio::time::timeout(END_WITHIN, all).await;
 }
 
 /// Copies that a fault has hit, each with the number of the process that was.
@@ -194,10 +220,12 @@ impl<'a> Faults<'a> {
             ProcessFault::Kill(end) => {
                 let is_supervised = !is_timed && self.is_supervised(system);
                 let all = hit.take_down(!is_supervised);
+                let trees = killed(&all, end);
                 signal(&all, signal_of(end));
                 for copy in all {
                     self.ended(copy, signal_of(end)).await?;
                 }
+                gone(trees).await;
                 match is_supervised {
                     true => Remedy::Supervisor,
                     false => Remedy::Start,
@@ -205,6 +233,7 @@ impl<'a> Faults<'a> {
             }
             ProcessFault::Restart(end) => {
                 let all = hit.take_down(true);
+                let trees = killed(&all, end);
                 signal(&all, signal_of(end));
                 let ends = all.into_iter().map(|copy| async {
                     let exit = copy.running().child;
@@ -214,6 +243,7 @@ impl<'a> Faults<'a> {
                     self.ended(copy, Signal::SIGKILL).await
                 });
                 futures_util::future::try_join_all(ends).await?;
+                gone(trees).await;
                 Remedy::Start
             }
             ProcessFault::Pause => {
@@ -311,5 +341,36 @@ pub(super) fn signal_of(signal: EndSignal) -> Signal {
         EndSignal::Abrt => Signal::SIGABRT,
         EndSignal::Usr1 => Signal::SIGUSR1,
         EndSignal::Usr2 => Signal::SIGUSR2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn processes_are_waited_for_until_each_has_ended() {
+        let mut children: Vec<_> = (0..2)
+            .map(|_| Command::new("sleep").arg("1000").spawn().unwrap())
+            .collect();
+        let handles = |children: &[std::process::Child]| {
+            let open = |child| pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
+            children.iter().map(open).collect::<Vec<_>>()
+        };
+        let waited = handles(&children);
+        children[0].kill().unwrap();
+        children[0].wait().unwrap();
+        let one_runs = tokio::time::timeout(Duration::from_millis(100), gone(waited)).await;
+        assert!(one_runs.is_err());
+        let waited = handles(&children[1..]);
+        children[1].kill().unwrap();
+        // It lets go when it has ended, whoever reads its end later.
+        let ended = tokio::time::timeout(END_WITHIN / 2, gone(waited)).await;
+        children[1].wait().unwrap();
+        ended.unwrap();
     }
 }

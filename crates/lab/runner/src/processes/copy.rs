@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use lab_experiment::plan::System;
@@ -9,6 +10,7 @@ use measure::Marks;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, getpgid};
 use processes::Signal;
+use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::sync::watch;
 
 use super::children::Child;
@@ -134,6 +136,17 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
             }
         }
     }
+}
+
+/// Every process of copies, as a handle that never comes to mean another one. One that ends
+/// meanwhile, or that there is no descriptor for, is left out.
+pub(crate) fn handles(copies: &[&Copy]) -> Vec<OwnedFd> {
+    let running = copies.iter().map(|copy| copy.running());
+    let roots = running.map(|running| (running.child.pid, running.marks));
+    let pids = measure::Trees::now(roots).into_iter();
+    let pids = pids.filter_map(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+    pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+        .collect()
 }
 
 /// Names of the copies of a system: its own, or `name.0`, `name.1` and so on.
