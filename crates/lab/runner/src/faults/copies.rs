@@ -8,8 +8,7 @@ use lab_faults::choose::{self, choose, part_of};
 use lab_faults::undo::Resource;
 use lab_store::EventKind;
 use processes::Signal;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::Instant;
 use units::show_seconds;
 
@@ -21,6 +20,8 @@ use crate::steps::Trouble;
 
 /// Time that a process has to end after a signal that it may catch.
 const END_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks whether what was killed has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What puts copies right that a fault has hit.
 pub(super) enum Remedy {
@@ -51,14 +52,15 @@ fn killed(copies: &[&Copy], end: EndSignal) -> Vec<OwnedFd> {
 /// a tree may be long over when its children still hold memory, files and ports that the next start
 /// needs (PostgreSQL refuses to start beside them).
 async fn gone(processes: Vec<OwnedFd>) {
-    let each = processes.into_iter().map(|process| async {
-        // One that cannot be watched is not waited for.
-        if let Ok(process) = AsyncFd::with_interest(process, Interest::READABLE) {
-            let _ = process.readable().await;
-        }
-    });
-    let all = futures_util::future::join_all(each);
-    let _ = tokio::time::timeout(END_WITHIN, all).await;
+    // The kernel tells of an end by the handle, also while nobody has read how it came.
+    let runs = |process: &OwnedFd| {
+        let mut handle = [PollFd::new(process, PollFlags::IN)];
+        poll(&mut handle, Some(&Timespec::default())) == Ok(0)
+    };
+    let until = Instant::now() + END_WITHIN;
+    while processes.iter().any(runs) && Instant::now() < until {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// Copies that a fault has hit, each with the number of the process that was.
