@@ -203,6 +203,7 @@ fn all_problems_are_told_at_once_and_in_order() {
 fn lengths_of_time_are_read_as_go_writes_them() {
     for (text, seconds) in [
         ("0", 0.0),
+        ("+0", 0.0),
         ("20s", 20.0),
         ("1h2m3.5s", 3723.5),
         ("1.5h", 5400.0),
@@ -216,7 +217,17 @@ fn lengths_of_time_are_read_as_go_writes_them() {
             "{text}"
         );
     }
-    for text in ["", "5", "-1s", "s", "1x", "1..5s", "1e3s", "99999999999h"] {
+    for text in [
+        "",
+        "+",
+        "5",
+        "-1s",
+        "s",
+        "1x",
+        "1..5s",
+        "1e3s",
+        "99999999999h",
+    ] {
         assert_eq!(parse_go_duration(text), None, "{text}");
     }
 }
