@@ -91,10 +91,15 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
             );
         }
     }
-    if args.key.is_some() {
-        bail!(
-            "--key is a secret, and the files of a load travel in a ConfigMap; mount a Secret into the manifests by hand"
-        );
+    for (flag, path) in [
+        ("--key", &args.key),
+        ("--password-file", &args.password_file),
+    ] {
+        if path.is_some() {
+            bail!(
+                "{flag} is a secret, and the files of a load travel in a ConfigMap; mount a Secret into the manifests by hand"
+            );
+        }
     }
     let given: Vec<String> = std::env::args_os()
         .skip_while(|argument| argument != "load")
