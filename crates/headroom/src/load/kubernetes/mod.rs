@@ -111,11 +111,13 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
         })
         .collect::<Result<_>>()?;
     let mut files = Files::default();
-    let mut arguments = rewritten(given, &mut |path| files.add(path))?;
-    if args.threads.is_none() {
-        // In its pod the coordinator would count its own processors.
-        arguments.extend(["--threads".to_owned(), threads.to_string()]);
-    }
+    let mut arguments = match args.threads {
+        Some(_) => Vec::new(),
+        // In its pod the coordinator would count its own processors. First, for what stands
+        // behind a `--` is no flag.
+        None => vec!["--threads".to_owned(), threads.to_string()],
+    };
+    arguments.extend(rewritten(given, &mut |path| files.add(path))?);
     if let Some(path) = &args.requests_file {
         files.add_named_in(path)?;
     }
