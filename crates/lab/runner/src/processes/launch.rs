@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use processes::{AsyncProcess, Program, StartError};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+use crate::installed::server;
+
 /// Where a child's standard output goes.
 #[derive(Debug, Clone)]
 pub(crate) enum Output {
@@ -56,6 +58,16 @@ impl Launch {
         }
     }
 
+    /// The program, by its path if it is none that its PATH leads to and stands where servers do.
+    fn found(&self) -> OsString {
+        let has_own_path = self.env.iter().any(|(name, _)| name == "PATH");
+        let name = self.program.to_str().filter(|_| !has_own_path);
+        match name.and_then(server) {
+            Some(file) => file.into(),
+            None => self.program.clone(),
+        }
+    }
+
     /// Starts it in the folder `base`; see [`Program::spawn`] for the thread to call this
     /// from. Its pipes, if it has any.
     pub(super) fn spawn(&self, base: &Path) -> Result<(AsyncProcess, Option<Pipes>), StartError> {
@@ -64,7 +76,7 @@ impl Launch {
             let failed = |cause| StartError::needs(format!("open {}", path.display()), cause);
             Ok(Some(OwnedFd::from(file.map_err(failed)?)))
         };
-        let mut program = Program::new(&self.program).args(&self.args);
+        let mut program = Program::new(self.found()).args(&self.args);
         program.env.extend(
             self.env
                 .iter()
