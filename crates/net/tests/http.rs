@@ -252,7 +252,7 @@ async fn a_head_that_does_not_come_closes_the_connection() {
 #[tokio::test]
 async fn a_peer_that_does_not_begin_http2_loses_its_connection() {
     let limits = Limits {
-        head_within: Duration::from_millis(100),
+        head_within: Duration::from_millis(300),
         ..Limits::default()
     };
     let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
