@@ -147,6 +147,10 @@ fn every_kind_of_mistake_is_named_with_its_line() {
             "secret_file = \"none\"",
             "x.conf:1:15: cannot read /nonexistent/none: ",
         ),
+        (
+            "secret_file = \"/dev/zero\"",
+            "cannot read /dev/zero: it has more than 4194304 bytes",
+        ),
         ("name = 1979-05-27", "dates have no meaning here"),
         ("name = \"a\"\nname = \"b\"", "this is not TOML"),
     ] {
