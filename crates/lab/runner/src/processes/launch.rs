@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use nix::sys::resource::{Resource, getrlimit};
 use processes::{AsyncProcess, Program, StartError};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -84,6 +86,7 @@ impl Launch {
         );
         program.folder = Some(base.to_owned());
         program.cpus.clone_from(&self.cpus);
+        program.files_soft = files_at_first();
         program.groups.extend(self.cgroup.clone());
         program.standard[2] = append(&self.stderr)?;
         let mut pipes = None;
@@ -93,6 +96,16 @@ impl Launch {
         }
         Ok((program.start()?, pipes))
     }
+}
+
+/// How many files this process might have open before a load of it raised that: a copy that is
+/// started again shall have no more than it had before. `None`: the system does not say.
+pub(super) fn files_at_first() -> Option<u64> {
+    static FIRST: OnceLock<Option<u64>> = OnceLock::new();
+    *FIRST.get_or_init(|| {
+        let limits = getrlimit(Resource::RLIMIT_NOFILE);
+        limits.ok().map(|(soft, _)| soft)
+    })
 }
 
 /// A word in the form that a shell reads back as one word.
