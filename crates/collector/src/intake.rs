@@ -138,28 +138,25 @@ impl Intake {
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE);
     let text = content_type.and_then(|value| value.to_str().ok());
-    text.is_some_and(|text| text.trim_start().starts_with("application/json"))
+    let kind = text.and_then(|text| text.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// Exporters like to pack what they send.
 fn unpacked(headers: &HeaderMap, body: Bytes) -> Result<Bytes, Refusal> {
-    match headers
-        .get(header::CONTENT_ENCODING)
-        .map(|value| value.as_bytes())
-    {
-        None | Some(b"" | b"identity") => return Ok(body),
-        Some(b"gzip") => {}
-        Some(other) => {
-            return Err(Refusal::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!(
-                    "the body's encoding is {:?}: expected gzip or none",
-                    String::from_utf8_lossy(other)
-                ),
-            ));
-        }
+    let encoding = headers.get(header::CONTENT_ENCODING);
+    let encoding = encoding.map(|value| value.as_bytes().to_ascii_lowercase());
+    match encoding.as_deref() {
+        None | Some(b"" | b"identity") => Ok(body),
+        Some(b"gzip" | b"x-gzip") => gunzip(&body),
+        Some(other) => Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "the body's encoding is {:?}: expected gzip or none",
+                String::from_utf8_lossy(other)
+            ),
+        )),
     }
-    gunzip(&body)
 }
 
 /// Unpacks within the bound of a body.
@@ -182,6 +179,8 @@ pub(crate) fn gunzip(body: &[u8]) -> Result<Bytes, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use traces::StoreLimits;
 
     use super::*;
@@ -248,5 +247,21 @@ mod tests {
             "{}",
             taken.why
         );
+    }
+
+    #[test]
+    fn large_and_small_letters_are_one_in_the_names_of_forms() {
+        let mut headers = HeaderMap::new();
+        let json = "Application/JSON; charset=utf-8".parse().unwrap();
+        headers.insert(header::CONTENT_TYPE, json);
+        assert!(is_json(&headers));
+        headers.insert(header::CONTENT_ENCODING, "GZIP".parse().unwrap());
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"abc").unwrap();
+        let packed = gzip.finish().unwrap();
+        assert_eq!(unpacked(&headers, packed.into()).unwrap(), "abc");
+        headers.insert(header::CONTENT_ENCODING, "BR".parse().unwrap());
+        let refused = unpacked(&headers, Bytes::new()).unwrap_err();
+        assert!(refused.error.contains("\"br\""), "{}", refused.error);
     }
 }

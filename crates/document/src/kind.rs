@@ -149,10 +149,12 @@ impl Kind for Duration {
 /// A length of time as Go writes it: numbers with units `ns us µs ms s m h`, in any order,
 /// or `0`. `None` for other texts, negative lengths, and more than 584 years.
 pub fn parse_go_duration(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
     let mut rest = text.strip_prefix('+').unwrap_or(text);
+    match rest {
+        "0" => return Some(Duration::ZERO),
+        "" => return None,
+        _ => {}
+    }
     let mut nanos = 0_f64;
     while !rest.is_empty() {
         let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -173,8 +175,7 @@ pub fn parse_go_duration(text: &str) -> Option<Duration> {
             };
         rest = &rest[unit_end..];
     }
-    let within = !text.is_empty() && nanos < u64::MAX as f64;
-    within.then(|| Duration::from_nanos(nanos.round() as u64))
+    (nanos < u64::MAX as f64).then(|| Duration::from_nanos(nanos.round() as u64))
 }
 
 macro_rules! parsed_text {

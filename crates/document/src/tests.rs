@@ -147,6 +147,10 @@ fn every_kind_of_mistake_is_named_with_its_line() {
             "secret_file = \"none\"",
             "x.conf:1:15: cannot read /nonexistent/none: ",
         ),
+        (
+            "secret_file = \"/dev/zero\"",
+            "cannot read /dev/zero: it has more than 4194304 bytes",
+        ),
         ("name = 1979-05-27", "dates have no meaning here"),
         ("name = \"a\"\nname = \"b\"", "this is not TOML"),
     ] {
@@ -203,6 +207,7 @@ fn all_problems_are_told_at_once_and_in_order() {
 fn lengths_of_time_are_read_as_go_writes_them() {
     for (text, seconds) in [
         ("0", 0.0),
+        ("+0", 0.0),
         ("20s", 20.0),
         ("1h2m3.5s", 3723.5),
         ("1.5h", 5400.0),
@@ -216,7 +221,17 @@ fn lengths_of_time_are_read_as_go_writes_them() {
             "{text}"
         );
     }
-    for text in ["", "5", "-1s", "s", "1x", "1..5s", "1e3s", "99999999999h"] {
+    for text in [
+        "",
+        "+",
+        "5",
+        "-1s",
+        "s",
+        "1x",
+        "1..5s",
+        "1e3s",
+        "99999999999h",
+    ] {
         assert_eq!(parse_go_duration(text), None, "{text}");
     }
 }

@@ -5,7 +5,10 @@ mod names;
 mod objects;
 mod yaml;
 
-pub use names::{KubernetesError, is_key, is_label, is_name, must, must_be_image, must_be_name};
+pub use names::{
+    KubernetesError, is_key, is_label, is_name, is_secret, must, must_be_image, must_be_name,
+    must_be_namespace,
+};
 pub use objects::{
     MOST_BYTES, NOBODY, config_map, container_security, guaranteed, manifest, mount, object,
     pod_security,

@@ -44,6 +44,21 @@ pub fn must_be_name(what: &'static str, name: &str) -> Result<(), KubernetesErro
     must(is_name(name, 63), what, name, expected)
 }
 
+/// Demands that a text may name a namespace, which may begin with a digit (RFC 1123).
+///
+/// # Errors
+/// When it may not.
+pub fn must_be_namespace(name: &str) -> Result<(), KubernetesError> {
+    let expected =
+        "at most 63 lower-case letters, digits and -, with a letter or digit at both ends";
+    must(
+        name.len() <= 63 && is_part(name),
+        "the namespace",
+        name,
+        expected,
+    )
+}
+
 /// Demands that a text may be the name of an image.
 ///
 /// # Errors
@@ -62,6 +77,17 @@ pub fn is_name(text: &str, most: usize) -> bool {
         && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
         && text.bytes().all(inner)
         && !text.ends_with('-')
+}
+
+/// Whether a text may name a Secret: a name of DNS, with dots (RFC 1123).
+pub fn is_secret(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_part)
+}
+
+/// Whether a text may stand between the dots of a name of DNS.
+fn is_part(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// Whether a key and a value may be a label: the key may have a DNS name before a slash, the
@@ -111,6 +137,20 @@ mod tests {
         }
         for name in ["", "1a", "a-", "A", "a_b", "a.b", "abcdefghi"] {
             assert!(!is_name(name, 8), "{name}");
+        }
+    }
+
+    #[test]
+    fn secrets_and_namespaces_may_begin_with_a_digit_and_secrets_have_dots() {
+        for name in ["2024-perf", "a"] {
+            assert!(must_be_namespace(name).is_ok() && is_secret(name), "{name}");
+        }
+        assert!(is_secret("nats.login-1") && must_be_namespace("nats.login-1").is_err());
+        for name in ["", "-a", "a-", "A", "a_b", "a..b", &"a".repeat(254)] {
+            assert!(
+                must_be_namespace(name).is_err() && !is_secret(name),
+                "{name}"
+            );
         }
     }
 

@@ -263,9 +263,15 @@ impl Client {
             _ => return Err(refuse("it must start with http:// or https://")),
         };
         let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
-        let port = authority
-            .port_u16()
-            .unwrap_or(if secure { 443 } else { 80 });
+        let written = authority.as_str().rsplit('@').next().unwrap_or_default();
+        let behind = written.strip_prefix(authority.host()).unwrap_or_default();
+        let port = match authority.port_u16() {
+            Some(port) => port,
+            // A colon alone is no port (RFC 3986 section 3.2.3); another one must not be taken for it.
+            None if behind.len() > 1 => return Err(refuse("its port is no number up to 65535")),
+            None if secure => 443,
+            None => 80,
+        };
         let name = format!("{}:{port}", authority.host());
         let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         // Addresses may come from others, each once: those that nobody uses go, and with them
@@ -473,6 +479,27 @@ mod tests {
             to_origin_form(&mut request);
             assert_eq!(request.headers()[HOST], "host:80", "{before}");
             assert_eq!(request.uri().to_string(), "/path?a=b");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_none_is_not_taken_for_the_usual_one() {
+        let client = Client::new(ClientOptions::default());
+        let host = |address: &str| {
+            let uri: Uri = address.parse().unwrap();
+            client.host(&uri).map(|(host, _)| host.name.clone())
+        };
+        for (address, name) in [
+            ("http://a/", "a:80"),
+            ("http://a:/", "a:80"),
+            ("http://u:p@a/", "a:80"),
+            ("http://u:p@[::1]:8080/", "[::1]:8080"),
+        ] {
+            assert_eq!(host(address).unwrap(), name, "{address}");
+        }
+        for address in ["http://a:99999/", "http://u:p@[::1]:70000/x"] {
+            let refused = host(address).unwrap_err().to_string();
+            assert!(refused.contains("its port"), "{refused}");
         }
     }
 

@@ -28,7 +28,8 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of a request's head.
     pub head_bytes: usize,
-    /// Longest wait for a request's head, also between requests of a connection.
+    /// Longest wait for a request's head, also between requests of a connection; over HTTP/2 for
+    /// the beginning of a connection.
     pub head_within: Duration,
     /// Longest wait for a TLS handshake.
     pub handshake_within: Duration,
@@ -251,6 +252,8 @@ struct Connections {
 
 /// Requests of one HTTP/2 connection at once.
 const STREAMS: u32 = 128;
+/// What a peer that speaks HTTP/2 begins with (RFC 9113 section 3.4).
+const PREFACE_BYTES: usize = 24;
 
 /// Not generic: everything below is compiled here, not by each crate that serves.
 fn serve_any(
@@ -363,7 +366,7 @@ impl Connections {
             }
             async move { Ok::<_, std::convert::Infallible>(handler.answer(request).await) }
         });
-        let io = TokioIo::new(StallGuard::new(stream, limits.write_stall));
+        let stream = StallGuard::new(stream, limits.write_stall);
         match self.version {
             Version::Http1 => {
                 let connection = http1::Builder::new()
@@ -372,7 +375,7 @@ impl Connections {
                     // As Go writes them, for peers that compare bytes.
                     .title_case_headers(true)
                     .max_buf_size(limits.head_bytes.max(8192))
-                    .serve_connection(io, service);
+                    .serve_connection(TokioIo::new(stream), service);
                 let mut connection = std::pin::pin!(connection);
                 let _ = tokio::select! {
                     result = connection.as_mut() => result,
@@ -384,13 +387,15 @@ impl Connections {
             }
             Version::Http2 => {
                 let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
+                // Peers are looked after below only once they have begun.
+                let stream = stream.opened_within(PREFACE_BYTES, limits.head_within);
                 let connection = http2::Builder::new(TokioExecutor::new())
                     .timer(TokioTimer::new())
                     .max_concurrent_streams(STREAMS)
                     .max_header_list_size(head_bytes)
                     // A peer that is gone is found out.
                     .keep_alive_interval(limits.head_within)
-                    .serve_connection(io, service);
+                    .serve_connection(TokioIo::new(stream), service);
                 let mut connection = std::pin::pin!(connection);
                 let _ = tokio::select! {
                     result = connection.as_mut() => result,

@@ -1,4 +1,4 @@
-//! A connection that gives up when its peer stops reading.
+//! A connection that gives up when its peer stops reading, or never says what it has to say first.
 
 use std::future::Future;
 use std::io;
@@ -9,12 +9,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Fails a write or flush that makes no progress for `limit`. Reads wait as long
-/// as they like: an idle peer is the business of the layer above.
+/// Fails a write or flush that makes no progress for `limit`. Once the [opening](Self::opened_within)
+/// has come reads wait as long as they like: an idle peer is the business of the layer above.
 pub(crate) struct StallGuard<S> {
     inner: S,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    opening: Option<Opening>,
+}
+
+/// What a peer has to send before anything else.
+struct Opening {
+    bytes_left: usize,
+    late: Pin<Box<Sleep>>,
 }
 
 impl<S> StallGuard<S> {
@@ -23,6 +30,19 @@ impl<S> StallGuard<S> {
             inner,
             limit,
             stalled: None,
+            opening: None,
+        }
+    }
+
+    /// Also fails a read when the first `bytes` have not come within `limit` from now.
+    pub(crate) fn opened_within(self, bytes: usize, limit: Duration) -> Self {
+        let opening = Opening {
+            bytes_left: bytes,
+            late: Box::pin(sleep_until(Instant::now() + limit)),
+        };
+        Self {
+            opening: Some(opening),
+            ..self
         }
     }
 
@@ -52,7 +72,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for StallGuard<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if let Some(opening) = &mut self.opening {
+            if read.is_pending() {
+                let late = opening.late.as_mut().poll(cx);
+                return late.map(|()| Err(io::ErrorKind::TimedOut.into()));
+            }
+            let came = buf.filled().len() - before;
+            opening.bytes_left = opening.bytes_left.saturating_sub(came);
+            if opening.bytes_left == 0 {
+                self.opening = None;
+            }
+        }
+        read
     }
 }
 

@@ -250,6 +250,32 @@ async fn a_head_that_does_not_come_closes_the_connection() {
 }
 
 #[tokio::test]
+async fn a_peer_that_does_not_begin_http2_loses_its_connection() {
+    let limits = Limits {
+        head_within: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, asked) = net::shutdown();
+    let echo = Arc::new(Echo::default());
+    tokio::spawn(net::serve_http2(listener, None, limits, echo, asked));
+    for begun in ["", "PRI * HTTP/2"] {
+        let mut peer = TcpStream::connect(address).await.unwrap();
+        peer.write_all(begun.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let end = peer.read_to_end(&mut rest);
+        let end = tokio::time::timeout(Duration::from_secs(10), end).await;
+        assert!(end.is_ok(), "the connection is kept after {begun:?}");
+    }
+    let request = Request::post(format!("http://{address}/"));
+    let body = http_body_util::Full::new(Bytes::from_static(b"x"));
+    let request = request.body(body).unwrap();
+    let answer = net::http2_exchange(&address.to_string(), None, request, 100).await;
+    assert_eq!(answer.unwrap().body, "x");
+}
+
+#[tokio::test]
 async fn a_peer_that_stops_reading_loses_its_connection_only() {
     let limits = Limits {
         connections: 2,

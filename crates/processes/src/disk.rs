@@ -75,7 +75,7 @@ pub fn unmount_disks_below(folder: &Path) -> bool {
 }
 
 fn unmount(these: impl Fn(&Path, u32) -> bool) -> bool {
-    let list = || fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let list = || fs::read("/proc/self/mountinfo").unwrap_or_default();
     for (path, owner) in disks(&list()) {
         if these(&path, owner) {
             // Whoever still has a file open there keeps it until its end.
@@ -88,7 +88,9 @@ fn unmount(these: impl Fn(&Path, u32) -> bool) -> bool {
 }
 
 /// Where file systems of ours are mounted, and whose they are, by `/proc/PID/mountinfo`.
-fn disks(mounts: &str) -> Vec<(PathBuf, u32)> {
+fn disks(mounts: &[u8]) -> Vec<(PathBuf, u32)> {
+    // Those of others may stand in folders whose names are no text.
+    let mounts = String::from_utf8_lossy(mounts);
     let lines = mounts.lines().filter_map(|line| {
         let (mount, file_system) = line.split_once(" - ")?;
         let source = file_system.split(' ').nth(1)?;
@@ -118,7 +120,8 @@ mod tests {
 
     #[test]
     fn ours_are_found_among_the_mounts() {
-        let mounts = "22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+        let mounts = b"22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+            31 22 8:1 / /media/caf\xe9 rw - vfat /dev/sda1 rw\n\
             97 22 0:52 / /a\\040b/disks/db rw,nosuid,nodev - tmpfs headroom-disk-4711 rw,size=1024k\n\
             98 22 0:53 / /tmp rw - tmpfs headroom-disk-x rw\n";
         assert_eq!(disks(mounts), [(PathBuf::from("/a b/disks/db"), 4711)]);

@@ -1,6 +1,6 @@
 //! Where log lines go: a bounded queue and one thread that writes.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -152,12 +152,32 @@ fn write_lines(lines: &Receiver<Message>, mut output: impl Write) {
                 .then(|| lines.try_recv().ok())
                 .flatten();
         }
-        let _ = output.write_all(&batch).and_then(|()| output.flush());
+        let _ = write_whole(&mut output, &batch);
         batch.clear();
         for done in flushed {
             let _ = done.send(());
         }
         std::thread::sleep(GATHER);
+    }
+}
+
+/// Writes all of it. Another program may have made the terminal or pipe that it shares with us one
+/// that takes nothing while it is full.
+fn write_whole(output: &mut impl Write, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match output.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(GATHER),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    loop {
+        match output.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(GATHER),
+            flushed => return flushed,
+        }
     }
 }
 
@@ -208,6 +228,49 @@ mod tests {
         drop((logger, sink));
         let text = std::io::read_to_string(reader).unwrap();
         assert_eq!(text.lines().count(), 100);
+    }
+
+    /// Takes a few bytes every other time, and is full otherwise.
+    struct Full {
+        taken: Arc<Mutex<Vec<u8>>>,
+        turn: usize,
+    }
+
+    impl Full {
+        fn turn(&mut self) -> std::io::Result<()> {
+            self.turn += 1;
+            match self.turn % 2 {
+                0 => Ok(()),
+                _ => Err(ErrorKind::WouldBlock.into()),
+            }
+        }
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.turn()?;
+            let count = bytes.len().min(7);
+            self.taken.lock().unwrap().extend(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            self.turn()
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_full_for_a_moment_loses_nothing() {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let sink = Sink::to(Full {
+            taken: Arc::clone(&taken),
+            turn: 0,
+        });
+        let sink = sink.unwrap();
+        sink.pass_on("one line".to_owned());
+        sink.pass_on("and another".to_owned());
+        sink.flush();
+        assert_eq!(*taken.lock().unwrap(), b"one line\nand another\n");
     }
 
     proptest! {

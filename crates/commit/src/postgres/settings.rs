@@ -59,7 +59,9 @@ impl PostgresSettings {
             Host::Unix(path) => path.display().to_string(),
         });
         let hosts: Vec<String> = hosts.collect();
-        let database = self.config.get_dbname().unwrap_or_default();
+        // Without a name PostgreSQL takes the user's.
+        let database = self.config.get_dbname().or(self.config.get_user());
+        let database = database.unwrap_or_default();
         format!("{database} at {}", hosts.join(","))
     }
 }
@@ -74,6 +76,8 @@ mod tests {
         let found = found.unwrap();
         assert_eq!(found.name(), "diego at db.example");
         assert_eq!(found.config.get_ports(), [5433]);
+        let found = PostgresSettings::at("postgres://app@db.example").unwrap();
+        assert_eq!(found.name(), "app at db.example");
         for (wrong, error) in [
             ("postgres://app:hush@db/diego", AddressError::Password),
             ("postgres://app@db:x/diego", AddressError::Unreadable),

@@ -1,9 +1,11 @@
 //! Settings whose values stand in files of their own.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::{Form, Found, Mode};
-use crate::{Kind, Node, Problem, Value};
+use crate::{Kind, MOST_BYTES, Node, Problem, Value};
 
 impl Form<'_> {
     /// A setting whose value stands in a file of its own: the key names the file, `into`
@@ -49,12 +51,14 @@ fn is_pem(node: &Node) -> bool {
 }
 
 /// Reads a file that a setting names.
-fn read_bounded(path: &Path) -> std::io::Result<String> {
-    let bytes = std::fs::metadata(path)?.len();
-    if bytes > crate::MOST_BYTES as u64 {
-        let most = crate::MOST_BYTES;
-        let message = format!("it has {bytes} bytes; expected at most {most}");
-        return Err(std::io::Error::other(message));
+fn read_bounded(path: &Path) -> io::Result<String> {
+    // What a device or a pipe holds is known only by reading it.
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MOST_BYTES {
+        let message = format!("it has more than {MOST_BYTES} bytes, the most that is read");
+        return Err(io::Error::other(message));
     }
-    std::fs::read_to_string(path)
+    String::from_utf8(bytes).map_err(|error| io::Error::other(error.utf8_error()))
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub use kubernetes::KubernetesError;
 use kubernetes::{
     MOST_BYTES, Yaml, config_map, is_key, is_label, manifest, must, must_be_image, must_be_name,
-    object, yaml,
+    must_be_namespace, object, yaml,
 };
 
 use crate::topology::{Topology, Work};
@@ -119,7 +119,7 @@ fn check(graph: &Manifests) -> Result<(), KubernetesError> {
             must(is_label(key, value), "a label", &label, expected)?;
         }
     }
-    must_be_name("the namespace", &graph.namespace)?;
+    must_be_namespace(&graph.namespace)?;
     must_be_image("the image", &graph.image)?;
     let files = graph.files.iter();
     let files: usize = files.map(|(name, text)| name.len() + text.len()).sum();

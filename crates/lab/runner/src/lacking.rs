@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use lab_experiment::plan::{Plan, Program, Segment, System, Template};
 use nix::unistd::{AccessFlags, access};
 
+use crate::installed::is_installed;
 use crate::loads::Files;
-use crate::run::{is_installed, leave_out};
+use crate::run::leave_out;
 
 /// What the systems of a plan need and this machine lacks, in a line each: programs, with what is
 /// left out without them, also such as start from the folder `base` of the file, processors, and

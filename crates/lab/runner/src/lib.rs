@@ -21,6 +21,7 @@ mod environment;
 mod faults;
 mod findings;
 mod inputs;
+mod installed;
 mod interrupt;
 mod judge;
 mod kept;

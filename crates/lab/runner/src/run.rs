@@ -23,6 +23,7 @@ use crate::environment::{clock_was_set, environment};
 use crate::faults::Faults;
 use crate::findings::{Recorded, findings};
 use crate::inputs::Inputs;
+use crate::installed::is_installed;
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Judged, Measured, copies, judge, metrics};
 use crate::kept::Kept;
@@ -77,19 +78,6 @@ pub fn run(mut plan: Plan, experiment_text: &str, options: Options) -> Result<Fi
 /// what that is.
 pub fn leave_out(plan: &mut Plan) -> LeftOut {
     plan.leave_out(is_installed)
-}
-
-/// Where Debian and others put servers, which is not in everybody's PATH.
-const SERVERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
-
-/// Whether a program can be found by its name.
-pub(crate) fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(SERVERS.map(PathBuf::from));
-    folders.map(|folder| folder.join(program)).any(|file| {
-        let is_file = file.metadata().is_ok_and(|about| about.is_file());
-        is_file && nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok()
-    })
 }
 
 async fn make(

@@ -268,7 +268,8 @@ impl<'a> StepRunner<'a> {
             .await
             .map_err(|error| Trouble::failed(error.to_string()))?;
         let took = start.elapsed().as_secs_f64();
-        let requests = made.accepted + made.refused;
+        // What a driver counts may be anything.
+        let requests = made.accepted.saturating_add(made.refused);
         let rate = if took > 0.0 {
             requests as f64 / took
         } else {

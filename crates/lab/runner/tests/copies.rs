@@ -2,7 +2,9 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{log, run, script};
+use std::process::Command;
+
+use crate::support::{lab_process, log, plan, run, script, server};
 use lab_runner::Finished;
 use lab_store::{Event, EventKind, Outcome};
 
@@ -120,4 +122,40 @@ that = "traffic ok == 100% and traffic answered > 0"
     let asked = |copy| log(&finished, copy).matches("asked").count();
     assert_eq!([asked("web.0"), asked("web.2")], [0, 0]);
     assert!(asked("web.1") > 0);
+}
+
+#[test]
+fn a_copy_that_is_started_again_may_open_as_many_files_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path());
+    let (_, text) = plan(&format!(
+        r#"
+[[system]]
+name = "web"
+run = "sh -c 'ulimit -Sn; exec python3 {} {{port}}'"
+ready = "tcp"
+[[load]]
+name = "traffic"
+http = "GET http://{{web.addr}}/"
+connections = 2
+[[step]]
+name = "restart"
+load = {{ traffic = "constant 50/s" }}
+hold = "300ms"
+fault = {{ restart = "web" }}
+"#,
+        server.display()
+    ));
+    let (file, runs) = (folder.path().join("test.toml"), folder.path().join("runs"));
+    std::fs::write(&file, text).unwrap();
+    // A laboratory raises its own limit when it opens the connections of a load.
+    let mut lab = Command::new("sh");
+    lab.args(["-c", r#"ulimit -Sn 256 && exec "$0" "$@""#]);
+    lab.arg(lab_process()).args([&file, &runs]);
+    let output = lab.output().unwrap();
+    let entries = std::fs::read_dir(&runs).unwrap();
+    let logs = entries.map(|entry| entry.unwrap().path().join("logs/web.log"));
+    let said: String = logs.flat_map(std::fs::read_to_string).collect();
+    let limits: Vec<u32> = said.lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(limits, [256, 256], "{output:?}");
 }

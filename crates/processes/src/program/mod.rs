@@ -19,6 +19,7 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int};
 use nix::sched::{CloneFlags, CpuSet, clone};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::unistd::{AccessFlags, Gid, Pid, Uid, access, fchown};
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -77,6 +78,9 @@ pub struct Program {
     pub standard: [Option<OwnedFd>; 3],
     /// Files that it may have open; `None`: as many as we.
     pub files_max: Option<u64>,
+    /// Files that it may have open until it asks for more, which it may as far as we may; `None`:
+    /// as many as we. Without effect beside `files_max`.
+    pub files_soft: Option<u64>,
     /// Processors that it may run on; `None`: those that we may.
     pub cpus: Option<Vec<u32>>,
     /// Folders of control groups that it is put into.
@@ -196,6 +200,7 @@ impl Program {
                 given.map_err(|cause| StartError::needs("give it its output", cause))?;
             }
         }
+        let files = self.files()?;
         let standard = self.standard.each_ref();
         let standard = standard.map(|fd| fd.as_ref().map_or(null.as_raw_fd(), AsRawFd::as_raw_fd));
         let start = Start {
@@ -206,10 +211,7 @@ impl Program {
                 .as_ref()
                 .map_or(ptr::null(), |folder| folder.as_ptr()),
             standard,
-            files: self.files_max.map(|files| libc::rlimit {
-                rlim_cur: files,
-                rlim_max: files,
-            }),
+            files,
             cpus,
             groups: &groups,
             network: network.as_ref().map(AsRawFd::as_raw_fd),
@@ -225,6 +227,26 @@ impl Program {
             Err((Step::Execute, cause)) => Err(StartError::Program(cause)),
             Err((step, cause)) => Err(StartError::needs(self.describe(step), cause)),
         }
+    }
+
+    /// How many files it may have open; `None`: as many as we.
+    fn files(&self) -> Result<Option<libc::rlimit>, StartError> {
+        if let Some(most) = self.files_max {
+            return Ok(Some(libc::rlimit {
+                rlim_cur: most,
+                rlim_max: most,
+            }));
+        }
+        let Some(soft) = self.files_soft else {
+            return Ok(None);
+        };
+        let limits = getrlimit(Resource::RLIMIT_NOFILE);
+        let (_, rlim_max) =
+            limits.map_err(|cause| StartError::needs("ask how many files may be open", cause))?;
+        Ok(Some(libc::rlimit {
+            rlim_cur: soft.min(rlim_max),
+            rlim_max,
+        }))
     }
 
     /// The file of the program.

@@ -65,6 +65,14 @@ fn it_has_what_it_was_given() {
 }
 
 #[test]
+fn it_may_ask_for_more_files_than_it_was_given_to_begin_with() {
+    let (mut program, output) = heard("ulimit -Sn; ulimit -Hn");
+    program.files_soft = Some(77);
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    assert_eq!(said((program, output)), format!("77\n{hard}\n"));
+}
+
+#[test]
 fn a_relative_path_starts_at_home() {
     let home = Path::new("/");
     let (_, writer) = io::pipe().unwrap();

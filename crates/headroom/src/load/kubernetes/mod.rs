@@ -92,10 +92,15 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
             );
         }
     }
-    if args.key.is_some() {
-        bail!(
-            "--key is a secret, and the files of a load travel in a ConfigMap; mount a Secret into the manifests by hand"
-        );
+    for (flag, path) in [
+        ("--key", &args.key),
+        ("--password-file", &args.password_file),
+    ] {
+        if path.is_some() {
+            bail!(
+                "{flag} is a secret, and the files of a load travel in a ConfigMap; mount a Secret into the manifests by hand"
+            );
+        }
     }
     let given: Vec<String> = std::env::args_os()
         .skip_while(|argument| argument != "load")
@@ -107,11 +112,13 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
         })
         .collect::<Result<_>>()?;
     let mut files = Files::default();
-    let mut arguments = rewritten(given, &mut |path| files.add(path))?;
-    if args.threads.is_none() {
-        // In its pod the coordinator would count its own processors.
-        arguments.extend(["--threads".to_owned(), threads.to_string()]);
-    }
+    let mut arguments = match args.threads {
+        Some(_) => Vec::new(),
+        // In its pod the coordinator would count its own processors. First, for what stands
+        // behind a `--` is no flag.
+        None => vec!["--threads".to_owned(), threads.to_string()],
+    };
+    arguments.extend(rewritten(given, &mut |path| files.add(path))?);
     if let Some(path) = &args.requests_file {
         files.add_named_in(path)?;
     }

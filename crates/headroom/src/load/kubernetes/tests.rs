@@ -1,4 +1,7 @@
+use clap::Parser;
+
 use super::*;
+use crate::cli::{Cli, Command};
 
 fn of(given: &str) -> (Vec<String>, Vec<String>) {
     let mut files = Vec::new();
@@ -81,4 +84,20 @@ fn two_files_with_one_name_are_refused() {
     add("x/a").unwrap();
     add("x/a").unwrap();
     assert!(add("y/a").unwrap_err().to_string().contains("one name"));
+}
+
+#[test]
+fn secrets_do_not_travel_in_a_config_map() {
+    for (flag, flags) in [
+        ("--key", "--cert c --key k"),
+        ("--password-file", "--password-file p"),
+    ] {
+        let line = format!("headroom load http://h/ --workers 2 --kubernetes --image i {flags}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Load(args) = cli.command else {
+            panic!("{line}: not a load");
+        };
+        let refused = render(&args, 1).unwrap_err().to_string();
+        assert!(refused.starts_with(flag), "{refused}");
+    }
 }

@@ -20,8 +20,9 @@ impl ProcessId {
         if pid <= 0 {
             return None;
         }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (state, start_ticks) = read(&stat)?;
+        // A command's name is cut to 15 bytes, also within a character.
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let (state, start_ticks) = read(&String::from_utf8_lossy(&stat))?;
         (!matches!(state, 'Z' | 'X')).then_some(Self { pid, start_ticks })
     }
 
@@ -60,6 +61,16 @@ mod tests {
         };
         assert!(!later.is_alive());
         assert_eq!((ProcessId::of(0), ProcessId::of(-1)), (None, None));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_process() {
+        let known = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", b"cut \xc3").unwrap();
+            let thread = ProcessId::of(nix::unistd::gettid().as_raw());
+            thread.is_some_and(ProcessId::is_alive)
+        });
+        assert!(known.join().unwrap());
     }
 
     #[test]

@@ -8,8 +8,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use kubernetes::{
-    MOST_BYTES, Yaml, config_map, is_key, is_name, manifest, must, must_be_image, must_be_name,
-    yaml,
+    MOST_BYTES, Yaml, config_map, is_key, is_name, is_secret, manifest, must, must_be_image,
+    must_be_namespace, yaml,
 };
 use pods::{coordinator, nats, workers};
 
@@ -114,7 +114,7 @@ fn check(load: &Manifests) -> Result<(), KubernetesError> {
         "at most 40 lower-case letters, digits and -, beginning with a letter, not ending with -";
     must(is_name(&load.name, 40), "the name", &load.name, expected)?;
     if let Some(namespace) = &load.namespace {
-        must_be_name("the namespace", namespace)?;
+        must_be_namespace(namespace)?;
     }
     let (workers, cores) = (load.workers, load.processors);
     range("the number of workers", workers, 1, 1000, "1 to 1,000")?;
@@ -154,8 +154,8 @@ fn check(load: &Manifests) -> Result<(), KubernetesError> {
                 found,
                 expected,
             )?;
-            let fits = secret.as_ref().is_none_or(|name| is_name(name, 253));
-            let expected = "the name of a Secret: lower-case letters, digits and -";
+            let fits = secret.as_deref().is_none_or(is_secret);
+            let expected = "the name of a Secret: lower-case letters, digits, - and .";
             let found = secret.as_deref().unwrap_or("none");
             must(fits, "the Secret for NATS", found, expected)?;
             let expected = "one that has the authority as ca.crt";

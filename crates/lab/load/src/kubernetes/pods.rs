@@ -46,11 +46,15 @@ pub(crate) fn workers(load: &Manifests) -> Yaml {
 
 /// The coordinator: its exit code is the verdict, its log the result.
 pub(crate) fn coordinator(load: &Manifests) -> Yaml {
-    let mut arguments = vec!["load"];
-    arguments.extend(load.arguments.iter().map(String::as_str));
     let workers = load.workers.to_string();
+    let mut arguments = vec!["load"];
     arguments.extend(["--workers", &workers, "--session", &load.name]);
     arguments.extend(["--workers-within", WITHIN]);
+    // Last, for what stands behind a `--` is no flag. Of arguments Kubernetes takes `$(NAME)` for a
+    // variable, and `$$` for `$`.
+    let given = load.arguments.iter();
+    let given: Vec<String> = given.map(|text| text.replace('$', "$$")).collect();
+    arguments.extend(given.iter().map(String::as_str));
     let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
     if !load.files.is_empty() {
         let name = format!("{}-files", load.name);

@@ -334,17 +334,17 @@ fn the_coordinator_gets_the_load_and_its_files() {
     let container = &pod["containers"][0];
     let expected = [
         "load",
-        "http://shop/",
-        "--rate",
-        "5000/s",
-        "-H",
-        "a: \"b\"\n",
         "--workers",
         "4",
         "--session",
         "shop",
         "--workers-within",
         "5m",
+        "http://shop/",
+        "--rate",
+        "5000/s",
+        "-H",
+        "a: \"b\"\n",
     ];
     assert_eq!(container["args"], Value::from(expected.to_vec()));
     assert_eq!(container["volumeMounts"][0]["mountPath"], FILES);
@@ -352,6 +352,21 @@ fn the_coordinator_gets_the_load_and_its_files() {
     let files = find(&objects, "ConfigMap", "shop-files");
     assert_eq!(files["data"]["body.json"], "{\"a\": 1}\n");
     assert_eq!(files["binaryData"]["bytes"], "AP8B");
+}
+
+#[test]
+fn arguments_arrive_as_they_were_given() {
+    let given = ["--data", "$(HOME) $$ $", "--", "http://shop/"];
+    let load = Manifests {
+        arguments: given.map(str::to_owned).to_vec(),
+        ..load()
+    };
+    let objects = objects(&load);
+    let pod = &find(&objects, "Job", "shop-coordinator")["spec"]["template"]["spec"];
+    let args = pod["containers"][0]["args"].as_array().unwrap();
+    // Of which Kubernetes makes what was given; no flag of ours stands behind `--`.
+    let expected = ["--data", "$$(HOME) $$$$ $$", "--", "http://shop/"];
+    assert_eq!(args[args.len() - 4..], expected.map(Value::from));
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl fmt::Display for Made {
             let lead = if number == 0 { ": " } else { "; " };
             write!(f, "{lead}{count} times {text}")?;
         }
-        let told: u64 = self.errors.values().sum();
+        let told = self.errors.values().copied().fold(0, u64::saturating_add);
         if self.refused > told {
             write!(f, "; {} for further reasons", self.refused - told)?;
         }

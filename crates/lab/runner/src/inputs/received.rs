@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener as StdListener, UdpSocket as StdUdp};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixDatagram as StdUnix;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::rc::Rc;
@@ -311,7 +313,7 @@ fn begin(
             net::local(datagrams(socket.map_err(watched)?, to))
         }
         Kind::Unix(place) => {
-            let socket = UnixDatagram::bind(&place);
+            let socket = socket_at(&place);
             let socket =
                 socket.map_err(|error| format!("listen at {}: {error}", place.display()))?;
             net::local(messages(socket, place, to))
@@ -319,6 +321,25 @@ fn begin(
         Kind::Journal(words) => net::local(entries(journal(&words, &taken.path)?, to)),
     };
     Ok((taken, task))
+}
+
+/// A socket at a place. One that a run has left there which was killed gives way.
+fn socket_at(place: &Path) -> std::io::Result<UnixDatagram> {
+    match UnixDatagram::bind(place) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_behind(place) => {
+            std::fs::remove_file(place)?;
+            UnixDatagram::bind(place)
+        }
+        bound => bound,
+    }
+}
+
+/// Whether a socket is there that no process has any more.
+fn is_left_behind(place: &Path) -> bool {
+    let found = std::fs::symlink_metadata(place);
+    let is_socket = found.is_ok_and(|found| found.file_type().is_socket());
+    let reached = StdUnix::unbound().and_then(|own| own.connect(place));
+    is_socket && reached.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 async fn connections(listener: TcpListener, to: Rc<Taken>) {
@@ -451,4 +472,25 @@ async fn entries((mut program, errors): (Program, PathBuf), to: Rc<Taken>) {
     }
     // It is killed when it is dropped; nobody waits for what it says then.
     let _ = process.stop(QUIET).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_was_left_behind_gives_way_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("log");
+        let first = socket_at(&place).unwrap();
+        let refused = socket_at(&place).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        drop(first);
+        assert!(place.exists());
+        socket_at(&place).unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "kept").unwrap();
+        socket_at(&file).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+    }
 }

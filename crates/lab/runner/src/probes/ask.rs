@@ -9,7 +9,6 @@ use http::Uri;
 use lab_experiment::plan::{ProbeKind, Template, Together};
 use net::Client;
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::command::Command;
@@ -19,6 +18,7 @@ use super::postgres::Statement;
 use super::prom;
 use super::request::{Asked, uri};
 use super::value::{Part, Value};
+use crate::processes::reach;
 
 /// Most bytes of an answer: a page of metrics has megabytes.
 const ANSWER_BYTES: usize = 32 << 20;
@@ -140,8 +140,8 @@ impl Asker {
                 let find = |part: &Part| part.find(&answer.body, &answer.headers);
                 value.as_ref().map(find).transpose()
             }
-            Self::Tcp(address) => match TcpStream::connect(address).await {
-                Ok(_) => Ok(None),
+            Self::Tcp(address) => match reach(address).await {
+                Ok(()) => Ok(None),
                 Err(error) => Err(format!("connect to {address}: {error}")),
             },
             Self::Grpc { host, service } => health::check(host, service).await.map(Some),

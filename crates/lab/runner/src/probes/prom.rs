@@ -28,6 +28,7 @@ pub(super) fn value(
             continue;
         }
         let bad = || format!("the line {line:?} is no series of {metric}");
+        let rest = rest.trim_start();
         let (own, rest) = match rest.strip_prefix('{') {
             Some(rest) => labels_of(rest).ok_or_else(bad)?,
             None => (BTreeMap::new(), rest),
@@ -104,7 +105,8 @@ mod tests {
     const PAGE: &str = "# HELP requests_total All of them.\n# TYPE requests_total counter\n\
         requests_total{code=\"200\",method=\"GET\"} 10 1700000000000\n\
         requests_total{ code = \"500\" , method=\"GET\",} 2.5\n\
-        requests_total_created 5\nup 1\nodd{path=\"a\\\"}b\\\\\"} 7\nlost NaN\nbroken{x=\"1\" 3\n";
+        requests_total_created 5\nup 1\nodd{path=\"a\\\"}b\\\\\"} 7\nlost NaN\nbroken{x=\"1\" 3\n\
+        apart {x=\"1\"} 4\napart\t{x=\"2\"}\t5\n";
 
     fn of(metric: &str, labels: &[(&str, &str)]) -> Result<f64, String> {
         let labels = labels
@@ -123,6 +125,8 @@ mod tests {
         );
         assert_eq!(of("up", &[]), Ok(1.0));
         assert_eq!(of("odd", &[("path", "a\"}b\\")]), Ok(7.0));
+        assert_eq!(of("apart", &[]), Ok(9.0));
+        assert_eq!(of("apart", &[("x", "2")]), Ok(5.0));
     }
 
     #[test]

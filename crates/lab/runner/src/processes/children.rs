@@ -10,7 +10,7 @@ use std::time::Duration;
 use processes::{Leader, Reaper, ReaperError, RunTag, Signal, StartError, memory_kills};
 use tokio::sync::watch;
 
-use super::launch::{Launch, Pipes};
+use super::launch::{Launch, Pipes, files_at_first};
 
 /// Time that a child has to end by itself after a `SIGTERM`.
 const GRACE: Duration = Duration::from_secs(5);
@@ -98,6 +98,8 @@ pub enum LaunchError {
 
 impl Children {
     pub(crate) fn new(reaper: Arc<Reaper>, tag: RunTag, base: PathBuf) -> Self {
+        // It has to be asked for before the first load.
+        files_at_first();
         Self {
             reaper,
             tag,

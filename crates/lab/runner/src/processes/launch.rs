@@ -4,9 +4,13 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use nix::sys::resource::{Resource, getrlimit};
 use processes::{AsyncProcess, Program, StartError};
 use tokio::net::unix::pipe::{Receiver, Sender};
+
+use crate::installed::server;
 
 /// Where a child's standard output goes.
 #[derive(Debug, Clone)]
@@ -56,6 +60,16 @@ impl Launch {
         }
     }
 
+    /// The program, by its path if it is none that its PATH leads to and stands where servers do.
+    fn found(&self) -> OsString {
+        let has_own_path = self.env.iter().any(|(name, _)| name == "PATH");
+        let name = self.program.to_str().filter(|_| !has_own_path);
+        match name.and_then(server) {
+            Some(file) => file.into(),
+            None => self.program.clone(),
+        }
+    }
+
     /// Starts it in the folder `base`; see [`Program::spawn`] for the thread to call this
     /// from. Its pipes, if it has any.
     pub(super) fn spawn(&self, base: &Path) -> Result<(AsyncProcess, Option<Pipes>), StartError> {
@@ -64,7 +78,7 @@ impl Launch {
             let failed = |cause| StartError::needs(format!("open {}", path.display()), cause);
             Ok(Some(OwnedFd::from(file.map_err(failed)?)))
         };
-        let mut program = Program::new(&self.program).args(&self.args);
+        let mut program = Program::new(self.found()).args(&self.args);
         program.env.extend(
             self.env
                 .iter()
@@ -72,6 +86,7 @@ impl Launch {
         );
         program.folder = Some(base.to_owned());
         program.cpus.clone_from(&self.cpus);
+        program.files_soft = files_at_first();
         program.groups.extend(self.cgroup.clone());
         program.standard[2] = append(&self.stderr)?;
         let mut pipes = None;
@@ -81,6 +96,16 @@ impl Launch {
         }
         Ok((program.start()?, pipes))
     }
+}
+
+/// How many files this process might have open before a load of it raised that: a copy that is
+/// started again shall have no more than it had before. `None`: the system does not say.
+pub(super) fn files_at_first() -> Option<u64> {
+    static FIRST: OnceLock<Option<u64>> = OnceLock::new();
+    *FIRST.get_or_init(|| {
+        let limits = getrlimit(Resource::RLIMIT_NOFILE);
+        limits.ok().map(|(soft, _)| soft)
+    })
 }
 
 /// A word in the form that a shell reads back as one word.

@@ -17,6 +17,7 @@ pub(crate) use copy::{Copy, Running, copy_names, handles, pause, signal};
 pub(crate) use launch::{Launch, Output, itself};
 pub use ports::PortError;
 pub(crate) use ports::Ports;
+pub(crate) use ready::reach;
 pub use systems::StartError;
 pub(crate) use systems::{Starting, Systems};
 pub(crate) use tail::{first_lines, last_lines, shown};

@@ -73,8 +73,31 @@ pub(super) fn describe(ready: &Ready, port: u16) -> String {
 }
 
 async fn accepts(port: u16) -> bool {
-    let connect = TcpStream::connect(loopback(port));
-    matches!(tokio::time::timeout(ANSWER, connect).await, Ok(Ok(_)))
+    let address = loopback(port);
+    let reached = tokio::time::timeout(ANSWER, reach(&address)).await;
+    matches!(reached, Ok(Ok(())))
+}
+
+/// Connects to an address, and closes the connection.
+///
+/// # Errors
+/// What the system says, or that nobody is there.
+pub(crate) async fn reach(address: &str) -> io::Result<()> {
+    let stream = TcpStream::connect(address).await?;
+    match is_to_itself(&stream) {
+        true => Err(io::ErrorKind::ConnectionRefused.into()),
+        false => Ok(()),
+    }
+}
+
+/// Whether a connection has met itself. Where nobody listens it can: among the ports that the kernel
+/// gives to connections is the one that is asked for.
+fn is_to_itself(stream: &TcpStream) -> bool {
+    match (stream.local_addr(), stream.peer_addr()) {
+        (Ok(own), Ok(other)) => own == other,
+        // It was closed already, by somebody.
+        _ => false,
+    }
 }
 
 async fn answers(client: &net::Client, port: u16, path: &str) -> bool {
@@ -140,6 +163,8 @@ fn contains(line: &[u8], text: &[u8]) -> bool {
 mod tests {
     use std::io::Write;
 
+    use tokio::net::{TcpListener, TcpSocket};
+
     use super::*;
 
     #[tokio::test]
@@ -167,6 +192,17 @@ mod tests {
         let mut search = Search::new(&path, 0);
         assert!(search.finds("found").await.unwrap());
         assert!(search.line.len() <= 2 * LINE_BYTES + 5);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_meets_itself_reaches_nobody() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let own = socket.local_addr().unwrap();
+        assert!(is_to_itself(&socket.connect(own).await.unwrap()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        reach(&address.to_string()).await.unwrap();
     }
 
     #[tokio::test]

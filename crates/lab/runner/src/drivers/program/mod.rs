@@ -389,12 +389,23 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
         (None, Some(true)) => Ok(Made {
             accepted: line.made,
             refused: line.failed,
-            errors: line.errors,
+            errors: tamed(line.errors),
         }),
         (None, _) => return Err("an answer has neither `done` nor `error`".to_owned()),
     };
     let _ = make.send(answer);
     Ok(())
+}
+
+/// Texts without what could steer the terminal; of those that are alike then the counts are added up.
+fn tamed(errors: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let mut tamed: BTreeMap<String, u64> = BTreeMap::new();
+    for (text, count) in errors {
+        let text = crate::processes::shown(&text, SAID);
+        let known = tamed.entry(text).or_default();
+        *known = known.saturating_add(count);
+    }
+    tamed
 }
 
 fn greeted(line: &Line, entities: &BTreeMap<String, Vec<String>>) -> Result<(), String> {

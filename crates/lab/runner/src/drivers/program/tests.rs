@@ -115,6 +115,19 @@ async fn counts_are_signs_of_life() {
 }
 
 #[tokio::test]
+async fn what_a_driver_says_steers_no_terminal_and_may_count_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = r#"{"id":1,"done":true,"failed":2,"errors":{"full\u001b[2J":18446744073709551615,"full\u0007[2J":1,"x":1}}"#;
+    let script = format!("{HELLO} read line; printf '%s\\n' '{answer}'; read line");
+    let program = open(folder.path(), &script, PATIENT).await.unwrap();
+    let made = program.make(&orders()).await.unwrap();
+    let full = ("full\u{fffd}[2J".to_owned(), u64::MAX);
+    assert_eq!(made.errors, BTreeMap::from([full, ("x".to_owned(), 1)]));
+    assert!(made.to_string().ends_with("; 1 times x"), "{made}");
+    program.close().await;
+}
+
+#[tokio::test]
 async fn counts_begin_at_zero() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("{HELLO} read line");
