@@ -110,7 +110,7 @@ pub struct Span {
 impl Span {
     /// One of which nothing is told but its trace, its kind and the names of it: whose it is,
     /// what it is about, and who was called.
-    pub fn untold(trace: TraceId, kind: SpanKind, names: [Name; 3]) -> Self {
+    pub fn blank(trace: TraceId, kind: SpanKind, names: [Name; 3]) -> Self {
         let [service, name, peer] = names;
         Self {
             trace,

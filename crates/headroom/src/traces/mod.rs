@@ -18,7 +18,7 @@ use traces::{Origin, Span, normalise, part_requests};
 use units::grouped;
 
 use crate::graph::whole;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 /// Longest file of spans.
 const FILE_BYTES: u64 = 1 << 30;
@@ -173,7 +173,7 @@ fn of_files(files: &[impl AsRef<Path>]) -> Result<Vec<Span>> {
     let mut spans = each?.concat();
     let parted = part_requests(&mut spans);
     if parted > 0 {
-        tell(format_args!(
+        eprint(format_args!(
             "{} traces hold several requests that share their id: each is one of its own",
             grouped(parted)
         ));
@@ -194,7 +194,7 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
     })?;
     if let Some(left_out) = decoded.left_out() {
-        tell(format_args!("{}: left out are {left_out}", file.display()));
+        eprint(format_args!("{}: left out are {left_out}", file.display()));
     }
     if decoded.spans.is_empty() && decoded.refused() > 0 {
         bail!("read {}: no span of it can be used", file.display());

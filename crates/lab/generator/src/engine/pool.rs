@@ -16,10 +16,10 @@ use wire::poller::{Event, Interest, Poller, Registration};
 use wire::socket;
 use wire::stream::Stream;
 
+use super::conversation::Conversation;
 use super::exchange::Exchange;
 use super::pipeline::Pipeline;
 use super::streams::Session;
-use super::talk::Talk;
 
 /// Entries of closed connections that the list of free ones may have, beside one for each.
 const SLACK: usize = 64;
@@ -79,7 +79,7 @@ pub(super) struct Connection {
     pub(super) stream: Option<Stream>,
     /// Whether the TLS of the stream took up an earlier session; `None`: it has no TLS.
     pub(super) resumed: Option<bool>,
-    pub(super) talk: Talk,
+    pub(super) conversation: Conversation,
     /// Instead of stream and conversation, where a connection carries several
     /// exchanges; it stands at the first of their places.
     pub(super) session: Option<Box<Session>>,
