@@ -42,7 +42,7 @@ pub mod zipkin;
 pub use any::{Decoded, Form, decode, decode_posted, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
-pub use normalise::{normalise, part_requests};
+pub use normalise::{join_paths, normalise, part_requests};
 pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
 
 use std::sync::Arc;

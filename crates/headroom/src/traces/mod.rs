@@ -14,7 +14,7 @@ use serde::Serialize;
 use traces::analysis::{
     Question, Run, Verdict, compare as compare_runs, entered_paths, shared_path,
 };
-use traces::{Origin, Span, normalise, part_requests};
+use traces::{Origin, Span, join_paths, normalise, part_requests};
 use units::grouped;
 
 use crate::graph::whole;
@@ -146,6 +146,8 @@ pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcom
     };
     let mut all = spans(a)?;
     all.extend(spans(b)?);
+    // What is one path in one file is one in all.
+    join_paths(all.iter_mut().flatten());
     let path = shared_path(&all, None);
     let runs: Vec<Run> = all
         .iter()

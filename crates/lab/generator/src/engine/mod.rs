@@ -1,8 +1,8 @@
 //! The load loop of one thread: its own connections, its own part of the schedule, one
 //! poller. Threads share nothing but the compiled requests.
 //!
-//! An arrival that is due takes the free connection that was used last (of a target with
-//! several addresses the one that rested longest); if there is none, another one is opened, up
+//! An arrival that is due takes the free connection that has been open for longest (of a target
+//! with several addresses the one that rested longest); if there is none, another one is opened, up
 //! to the limit; beyond it the arrival waits for the first connection that becomes free. No
 //! arrival is dropped, and none is put off because the target is slow: its latency counts from
 //! the time it was due.

@@ -239,10 +239,14 @@ impl<'a> Faults<'a> {
                 signal(&all, signal_of(end));
                 let ends = all.into_iter().map(|copy| async {
                     let exit = copy.running().child;
+                    let mut tree = Vec::new();
                     if tokio::time::timeout(END_WITHIN, exit.exit()).await.is_err() {
+                        tree = handles(&[copy]);
                         signal(&[copy], Signal::SIGKILL);
                     }
-                    self.ended(copy, Signal::SIGKILL).await
+                    self.ended(copy, Signal::SIGKILL).await?;
+                    gone(tree).await;
+                    Ok::<(), StepError>(())
                 });
                 futures_util::future::try_join_all(ends).await?;
                 gone(trees).await;
