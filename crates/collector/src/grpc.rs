@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full};
 use net::{Body, Handler, Incoming};
 
 use crate::answer::Refusal;
-use crate::intake::{BODY_BYTES, Taken, gunzip};
+use crate::intake::{BODY_BYTES, IntakeResult, gunzip};
 use crate::server::{Collector, aside};
 
 /// The path of the call.
@@ -36,7 +36,7 @@ impl Handler for Grpc {
 }
 
 impl Grpc {
-    async fn export(&self, request: Request<Incoming>) -> Result<Taken, Refusal> {
+    async fn export(&self, request: Request<Incoming>) -> Result<IntakeResult, Refusal> {
         let (head, body) = request.into_parts();
         if head.method != Method::POST || head.uri.path() != EXPORT {
             return Err(Refusal::new(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use net::{Body, Held, Incoming, NotRead, Room};
+use net::{Body, BodyReadError, Held, Incoming, Room};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use traces::{Nanos, Origin, Store};
 
@@ -56,11 +56,11 @@ impl Heavy {
     {
         let read = self.arriving.read(body, most, BODY_WITHIN).await;
         read.map_err(|not_read| match not_read {
-            NotRead::NoRoom => Refusal::new(
+            BodyReadError::NoRoom => Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too much is being sent at once: send it again later",
             ),
-            NotRead::Body(error) => unread(&error),
+            BodyReadError::Body(error) => unread(&error),
         })
     }
 

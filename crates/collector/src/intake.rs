@@ -32,14 +32,14 @@ pub struct Intake {
 
 /// What became of the spans of a body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Taken {
+pub struct IntakeResult {
     /// Spans that are not kept.
     rejected: u64,
     /// Why, in plain words.
     why: String,
 }
 
-impl Taken {
+impl IntakeResult {
     fn of(decoded: &Decoded, dropped: u64) -> Self {
         let of_trace = (dropped > 0).then(|| {
             format!("{dropped} spans of traces that have as many as are kept of one already")
@@ -121,17 +121,17 @@ impl Intake {
     ///
     /// # Errors
     /// When it is none.
-    pub fn take_message(&self, message: &[u8]) -> Result<Taken, ReadError> {
+    pub fn take_message(&self, message: &[u8]) -> Result<IntakeResult, ReadError> {
         self.keep(traces::Form::OtlpProtobuf, message)
     }
 
-    fn keep(&self, form: traces::Form, body: &[u8]) -> Result<Taken, ReadError> {
+    fn keep(&self, form: traces::Form, body: &[u8]) -> Result<IntakeResult, ReadError> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let mut decoded = decode_posted(form, body, &self.origin, &mut names)?;
         drop(names);
         self.refused.fetch_add(decoded.refused(), Relaxed);
         let dropped = self.store.extend(std::mem::take(&mut decoded.spans));
-        Ok(Taken::of(&decoded, dropped))
+        Ok(IntakeResult::of(&decoded, dropped))
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#).into()
     }
 
-    fn posted(spans: &[String]) -> (Intake, Store, Taken) {
+    fn posted(spans: &[String]) -> (Intake, Store, IntakeResult) {
         let limits = StoreLimits {
             trace_spans: 3,
             ..StoreLimits::default()

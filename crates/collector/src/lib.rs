@@ -10,5 +10,5 @@ mod server;
 
 pub use grpc::Grpc;
 pub use heavy::Heavy;
-pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake, Taken};
+pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake, IntakeResult};
 pub use server::{Collector, aside, stopping, unread};

@@ -30,5 +30,5 @@ pub use layer::{Layer, Table};
 pub use model::{Model, View};
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
-pub use writer::requests::{Counts, Looking, Requests};
-pub use writer::{Answer, Applied, Ledger, Limits, NotDone, StartError, Started, start};
+pub use writer::requests::{Counts, PendingLookup, Requests};
+pub use writer::{Answer, Applied, CommitFailure, Ledger, Limits, StartError, Started, start};

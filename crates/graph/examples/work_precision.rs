@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use graph::Nanos;
 use graph::amount::Amount;
 use graph::topology::Work;
-use graph::work::{Calibration, Inbox, Job, Site, Task, Worker, Workers, WorkersConfig};
+use graph::work::{Calibration, Inbox, Job, SharedResources, Task, Worker, Workers, WorkersConfig};
 use wire::poller::Poller;
 
 struct Rows {
@@ -31,11 +31,14 @@ fn main() {
         "an operation takes {:.3} ns (best {:.3}), a reading of the thread's clock {:.0} ns\n",
         calibration.op_ns, calibration.op_best_ns, calibration.clock_ns
     );
-    let site = Site::open(calibration, &std::env::temp_dir()).unwrap();
+    let resources = SharedResources::open(calibration, &std::env::temp_dir()).unwrap();
     let mut rows = Rows {
         length: Duration::from_secs_f64(seconds),
-        worker: Worker::new(&site),
-        task: site.equipment().task(&Work::Cpu(Amount::ZERO)).unwrap(),
+        worker: Worker::new(&resources),
+        task: resources
+            .equipment()
+            .task(&Work::Cpu(Amount::ZERO))
+            .unwrap(),
     };
     println!("                               thread CPU, µs                   wall, µs");
     println!(
@@ -56,8 +59,8 @@ fn main() {
             end.store(true, Ordering::Relaxed);
         });
     }
-    other_kinds(&site);
-    hand_over(&site);
+    other_kinds(&resources);
+    hand_over(&resources);
     let drift = calibration.recheck();
     println!("\nan operation takes {:+.1} % now", 100.0 * drift.share());
 }
@@ -106,9 +109,9 @@ impl Rows {
 }
 
 /// What work of other kinds takes here.
-fn other_kinds(site: &Arc<Site>) {
+fn other_kinds(resources: &Arc<SharedResources>) {
     println!("\nmedian of 101                   CPU, µs   wall, µs");
-    let (zero, mut equipment) = (Amount::ZERO, site.equipment());
+    let (zero, mut equipment) = (Amount::ZERO, resources.equipment());
     let memory = |set| Work::Memory {
         set,
         touches: Amount::ZERO,
@@ -128,7 +131,7 @@ fn other_kinds(site: &Arc<Site>) {
         ("the same, synced", disk(true), 4096.0, 4096.0),
     ] {
         let task = equipment.task(&work).unwrap();
-        let mut worker = Worker::new(site);
+        let mut worker = Worker::new(resources);
         let mut one = || worker.perform(&task, amount, second, Nanos::MAX).unwrap();
         let (mut cpu, mut wall): (Vec<_>, Vec<_>) = (0..101)
             .map(|_| one())
@@ -142,7 +145,7 @@ fn other_kinds(site: &Arc<Site>) {
 }
 
 /// No work at all, by a thread of a pool: what its way there and back costs.
-fn hand_over(site: &Arc<Site>) {
+fn hand_over(resources: &Arc<SharedResources>) {
     let mut poller = Poller::new().unwrap();
     let inbox = Inbox::new(poller.waker().clone());
     let config = WorkersConfig {
@@ -151,9 +154,9 @@ fn hand_over(site: &Arc<Site>) {
         queue: 1,
         cpus: Vec::new(),
     };
-    let workers = Workers::new(site, &inbox, config).unwrap();
+    let workers = Workers::new(resources, &inbox, config).unwrap();
     let nothing = Work::Ops(Amount::ZERO);
-    let task = Arc::new(site.equipment().task(&nothing).unwrap());
+    let task = Arc::new(resources.equipment().task(&nothing).unwrap());
     let mut times = Vec::new();
     let mut ended = Vec::new();
     let cpu = wire::clock::thread_cpu();

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::topology::Topology;
 
-/// The rungs of a ladder; each is quieter than the one below.
+/// How well services are isolated; each level is quieter than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum IsolationLevel {
     /// Some services run wherever the scheduler puts them.
     Free,
     /// Every service keeps to its processors, which others may use too (`cpus`).
@@ -18,7 +18,7 @@ pub enum Rung {
     Isolated,
 }
 
-impl Rung {
+impl IsolationLevel {
     /// That of a graph on a machine whose kernel isolates these processors, written as
     /// `1-3,5` (`/sys/devices/system/cpu/isolated`).
     pub fn of(topology: &Topology, isolated: Option<&str>) -> Self {
@@ -65,14 +65,18 @@ mod tests {
     #[test]
     fn the_least_shielded_service_decides() {
         for (cpus, isolated, expected) in [
-            ("", None, Rung::Free),
-            ("0", None, Rung::Pinned),
-            ("0", Some(""), Rung::Pinned),
-            ("1-2", Some("1-3,5"), Rung::Isolated),
-            ("1,4", Some("1-3,5"), Rung::Pinned),
-            ("5", Some("1-3,5"), Rung::Isolated),
+            ("", None, IsolationLevel::Free),
+            ("0", None, IsolationLevel::Pinned),
+            ("0", Some(""), IsolationLevel::Pinned),
+            ("1-2", Some("1-3,5"), IsolationLevel::Isolated),
+            ("1,4", Some("1-3,5"), IsolationLevel::Pinned),
+            ("5", Some("1-3,5"), IsolationLevel::Isolated),
         ] {
-            assert_eq!(Rung::of(&graph(&[cpus]), isolated), expected, "{cpus}");
+            assert_eq!(
+                IsolationLevel::of(&graph(&[cpus]), isolated),
+                expected,
+                "{cpus}"
+            );
         }
     }
 

@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted, StartError};
 use crate::topology::{self, ServiceId};
 use crate::trace::Tracer;
-use crate::work::{Calibration, Site, WorkError};
+use crate::work::{Calibration, SharedResources, WorkError};
 use traces::StoreLimits;
 use traces::analysis::Floors;
 
@@ -72,7 +72,7 @@ pub fn measure(calibration: Calibration, folder: &Path) -> Result<Floors, ProbeE
         topology: Arc::clone(&topology),
         directory: Directory::default(),
         threads: topology.services.len(),
-        site: Site::open(calibration, folder)?,
+        resources: SharedResources::open(calibration, folder)?,
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
         run: traces::ids::Run::default(),

@@ -12,7 +12,7 @@ use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId};
 use graph::trace::Tracer;
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use traces::StoreLimits;
 
 /// Knows how many bytes are held.
@@ -126,7 +126,7 @@ fn nothing_grows_with_the_number_of_requests() {
         topology,
         directory: Directory::default(),
         threads: 1,
-        site: Site::open(Calibration::measure(), folder.path()).unwrap(),
+        resources: SharedResources::open(Calibration::measure(), folder.path()).unwrap(),
         metrics: Arc::new(Metrics::new()),
         tracer: tracer.clone(),
         run: traces::ids::Run::default(),

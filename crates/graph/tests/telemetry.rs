@@ -13,7 +13,7 @@ use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::Topology;
 use graph::trace::{Export, Format, Tracer};
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
 use net::{Client, ClientOptions};
@@ -94,7 +94,7 @@ impl Process {
             }],
             directory,
             threads: 1,
-            site: Site::open(calibration, folder.path()).unwrap(),
+            resources: SharedResources::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
             run: traces::ids::Run::default(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::load::read_text;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 use crate::recorded::{Recorded, recorded};
 
 /// Version of the file.
@@ -67,7 +67,7 @@ pub(crate) fn baseline(args: &BaselineArgs) -> Result<Outcome> {
         .collect();
     let baseline = of(&records?)?;
     if let [only] = &baseline.runs[..] {
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: {} alone shows no noise, so nothing can be told beside it; give several runs",
             printable(only)
         ));

@@ -10,7 +10,7 @@ use lab_store::Outcome;
 use units::{show_seconds, show_share};
 
 use crate::cli::CalibrateArgs;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 const FULL: Duration = Duration::from_secs(10);
 const QUICK: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<Outcome> {
     let length = if args.quick { QUICK } else { FULL };
     if std::io::stderr().is_terminal() {
         let length = show_seconds(length.as_secs_f64());
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: measuring this machine for {length}"
         ));
     }

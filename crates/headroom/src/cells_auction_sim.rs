@@ -9,7 +9,7 @@ use cells::rep::Mebibytes;
 use clap::{Args, ValueEnum};
 use nix::time::ClockId;
 
-use crate::output::{print, replace, tell};
+use crate::output::{eprint, print, replace};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuctionSimArgs {
@@ -94,7 +94,7 @@ pub(crate) fn simulate(args: &AuctionSimArgs) -> Result<()> {
     let outcome = run(&scenario(args), processor_time)?;
     if let Some(file) = &args.report {
         replace(file, outcome.page().as_bytes())?;
-        tell(format_args!("the page is {}", file.display()));
+        eprint(format_args!("the page is {}", file.display()));
     }
     print(&shown(&outcome, args.json)?)
 }

@@ -21,7 +21,7 @@ use units::show_seconds;
 use crate::catalogue::catalogue;
 use crate::cli::InitArgs;
 use crate::load::{self, LoadArgs};
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 /// Requests a second of the measurement: enough for a p90 in five seconds, and nothing
 /// that a system would feel.
@@ -107,7 +107,7 @@ fn measured(url: &str) -> Result<Summary> {
     let rate = RATE.to_string();
     let words = ["load", url, "--rate", &rate, "--duration", "5s"];
     let line = Line::try_parse_from(words).context("put load on it")?;
-    tell(format_args!("measuring {url} for 5 s at {RATE}/s"));
+    eprint(format_args!("measuring {url} for 5 s at {RATE}/s"));
     let summary = load::measure(&line.load)?;
     let counts = &summary.requests;
     if counts.answered == 0 || counts.refused + counts.errors > 0 {
@@ -215,7 +215,7 @@ impl Started {
     fn start(words: &[String], port: u16) -> Result<Self> {
         let (program, arguments) = words.split_first().context("start what? Give a command")?;
         let line = words.join(" ");
-        tell(format_args!("starting {line}"));
+        eprint(format_args!("starting {line}"));
         let output = NamedTempFile::new().context("make a file for the program's output")?;
         let file = || output.reopen().context("open the program's output");
         let own = std::env::current_exe().context("find the path of this program")?;

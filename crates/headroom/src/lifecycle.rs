@@ -14,7 +14,7 @@ use lab_store::Outcome;
 use serde_json::{Value, json};
 use units::{show_bytes, show_count, show_seconds, show_share};
 
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 /// Most bytes of logs that are read.
 const MOST_BYTES: u64 = 1 << 30;
@@ -82,12 +82,12 @@ pub(crate) fn run(command: &LifecycleCommand) -> Result<Outcome> {
     }
     if found.left > 0 {
         let left = show_count(found.left as f64);
-        tell(format_args!(
+        eprint(format_args!(
             "there was no room for {left} values; give a part of the logs"
         ));
     }
     if found.lifecycles.is_empty() {
-        tell(why_nothing(&found));
+        eprint(why_nothing(&found));
         return Ok(Outcome::Inconclusive);
     }
     Ok(Outcome::Pass)

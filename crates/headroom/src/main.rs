@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     match done {
         Ok(outcome) => exit_code(outcome),
         Err(error) => {
-            output::tell(format_args!("headroom: {}", output::explained(&error)));
+            output::eprint(format_args!("headroom: {}", output::explained(&error)));
             exit_code(Outcome::Error)
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 }
 
 /// Tells a person something on standard error; if nobody listens, nobody hears it.
-pub(crate) fn tell(what: impl Display) {
+pub(crate) fn eprint(what: impl Display) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 

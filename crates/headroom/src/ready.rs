@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::catalogue::catalogue;
 use crate::cli::ListArgs;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 macro_rules! files {
     ($($path:literal)*) => {
@@ -161,7 +161,7 @@ pub(crate) fn meant(name: &Path) -> Option<&'static str> {
 pub(crate) fn list(args: &ListArgs) -> Result<Outcome> {
     if let Some(folder) = &args.out {
         write_all(folder)?;
-        tell(format_args!("written to {}", folder.display()));
+        eprint(format_args!("written to {}", folder.display()));
         return Ok(Outcome::Pass);
     }
     let all = experiments().map(|(name, text)| read(name, text));

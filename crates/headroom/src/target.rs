@@ -16,7 +16,7 @@ use units::grouped;
 
 use crate::cells::on_signal;
 use crate::cli::{duration, rate, share};
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 use crate::router::body_size;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -86,7 +86,7 @@ pub(crate) fn serve(args: &TargetArgs) -> Result<()> {
         print(&format!("listening on http://{}/\n", backend.address()))?;
         shutdown.asked().await;
         let counts = target.counts();
-        tell(format_args!(
+        eprint(format_args!(
             "{} requests: {} good, {} failed, {} beyond the rate limit, {} reset; {} connections",
             grouped(backend.requests()),
             grouped(counts.good),

@@ -20,9 +20,10 @@ pub use body::{Body, BodyError, empty, full, read_body, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
 pub use http2_client::{Http2Answer, http2_exchange};
 pub use hyper::body::Incoming;
-pub use room::{Held, NotRead, Room};
+pub use room::{BodyReadError, Held, Room};
 pub use server::{
-    Handler, Limits, PeerCertificate, Shutdown, Trouble, bind, serve, serve_http2, shutdown,
+    ConnectionFailure, Handler, Limits, PeerCertificate, Shutdown, bind, serve, serve_http2,
+    shutdown,
 };
 
 /// A future that is compiled in the crate that makes it. Those of an `async fn` are compiled, with

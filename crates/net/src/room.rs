@@ -27,7 +27,7 @@ pub struct Held<'r> {
 
 /// Why a body is not read.
 #[derive(Debug)]
-pub enum NotRead {
+pub enum BodyReadError {
     /// Other bodies take all the room; it may be sent again.
     NoRoom,
     /// It is no body that may be had.
@@ -58,7 +58,7 @@ impl Room {
         body: B,
         bytes_max: usize,
         within: Duration,
-    ) -> Result<Held<'_>, NotRead>
+    ) -> Result<Held<'_>, BodyReadError>
     where
         B: Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
     {
@@ -75,9 +75,9 @@ impl Room {
             let rest = async { while let Some(Ok(_)) = counted.body.frame().await {} };
             // Who is slower than that gets what answer the connection still carries.
             let _ = tokio::time::timeout(within, rest).await;
-            return Err(NotRead::NoRoom);
+            return Err(BodyReadError::NoRoom);
         }
-        let body = read.map_err(NotRead::Body)?;
+        let body = read.map_err(BodyReadError::Body)?;
         let _room = counted.held;
         Ok(Held { body, _room })
     }
@@ -185,7 +185,7 @@ mod tests {
         let first = room.read(whole(100), 1_000, WITHIN).await.unwrap();
         assert_eq!(first.body.len(), 100);
         let refused = room.read(whole(1), 1_000, WITHIN).await;
-        assert!(matches!(refused, Err(NotRead::NoRoom)), "{refused:?}");
+        assert!(matches!(refused, Err(BodyReadError::NoRoom)), "{refused:?}");
         drop(first);
         // What came of it counts.
         send.send(&[b'y'; 60]).unwrap();
@@ -195,17 +195,17 @@ mod tests {
                 .is_err()
         );
         let refused = room.read(whole(41), 1_000, WITHIN).await;
-        assert!(matches!(refused, Err(NotRead::NoRoom)), "{refused:?}");
+        assert!(matches!(refused, Err(BodyReadError::NoRoom)), "{refused:?}");
         assert!(room.read(whole(40), 1_000, WITHIN).await.is_ok());
         // One that does not fit gives back what it had.
         send.send(&[b'y'; 41]).unwrap();
         drop(send);
         let refused = slow.await;
-        assert!(matches!(refused, Err(NotRead::NoRoom)), "{refused:?}");
+        assert!(matches!(refused, Err(BodyReadError::NoRoom)), "{refused:?}");
         assert!(room.read(whole(100), 1_000, WITHIN).await.is_ok());
         // Nor does a body hold any that is too long.
         let refused = room.read(whole(90), 80, WITHIN).await;
-        let too_long = matches!(refused, Err(NotRead::Body(BodyError::TooLong { .. })));
+        let too_long = matches!(refused, Err(BodyReadError::Body(BodyError::TooLong { .. })));
         assert!(too_long, "{refused:?}");
         assert_eq!(room.free(), 100);
     }

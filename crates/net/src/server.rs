@@ -65,12 +65,12 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Learns why a peer could not make a request; for the log. At most once a second for
     /// each kind.
-    fn trouble(&self, _trouble: &Trouble) {}
+    fn connection_failed(&self, _trouble: &ConnectionFailure) {}
 }
 
 /// Why a peer could not make a request.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum ConnectionFailure {
     /// A connection could not be accepted, for instance for want of descriptors.
     #[error(
         "accept a connection: {cause}; those that wait do so until descriptors are free, or the limit is raised (ulimit -n)"
@@ -97,7 +97,7 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl ConnectionFailure {
     /// A number for its kind.
     fn kind(&self) -> usize {
         match self {
@@ -111,25 +111,25 @@ impl Trouble {
 /// Shortest time between two of one kind.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Tells a handler of trouble, and not too often.
+/// Reports failures to a handler, and not too often.
 #[derive(Clone)]
-struct Teller {
+struct FailureReporter {
     handler: Arc<dyn Answer>,
     last: Arc<Mutex<[Option<Instant>; 3]>>,
 }
 
-impl Teller {
-    fn tell(&self, trouble: &Trouble) {
+impl FailureReporter {
+    fn tell(&self, failure: &ConnectionFailure) {
         let now = Instant::now();
         {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = &mut last[trouble.kind()];
+            let last = &mut last[failure.kind()];
             if last.is_some_and(|last| now.duration_since(last) < TELL_EVERY) {
                 return;
             }
             *last = Some(now);
         }
-        self.handler.trouble(trouble);
+        self.handler.connection_failed(failure);
     }
 }
 
@@ -141,7 +141,7 @@ trait Answer: Send + Sync + 'static {
         request: Request<Incoming>,
     ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + '_>>;
 
-    fn trouble(&self, trouble: &Trouble);
+    fn connection_failed(&self, failure: &ConnectionFailure);
 }
 
 impl<H: Handler> Answer for H {
@@ -152,8 +152,8 @@ impl<H: Handler> Answer for H {
         Box::pin(self.handle(request))
     }
 
-    fn trouble(&self, trouble: &Trouble) {
-        Handler::trouble(self, trouble);
+    fn connection_failed(&self, failure: &ConnectionFailure) {
+        Handler::connection_failed(self, failure);
     }
 }
 
@@ -275,7 +275,7 @@ fn serve_any(
 async fn accept(listener: TcpListener, connections: Connections, mut shutdown: Shutdown) {
     let limits = connections.limits;
     let places = Arc::new(Semaphore::new(limits.connections));
-    let teller = Teller {
+    let teller = FailureReporter {
         handler: Arc::clone(&connections.handler),
         last: Arc::default(),
     };
@@ -283,7 +283,7 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
         let place = match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => place,
             Err(_) => {
-                teller.tell(&Trouble::Full {
+                teller.tell(&ConnectionFailure::Full {
                     connections: limits.connections,
                 });
                 let place = tokio::select! {
@@ -304,7 +304,7 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
                 // Out of descriptors, or the peer gave up: neither is fatal, and a
                 // pause keeps the loop from spinning.
                 if cause.kind() != io::ErrorKind::ConnectionAborted {
-                    teller.tell(&Trouble::Accept { cause });
+                    teller.tell(&ConnectionFailure::Accept { cause });
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -329,7 +329,7 @@ impl Connections {
         self,
         stream: TcpStream,
         peer: SocketAddr,
-        teller: &Teller,
+        teller: &FailureReporter,
         shutdown: Shutdown,
     ) {
         // Without it small answers wait for the peer's delayed acknowledgement.
@@ -348,7 +348,7 @@ impl Connections {
                     Ok(Err(cause)) => cause.to_string(),
                     Err(_) => format!("not finished within {within:?}"),
                 };
-                teller.tell(&Trouble::Handshake { peer, cause });
+                teller.tell(&ConnectionFailure::Handshake { peer, cause });
             }
         }
     }

@@ -23,8 +23,8 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    fn trouble(&self, trouble: &net::Trouble) {
-        self.troubles.lock().unwrap().push(trouble.to_string());
+    fn connection_failed(&self, failure: &net::ConnectionFailure) {
+        self.troubles.lock().unwrap().push(failure.to_string());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

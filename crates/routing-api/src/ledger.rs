@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use commit::{Applied, Limits, Model, NotDone, Requests, StoreError};
+use commit::{Applied, CommitFailure, Limits, Model, Requests, StoreError};
 use telemetry::{Fields, Logger};
 use tokio::time::MissedTickBehavior;
 use uuid::Builder;
@@ -60,7 +60,7 @@ impl commit::Ledger for Ledger {
     type Reply = Reply;
     type Refusal = ApiError;
     type Changes = Batch;
-    type News = Vec<Change>;
+    type Notifications = Vec<Change>;
     type Error = StoreError;
 
     fn weight(command: &Command) -> usize {
@@ -119,7 +119,7 @@ impl commit::Ledger for Ledger {
         let answers = answers.collect();
         Applied {
             answers,
-            news: std::mem::take(&mut batch.changes),
+            notifications: std::mem::take(&mut batch.changes),
             changes: (!batch.is_empty()).then_some(batch),
         }
     }
@@ -133,7 +133,7 @@ impl commit::Ledger for Ledger {
         state.merge(batch);
     }
 
-    fn tell(&mut self, changes: Vec<Change>) {
+    fn notify(&mut self, changes: Vec<Change>) {
         Metrics::add(&self.metrics.events, changes.len() as u64);
         let slow = self.hub.publish(&changes);
         if slow > 0 {
@@ -148,11 +148,11 @@ impl commit::Ledger for Ledger {
         self.logger.error("commit-failed", error, fields);
     }
 
-    fn refusal(why: NotDone<'_, StoreError>) -> ApiError {
+    fn refusal(why: CommitFailure<'_, StoreError>) -> ApiError {
         match why {
-            NotDone::Stopping => ApiError::database("the server is stopping"),
-            NotDone::Late => ApiError::database("the database did not answer in time"),
-            NotDone::Failed(error) => ApiError::database(error),
+            CommitFailure::Stopping => ApiError::database("the server is stopping"),
+            CommitFailure::Late => ApiError::database("the database did not answer in time"),
+            CommitFailure::Failed(error) => ApiError::database(error),
         }
     }
 }

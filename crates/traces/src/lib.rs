@@ -42,7 +42,7 @@ pub mod zipkin;
 pub use any::{Decoded, Form, decode, decode_posted, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
-pub use normalise::{normalise, part_requests};
+pub use normalise::{join_paths, normalise, part_requests};
 pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
 
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub struct Span {
 impl Span {
     /// One of which nothing is told but its trace, its kind and the names of it: whose it is,
     /// what it is about, and who was called.
-    pub fn untold(trace: TraceId, kind: SpanKind, names: [Name; 3]) -> Self {
+    pub fn blank(trace: TraceId, kind: SpanKind, names: [Name; 3]) -> Self {
         let [service, name, peer] = names;
         Self {
             trace,

@@ -17,7 +17,7 @@ pub struct Signal(Arc<State>);
 /// Everything happens on one thread; the atomics are what [`Wake`] asks for.
 #[derive(Debug, Default)]
 struct State {
-    bell: OnceLock<Arc<Bell>>,
+    pending_signals: OnceLock<Arc<PendingSignals>>,
     token: AtomicU64,
     rung: AtomicBool,
 }
@@ -40,9 +40,11 @@ impl Signal {
 
     /// Events go to this poller from now on, with this token. A signal stays with its first
     /// poller.
-    pub(crate) fn watch(&self, bell: &Arc<Bell>, token: u64) {
+    pub(crate) fn watch(&self, pending_signals: &Arc<PendingSignals>, token: u64) {
         self.0.token.store(token, Ordering::Relaxed);
-        self.0.bell.get_or_init(|| Arc::clone(bell));
+        self.0
+            .pending_signals
+            .get_or_init(|| Arc::clone(pending_signals));
     }
 }
 
@@ -58,10 +60,10 @@ impl Wake for State {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(bell) = self.bell.get()
+        if let Some(pending_signals) = self.pending_signals.get()
             && !self.rung.swap(true, Ordering::Relaxed)
         {
-            bell.signals().push(Arc::clone(self));
+            pending_signals.signals().push(Arc::clone(self));
         }
     }
 }
@@ -69,9 +71,9 @@ impl Wake for State {
 /// What was rung on one thread and not told yet: each signal at most once, unless it was
 /// hushed in between.
 #[derive(Debug, Default)]
-pub(crate) struct Bell(Mutex<Vec<Arc<State>>>);
+pub(crate) struct PendingSignals(Mutex<Vec<Arc<State>>>);
 
-impl Bell {
+impl PendingSignals {
     fn signals(&self) -> MutexGuard<'_, Vec<Arc<State>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

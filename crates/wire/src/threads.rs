@@ -46,8 +46,8 @@ impl Threads {
     }
 
     /// Tells all of them what to do, unless they were told to do more already.
-    pub fn tell(&self, phase: Phase) {
-        self.0.iter().for_each(|(waker, _)| waker.tell(phase));
+    pub fn set_phase(&self, phase: Phase) {
+        self.0.iter().for_each(|(waker, _)| waker.set_phase(phase));
     }
 
     /// Whether all have ended.
@@ -58,7 +58,7 @@ impl Threads {
 
     /// Stops all of them, and waits until they have ended.
     pub fn stop(&mut self) {
-        self.tell(Phase::Stopped);
+        self.set_phase(Phase::Stopped);
         for thread in self.0.iter_mut().filter_map(|(_, thread)| thread.take()) {
             // One that panicked has said so.
             let _ = thread.join();
@@ -122,9 +122,9 @@ mod tests {
         let (mut threads, told) = started(2);
         both(&told, Phase::Running);
         assert!(!threads.have_ended());
-        threads.tell(Phase::Draining);
+        threads.set_phase(Phase::Draining);
         both(&told, Phase::Draining);
-        threads.tell(Phase::Running);
+        threads.set_phase(Phase::Running);
         threads.stop();
         assert!(threads.have_ended());
         both(&told, Phase::Stopped);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use net::{Body, Handler, Trouble, full, read_body};
+use net::{Body, ConnectionFailure, Handler, full, read_body};
 use serde_json::json;
 use telemetry::{Fields, Logger, prometheus};
 
@@ -87,8 +87,8 @@ impl Api {
 }
 
 impl Handler for Api {
-    fn trouble(&self, trouble: &Trouble) {
-        self.logger.error("no-connection", trouble, Fields::new());
+    fn connection_failed(&self, failure: &ConnectionFailure) {
+        self.logger.error("no-connection", failure, Fields::new());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

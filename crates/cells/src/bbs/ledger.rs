@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use commit::postgres::Found;
-use commit::{Applied, Limits, Model, NotDone, Requests, StoreError};
+use commit::{Applied, CommitFailure, Limits, Model, Requests, StoreError};
 use diego::error::{Type, with_text};
 use diego::models::Error;
 use telemetry::{Fields, Logger};
@@ -79,7 +79,7 @@ pub(crate) struct Ledger {
 }
 
 /// What others learn of a batch.
-pub(crate) struct News {
+pub(crate) struct Notifications {
     changes: Vec<Change>,
     work: Vec<Work>,
     touched: Touched,
@@ -91,7 +91,7 @@ impl commit::Ledger for Ledger {
     type Reply = Reply;
     type Refusal = Error;
     type Changes = Overlay;
-    type News = News;
+    type Notifications = Notifications;
     type Error = StoreError;
 
     async fn ready(&mut self, model: &Model<State>) -> Result<(), StoreError> {
@@ -133,7 +133,7 @@ impl commit::Ledger for Ledger {
         Applied {
             answers,
             changes: (!overlay.is_empty()).then_some(overlay),
-            news: News {
+            notifications: Notifications {
                 changes,
                 work,
                 touched,
@@ -170,13 +170,13 @@ impl commit::Ledger for Ledger {
         state.merge(overlay);
     }
 
-    fn tell(&mut self, news: News) {
-        self.touches.add(news.touched);
-        if !news.changes.is_empty() {
+    fn notify(&mut self, notifications: Notifications) {
+        self.touches.add(notifications.touched);
+        if !notifications.changes.is_empty() {
             // An error means that the thread is gone: nobody listens.
-            let _ = self.changes.send(news.changes);
+            let _ = self.changes.send(notifications.changes);
         }
-        for work in news.work {
+        for work in notifications.work {
             if let Work::PlaceTask(guid) = &work {
                 // Here, and not where the call is answered, so that the line stands
                 // before those of the auction that follows.
@@ -192,11 +192,11 @@ impl commit::Ledger for Ledger {
         self.logger.error("failed-to-commit", error, fields);
     }
 
-    fn refusal(why: NotDone<'_, StoreError>) -> Error {
+    fn refusal(why: CommitFailure<'_, StoreError>) -> Error {
         let text = match why {
-            NotDone::Stopping => "the BBS is shutting down".to_owned(),
-            NotDone::Late => "the change was not stored in time".to_owned(),
-            NotDone::Failed(error) => format!("the change was not stored: {error}"),
+            CommitFailure::Stopping => "the BBS is shutting down".to_owned(),
+            CommitFailure::Late => "the change was not stored in time".to_owned(),
+            CommitFailure::Failed(error) => format!("the change was not stored: {error}"),
         };
         with_text(Type::UnknownError, text)
     }

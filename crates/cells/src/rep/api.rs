@@ -9,7 +9,7 @@ use fleet::Silence;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use net::{Body, Handler, Trouble, empty, full, read_body};
+use net::{Body, ConnectionFailure, Handler, empty, full, read_body};
 use serde::Serialize;
 use telemetry::{Fields, prometheus};
 use tokio::sync::watch;
@@ -88,9 +88,9 @@ impl<E: Executor> CellApi<E> {
 }
 
 impl<E: Executor> Handler for CellApi<E> {
-    fn trouble(&self, trouble: &Trouble) {
+    fn connection_failed(&self, failure: &ConnectionFailure) {
         let logger = &self.cell.logs.cell;
-        logger.error("no-connection", trouble, Fields::new());
+        logger.error("no-connection", failure, Fields::new());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

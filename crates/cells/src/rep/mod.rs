@@ -37,7 +37,7 @@ pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation, Tr
 pub use distribution::{BadDistribution, Distribution};
 pub use evacuation::Evacuation;
 pub use executor::unpack_archive;
-pub use room::{NoRoom, Room};
+pub use room::{CapacityError, Room};
 pub use settings::Error;
 pub use size::{BadSize, Mebibytes};
 pub use start::{Running, run, start};

@@ -22,7 +22,7 @@ pub enum Room {
 /// Why it cannot be told how much the machine has.
 #[derive(Debug, thiserror::Error)]
 #[error("find out how much {what} there is: {cause}; say it instead of auto")]
-pub struct NoRoom {
+pub struct CapacityError {
     what: &'static str,
     cause: io::Error,
 }
@@ -44,7 +44,7 @@ impl Room {
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn of_memory(self) -> Result<Mebibytes, NoRoom> {
+    pub fn of_memory(self) -> Result<Mebibytes, CapacityError> {
         let Self::Auto = self else {
             return Ok(self.given());
         };
@@ -58,7 +58,7 @@ impl Room {
         let found = about.and_then(|about| {
             memory(&about, limits).ok_or_else(|| io::Error::other("/proc/meminfo does not say"))
         });
-        found.map_err(|cause| NoRoom {
+        found.map_err(|cause| CapacityError {
             what: "memory",
             cause,
         })
@@ -69,14 +69,14 @@ impl Room {
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn of_disk(self, folder: Option<&Path>) -> Result<Mebibytes, NoRoom> {
+    pub fn of_disk(self, folder: Option<&Path>) -> Result<Mebibytes, CapacityError> {
         let Self::Auto = self else {
             return Ok(self.given());
         };
         let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
         let made = folder.ancestors().find(|folder| folder.exists());
         let about = statvfs(made.unwrap_or(Path::new(".")));
-        let about = about.map_err(|cause| NoRoom {
+        let about = about.map_err(|cause| CapacityError {
             what: "disk",
             cause: cause.into(),
         })?;

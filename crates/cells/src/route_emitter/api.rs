@@ -5,7 +5,7 @@ use std::sync::Arc;
 use diego::Bbs;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
-use net::{Body, Handler, Incoming, Trouble, full};
+use net::{Body, ConnectionFailure, Handler, Incoming, full};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::metrics::Metrics;
@@ -19,8 +19,8 @@ pub(super) struct Api {
 }
 
 impl Handler for Api {
-    fn trouble(&self, trouble: &Trouble) {
-        self.logger.error("no-connection", trouble, Fields::new());
+    fn connection_failed(&self, failure: &ConnectionFailure) {
+        self.logger.error("no-connection", failure, Fields::new());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::cadence::Cadence;
-use super::events::News;
+use super::events::BbsUpdate;
 use super::metrics::Metrics;
-use super::nats::{Heard, Link, Outgoing};
+use super::nats::{Link, NatsEvent, Outgoing};
 use super::registration::Registration;
 use super::source::{Answered, Source};
 use super::table::{Audience, Changes, Cursor, Desired, Event, Table};
@@ -134,7 +134,7 @@ impl Emitter {
     }
 
     /// Works until `shutdown`.
-    pub(super) async fn run(mut self, mut news: mpsc::Receiver<News>, mut shutdown: Shutdown) {
+    pub(super) async fn run(mut self, mut news: mpsc::Receiver<BbsUpdate>, mut shutdown: Shutdown) {
         loop {
             let batches = self.link.batches.clone();
             let (due, more) = (self.next_due(), self.has_more());
@@ -156,9 +156,9 @@ impl Emitter {
         }
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: BbsUpdate) {
         match news {
-            News::Subscribed => {
+            BbsUpdate::Subscribed => {
                 self.metrics.subscribed.store(true, Relaxed);
                 // What happened before was missed.
                 match self.syncs.under_way {
@@ -166,8 +166,8 @@ impl Emitter {
                     false => self.syncs.due = Instant::now(),
                 }
             }
-            News::Lost => self.metrics.subscribed.store(false, Relaxed),
-            News::Happened(events) => {
+            BbsUpdate::Lost => self.metrics.subscribed.store(false, Relaxed),
+            BbsUpdate::Happened(events) => {
                 self.metrics.events.fetch_add(1, Relaxed);
                 let mut all = Changes::default();
                 for event in events {
@@ -191,16 +191,16 @@ impl Emitter {
         }
     }
 
-    fn heard(&mut self, heard: Heard) {
+    fn heard(&mut self, heard: NatsEvent) {
         let now = Instant::now();
         match heard {
-            Heard::Connected => {
+            NatsEvent::Connected => {
                 for listener in &mut self.listeners {
                     listener.begin(now);
                 }
                 self.unregistrations.hurry(now);
             }
-            Heard::Announced {
+            NatsEvent::Announced {
                 audience,
                 interval,
                 started,

@@ -16,7 +16,7 @@ const WAITING: usize = 1024;
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 /// What comes from the BBS by itself.
-pub(super) enum News {
+pub(super) enum BbsUpdate {
     /// From here on nothing is missed. What was before is to be asked for.
     Subscribed,
     /// The stream has ended.
@@ -26,7 +26,7 @@ pub(super) enum News {
 }
 
 /// Follows the events until the receiver is gone.
-pub(super) fn follow(source: Source, logger: Logger) -> mpsc::Receiver<News> {
+pub(super) fn follow(source: Source, logger: Logger) -> mpsc::Receiver<BbsUpdate> {
     let (news, receiver) = mpsc::channel(WAITING);
     tokio::spawn(net::boxed(async move {
         tokio::select! {
@@ -37,7 +37,7 @@ pub(super) fn follow(source: Source, logger: Logger) -> mpsc::Receiver<News> {
     receiver
 }
 
-async fn subscribe_again(source: &Source, news: &mpsc::Sender<News>, logger: &Logger) {
+async fn subscribe_again(source: &Source, news: &mpsc::Sender<BbsUpdate>, logger: &Logger) {
     let [least, most] = PAUSES;
     let mut pause = least;
     loop {
@@ -45,7 +45,7 @@ async fn subscribe_again(source: &Source, news: &mpsc::Sender<News>, logger: &Lo
             Ok(mut stream) => {
                 logger.info("subscribed-to-bbs-events", Fields::new());
                 pause = least;
-                if news.send(News::Subscribed).await.is_err() {
+                if news.send(BbsUpdate::Subscribed).await.is_err() {
                     return;
                 }
                 let cause = loop {
@@ -63,7 +63,7 @@ async fn subscribe_again(source: &Source, news: &mpsc::Sender<News>, logger: &Lo
                     }
                 };
                 logger.error("event-source-error", &cause, Fields::new());
-                if news.send(News::Lost).await.is_err() {
+                if news.send(BbsUpdate::Lost).await.is_err() {
                     return;
                 }
             }
@@ -74,10 +74,10 @@ async fn subscribe_again(source: &Source, news: &mpsc::Sender<News>, logger: &Lo
     }
 }
 
-fn read(event: &diego::sse::Event, logger: &Logger) -> Option<News> {
+fn read(event: &diego::sse::Event, logger: &Logger) -> Option<BbsUpdate> {
     match events_of(&event.name, &event.payload) {
         Ok(events) if events.is_empty() => None,
-        Ok(events) => Some(News::Happened(events)),
+        Ok(events) => Some(BbsUpdate::Happened(events)),
         Err(error) => {
             logger.error("failed-to-read-event", &error, Fields::new());
             None

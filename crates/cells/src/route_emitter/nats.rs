@@ -50,7 +50,7 @@ impl Outgoing {
 
 /// What comes from NATS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum NatsEvent {
     /// There is a connection: nobody knows what the routers behind it have heard.
     Connected,
     /// A router, or the service discovery, says how often it wants to be told.
@@ -65,7 +65,7 @@ pub(super) enum Heard {
 /// The two ends of the connection that the table has.
 pub(super) struct Link {
     pub(super) batches: mpsc::Sender<Vec<Outgoing>>,
-    pub(super) heard: mpsc::Receiver<Heard>,
+    pub(super) heard: mpsc::Receiver<NatsEvent>,
 }
 
 /// Who is greeted, and where the answers go.
@@ -83,7 +83,7 @@ struct Connection {
     config: ClientConfig,
     peers: Vec<Peer>,
     batches: mpsc::Receiver<Vec<Outgoing>>,
-    heard: mpsc::Sender<Heard>,
+    heard: mpsc::Sender<NatsEvent>,
     metrics: Arc<Metrics>,
     logger: Logger,
 }
@@ -240,7 +240,7 @@ impl Connection {
             let fields = Fields::new().and("server", &state.server);
             self.logger.info("connecting-to-nats-succeeded", fields);
             // Whoever is gone gets no say in this: the link ends next.
-            let _ = self.heard.send(Heard::Connected).await;
+            let _ = self.heard.send(NatsEvent::Connected).await;
         } else {
             let reason = state.reason.as_deref().unwrap_or("no reason is known");
             self.logger
@@ -249,8 +249,8 @@ impl Connection {
         Ok(())
     }
 
-    async fn announced(&mut self, heard: Heard) {
-        if let Heard::Announced {
+    async fn announced(&mut self, heard: NatsEvent) {
+        if let NatsEvent::Announced {
             audience, interval, ..
         } = heard
         {
@@ -362,7 +362,7 @@ async fn listen(
     mut subscription: Subscription,
     audience: Audience,
     started: bool,
-    said: mpsc::Sender<Heard>,
+    said: mpsc::Sender<NatsEvent>,
     logger: Logger,
 ) {
     loop {
@@ -376,7 +376,7 @@ async fn listen(
         for message in batch.iter() {
             match Announcement::parse(message.payload) {
                 Ok(announcement) => {
-                    let heard = Heard::Announced {
+                    let heard = NatsEvent::Announced {
                         audience,
                         interval: announcement.interval(),
                         started,

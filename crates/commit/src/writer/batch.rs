@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use super::requests::{Counters, Job};
-use super::{Answer, Applied, Ledger, Limits, NotDone};
+use super::{Answer, Applied, CommitFailure, Ledger, Limits};
 use crate::model::Model;
 
 /// A request with the one that waits for its answer.
@@ -48,7 +48,7 @@ impl<L: Ledger> Writer<L> {
                         waiting.push((request, caller));
                     }
                     Job::Tend(tend) => tend(&mut self.ledger),
-                    Job::Look(look) => look(&mut self.ledger).await,
+                    Job::Lookup(look) => look(&mut self.ledger).await,
                     Job::Stop => stop = true,
                 }
                 let Limits {
@@ -80,7 +80,7 @@ impl<L: Ledger> Writer<L> {
         let Applied {
             answers,
             changes,
-            news,
+            notifications,
         } = self.ledger.apply(&self.model.read(), requests);
         debug_assert_eq!(answers.len(), callers.len(), "an answer for each request");
         if let Some(changes) = changes {
@@ -93,7 +93,7 @@ impl<L: Ledger> Writer<L> {
             }
             self.model.change(|state| L::merge(state, changes));
         }
-        self.ledger.tell(news);
+        self.ledger.notify(notifications);
         for (caller, answer) in callers.into_iter().zip(answers) {
             // The caller may have gone away.
             let _ = caller.send(answer);
@@ -103,6 +103,6 @@ impl<L: Ledger> Writer<L> {
 
 fn refuse<L: Ledger>(callers: Vec<oneshot::Sender<Answer<L>>>, error: &L::Error) {
     for caller in callers {
-        let _ = caller.send(Err(L::refusal(NotDone::Failed(error))));
+        let _ = caller.send(Err(L::refusal(CommitFailure::Failed(error))));
     }
 }

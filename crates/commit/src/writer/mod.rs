@@ -30,7 +30,7 @@ pub trait Ledger: Sized + 'static {
     /// Changes over a state that are not durable yet.
     type Changes;
     /// What others are to learn once the changes are durable.
-    type News;
+    type Notifications;
     /// Why the disk or the database refused.
     type Error;
 
@@ -82,13 +82,13 @@ pub trait Ledger: Sized + 'static {
     fn merge(state: &mut Self::State, changes: Self::Changes);
 
     /// Tells others; before the requests are answered.
-    fn tell(&mut self, news: Self::News);
+    fn notify(&mut self, notifications: Self::Notifications);
 
     /// A commit of so many requests failed. They are being refused; this is for the log.
     fn failed(&mut self, _error: &Self::Error, _requests: usize) {}
 
     /// What a request is told that was not done.
-    fn refusal(why: NotDone<'_, Self::Error>) -> Self::Refusal;
+    fn refusal(why: CommitFailure<'_, Self::Error>) -> Self::Refusal;
 }
 
 /// What a request is answered.
@@ -101,12 +101,12 @@ pub struct Applied<L: Ledger> {
     /// What is to be made durable; `None`: nothing changed.
     pub changes: Option<L::Changes>,
     /// What others are to learn, also where nothing changed.
-    pub news: L::News,
+    pub notifications: L::Notifications,
 }
 
 /// Why a request was not done, or may not have been.
 #[derive(Debug)]
-pub enum NotDone<'a, E> {
+pub enum CommitFailure<'a, E> {
     /// The writer is gone or going.
     Stopping,
     /// It took longer than [`Limits::within`]. It may still be done.

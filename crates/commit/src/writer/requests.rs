@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Answer, Ledger, NotDone};
+use super::{Answer, CommitFailure, Ledger};
 
 /// What the writer is given.
 pub(super) enum Job<L: Ledger> {
     Do(L::Request, oneshot::Sender<Answer<L>>),
     Tend(Box<dyn FnOnce(&mut L) + Send>),
-    Look(Look<L>),
+    Lookup(Lookup<L>),
     Stop,
 }
 
 /// Looks something up with the ledger.
-type Look<L> = Box<dyn for<'l> FnOnce(&'l mut L) -> Looking<'l, ()> + Send>;
+type Lookup<L> = Box<dyn for<'l> FnOnce(&'l mut L) -> PendingLookup<'l, ()> + Send>;
 
 /// What is being looked up, on the writer's thread.
-pub type Looking<'l, T> = Pin<Box<dyn Future<Output = T> + 'l>>;
+pub type PendingLookup<'l, T> = Pin<Box<dyn Future<Output = T> + 'l>>;
 
 /// The way to the writer; cheap to clone.
 pub struct Requests<L: Ledger> {
@@ -71,10 +71,10 @@ impl<L: Ledger> Requests<L> {
             None => run.await,
             Some(within) => match tokio::time::timeout(within, run).await {
                 Ok(done) => done,
-                Err(_) => return Err(L::refusal(NotDone::Late)),
+                Err(_) => return Err(L::refusal(CommitFailure::Late)),
             },
         };
-        done.unwrap_or_else(|| Err(L::refusal(NotDone::Stopping)))
+        done.unwrap_or_else(|| Err(L::refusal(CommitFailure::Stopping)))
     }
 
     /// Does something to the ledger itself, between two batches. Each such call also has the
@@ -88,16 +88,16 @@ impl<L: Ledger> Requests<L> {
     /// is gone.
     pub async fn look<T: Send + 'static>(
         &self,
-        look: impl for<'l> FnOnce(&'l mut L) -> Looking<'l, T> + Send + 'static,
+        look: impl for<'l> FnOnce(&'l mut L) -> PendingLookup<'l, T> + Send + 'static,
     ) -> Option<T> {
         let (told, hear) = oneshot::channel();
-        let look: Look<L> = Box::new(move |ledger| {
+        let look: Lookup<L> = Box::new(move |ledger| {
             Box::pin(async move {
                 // Who asked may have gone away.
                 let _ = told.send(look(ledger).await);
             })
         });
-        self.queue.send(Job::Look(look)).await.ok()?;
+        self.queue.send(Job::Lookup(look)).await.ok()?;
         hear.await.ok()
     }
 

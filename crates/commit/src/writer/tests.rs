@@ -57,7 +57,7 @@ impl Ledger for Shop {
     type Reply = u64;
     type Refusal = Refusal;
     type Changes = Layer<u8, u64>;
-    type News = Vec<(u8, u64)>;
+    type Notifications = Vec<(u8, u64)>;
     type Error = &'static str;
 
     async fn ready(&mut self, model: &Model<Stock>) -> Result<(), &'static str> {
@@ -69,19 +69,19 @@ impl Ledger for Shop {
     }
 
     fn apply(&mut self, state: &Stock, requests: Vec<Request>) -> Applied<Self> {
-        let (mut layer, mut news) = (Layer::default(), Vec::new());
+        let (mut layer, mut notifications) = (Layer::default(), Vec::new());
         let answers = requests.into_iter().map(|request| {
             let kind = kind(request);
             let stock = layer.get(state, &kind).copied().unwrap_or_default();
             let stock = apply(stock, request)?;
             layer.put(kind, Some(stock));
-            news.push((kind, stock));
+            notifications.push((kind, stock));
             Ok(stock)
         });
         Applied {
             answers: answers.collect(),
             changes: (!layer.is_empty()).then_some(layer),
-            news,
+            notifications,
         }
     }
 
@@ -108,15 +108,15 @@ impl Ledger for Shop {
         changes.merge_into(state);
     }
 
-    fn tell(&mut self, news: Vec<(u8, u64)>) {
-        self.told.lock().unwrap().extend(news);
+    fn notify(&mut self, notifications: Vec<(u8, u64)>) {
+        self.told.lock().unwrap().extend(notifications);
     }
 
-    fn refusal(why: NotDone<'_, &'static str>) -> Refusal {
+    fn refusal(why: CommitFailure<'_, &'static str>) -> Refusal {
         match why {
-            NotDone::Stopping => Refusal::Stopping,
-            NotDone::Late => Refusal::Late,
-            NotDone::Failed(error) => Refusal::Failed(error),
+            CommitFailure::Stopping => Refusal::Stopping,
+            CommitFailure::Late => Refusal::Late,
+            CommitFailure::Failed(error) => Refusal::Failed(error),
         }
     }
 }
@@ -181,23 +181,23 @@ proptest! {
                 callers.push(caller);
             }
             runtime().block_on(writer.write(&mut waiting));
-            let (mut after, mut news, mut expected) = (naive.clone(), Vec::new(), Vec::new());
+            let (mut after, mut notifications, mut expected) = (naive.clone(), Vec::new(), Vec::new());
             for request in requests {
                 let stock = after.entry(kind(*request)).or_default();
                 let done = apply(*stock, *request);
                 if let Ok(new) = done {
                     *stock = new;
-                    news.push((kind(*request), new));
+                    notifications.push((kind(*request), new));
                 }
                 expected.push(done);
             }
-            let failed = fails && !news.is_empty();
-            commits.extend((!news.is_empty()).then_some(failed));
+            let failed = fails && !notifications.is_empty();
+            commits.extend((!notifications.is_empty()).then_some(failed));
             if failed {
                 expected.fill_with(|| Err(Refusal::Failed("full")));
             } else {
-                heard.extend(news.iter().copied());
-                naive.extend(news);
+                heard.extend(notifications.iter().copied());
+                naive.extend(notifications);
             }
             let answers: Vec<_> = callers.iter_mut().map(|caller| caller.try_recv().unwrap()).collect();
             prop_assert_eq!(answers, expected);

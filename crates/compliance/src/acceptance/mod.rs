@@ -30,7 +30,7 @@ impl NodeKey for NodeCertificate {
 
 /// What of a checked inventory decides about its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newcomer<K> {
+pub struct NodeCandidate<K> {
     /// Identity of the node.
     pub id: String,
     /// Its name in the network.
@@ -183,8 +183,8 @@ impl<K: NodeKey> Nodes<K> {
     ///
     /// # Errors
     /// Another key, a root server that is not known, too many pending nodes.
-    pub fn receive(&mut self, newcomer: Newcomer<K>) -> Result<Arrival, Rejected> {
-        let Newcomer { id, hostname, key } = newcomer;
+    pub fn receive(&mut self, newcomer: NodeCandidate<K>) -> Result<Arrival, Rejected> {
+        let NodeCandidate { id, hostname, key } = newcomer;
         let Some(known) = self.known.get_mut(&id) else {
             if id == ROOT {
                 return Err(Rejected::Root);

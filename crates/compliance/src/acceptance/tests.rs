@@ -8,8 +8,8 @@ impl NodeKey for u8 {
     }
 }
 
-fn newcomer(id: &str, hostname: &str, key: u8) -> Newcomer<u8> {
-    Newcomer {
+fn newcomer(id: &str, hostname: &str, key: u8) -> NodeCandidate<u8> {
+    NodeCandidate {
         id: id.into(),
         hostname: hostname.into(),
         key,

@@ -250,7 +250,12 @@ fn with_properties<'t>(text: &'t str, properties: &Map<String, Value>) -> Cow<'t
 /// The value that `${node.properties[NAME][KEY] | node}` stands for.
 fn property<'v>(variable: &str, properties: &'v Map<String, Value>) -> Option<&'v Value> {
     let keys = variable.strip_prefix(PROPERTY)?.strip_suffix('}')?;
-    let keys = keys.split('|').next()?.trim().strip_suffix(']')?;
+    // A name may have the sign too.
+    let keys = match keys.rsplit_once('|') {
+        Some((keys, who)) if who.trim().eq_ignore_ascii_case("node") => keys,
+        _ => keys,
+    };
+    let keys = keys.trim().strip_suffix(']')?;
     let mut keys = keys.split(']').map(|key| key.trim_matches([' ', '[']));
     let first = properties.get(keys.next()?)?;
     keys.try_fold(first, |value, key| match value {

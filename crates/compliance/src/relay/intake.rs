@@ -10,18 +10,18 @@ use net::{Incoming, Room};
 use telemetry::{Fields, Logger};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::aside::Aside;
 use super::item::Head;
 use super::list::Child;
 use super::metrics::{Metrics, Uploads};
+use super::quarantine::Quarantine;
 use super::roster::Roster;
-use super::spool::{NotKept, Spool};
+use super::spool::{Spool, SpoolError};
 use super::upstream::Upstream;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::signature::NodeCertificate;
 use crate::server::{self, now, pack};
 use crate::uploads::{
-    CheckedInventory, CheckedReport, Half, Halves, NotHeld, NotTaken, Taken, aside,
+    CheckedInventory, CheckedReport, Half, Halves, HoldError, UploadRejection, UploadResult, aside,
     check_inventory, check_report, first_half, half_of, hold, paired, read_log, read_report,
     run_of,
 };
@@ -33,7 +33,7 @@ pub(super) struct Intake {
     pub(super) upstream: Arc<Upstream>,
     pub(super) metrics: Arc<Metrics>,
     /// What is refused on its way in.
-    pub(super) refused: Arc<Aside>,
+    pub(super) refused: Arc<Quarantine>,
     pub(super) places: Semaphore,
     pub(super) checking: Semaphore,
     pub(super) room: Room,
@@ -54,7 +54,7 @@ impl Intake {
         relays: &str,
         peer: Option<&NodeCertificate>,
         body: Incoming,
-    ) -> Taken {
+    ) -> UploadResult {
         let reports = folder == "reports";
         let (named, expected) = match reports {
             true => match self.named(name, peer).await {
@@ -66,12 +66,12 @@ impl Intake {
         let again = expected
             .as_ref()
             .err()
-            .map(|one| NotTaken::new(one.status, &one.why));
+            .map(|one| UploadRejection::new(one.status, &one.why));
         let (most, within) = (self.limits.upload_bytes, self.limits.body_within);
         let (taken, body) = match hold(&self.room, body, expected, most, within).await {
-            Err(NotHeld::Named(refused)) => (Err(refused), Bytes::new()),
-            Err(NotHeld::Body(refused)) => return Err(refused),
-            Err(NotHeld::NoRoom) => (Err(NotTaken::busy()), Bytes::new()),
+            Err(HoldError::Named(refused)) => (Err(refused), Bytes::new()),
+            Err(HoldError::Body(refused)) => return Err(refused),
+            Err(HoldError::NoRoom) => (Err(UploadRejection::busy()), Bytes::new()),
             Ok(held) => {
                 let body = held.body.clone();
                 let taken = match (again, named) {
@@ -93,7 +93,13 @@ impl Intake {
     }
 
     /// Counts what is refused, and keeps it aside if it is refused for good.
-    async fn refused(&self, uploads: &Uploads, name: &str, refused: &NotTaken, body: &Bytes) {
+    async fn refused(
+        &self,
+        uploads: &Uploads,
+        name: &str,
+        refused: &UploadRejection,
+        body: &Bytes,
+    ) {
         let counter = match refused.status {
             status if status.is_server_error() => return uploads.failed.add(1),
             StatusCode::FORBIDDEN => &uploads.forged,
@@ -117,13 +123,19 @@ impl Intake {
     }
 
     /// A place among the uploads that are in memory.
-    fn place(&self) -> Result<SemaphorePermit<'_>, NotTaken> {
-        self.places.try_acquire().map_err(|_| NotTaken::busy())
+    fn place(&self) -> Result<SemaphorePermit<'_>, UploadRejection> {
+        self.places
+            .try_acquire()
+            .map_err(|_| UploadRejection::busy())
     }
 
     /// What a file's name tells, and the node that it names. A run that a relay behind this one has
     /// acknowledged goes on also when its node was put elsewhere since: the server knows it.
-    async fn named(&self, name: &str, peer: Option<&NodeCertificate>) -> Result<Named, NotTaken> {
+    async fn named(
+        &self,
+        name: &str,
+        peer: Option<&NodeCertificate>,
+    ) -> Result<Named, UploadRejection> {
         let (info, packing) = run_of(name)?;
         let refused = match self.roster.child(&info.node_id, &self.upstream).await {
             Ok(child) => return Ok((info, packing, Some(child))),
@@ -139,13 +151,13 @@ impl Intake {
         }
     }
 
-    async fn report(&self, named: Named, body: Bytes, relays: &str) -> Taken {
+    async fn report(&self, named: Named, body: Bytes, relays: &str) -> UploadResult {
         let (info, packing, child) = named;
         let _place = self.place()?;
         let checked = self.checked(&info, packing, child, &body).await?;
         let file = info.file_name();
         let log = read_log(info, &checked.text);
-        let log = log.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let log = log.map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))?;
         let head = Head {
             node: log.info.node_id.clone(),
             path: format!("/reports/{file}.gz"),
@@ -180,7 +192,7 @@ impl Intake {
         packing: Packing,
         child: Option<Arc<Child>>,
         body: &Bytes,
-    ) -> Result<CheckedReport, NotTaken> {
+    ) -> Result<CheckedReport, UploadRejection> {
         let Some(child) = child else {
             // It is never closed.
             let _turn = self.checking.acquire().await;
@@ -188,7 +200,7 @@ impl Intake {
         };
         let unreadable = || {
             let why = "the certificate that the upstream lists of this node cannot be read";
-            NotTaken::later(why)
+            UploadRejection::later(why)
         };
         let key = child.key.clone().ok_or_else(unreadable)?;
         let check = async |key| {
@@ -199,7 +211,7 @@ impl Intake {
         if !matches!(&checked, Err(refused) if refused.status == StatusCode::FORBIDDEN) {
             return checked;
         }
-        self.roster.glance(&self.upstream).await;
+        self.roster.refresh_if_free(&self.upstream).await;
         let now = self.roster.children();
         let now = now.and_then(|children| children.get(&info.node_id).cloned());
         match now {
@@ -211,7 +223,7 @@ impl Intake {
         }
     }
 
-    async fn inventory(&self, name: &str, body: Bytes, relays: &str) -> Taken {
+    async fn inventory(&self, name: &str, body: Bytes, relays: &str) -> UploadResult {
         let Some((whole, signature)) = paired(&self.halves, name, body)? else {
             return Ok(first_half());
         };
@@ -245,16 +257,17 @@ impl Intake {
     }
 
     /// Has an upload wait in the spool, durably. False if the same run does already.
-    async fn keep(&self, head: Head, content: Bytes) -> Result<bool, NotTaken> {
+    async fn keep(&self, head: Head, content: Bytes) -> Result<bool, UploadRejection> {
         let spool = Arc::clone(&self.spool);
         let add = move || spool.add(&head, &content, now());
         let kept = tokio::task::spawn_blocking(add).await;
-        let kept = kept.map_err(|error| NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+        let kept =
+            kept.map_err(|error| UploadRejection::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
         kept.map_err(|error| {
-            if let NotKept::Disk(cause) = &error {
+            if let SpoolError::Disk(cause) = &error {
                 self.logger.error("not-spooled", cause, Fields::new());
             }
-            NotTaken::later(format!("{error}; send it again"))
+            UploadRejection::later(format!("{error}; send it again"))
         })
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::upstream::{NoAnswer, Upstream};
 use crate::policy::signature::PolicyKey;
 use crate::spool::Folder;
-use crate::uploads::NotTaken;
+use crate::uploads::UploadRejection;
 use crate::upstream::WireError;
 
 /// The key on the disk.
@@ -46,7 +46,7 @@ impl ServerKey {
     }
 
     /// The key, PEM: the upstream is asked, and while it is away the key is the last one.
-    pub(super) async fn get(&self, upstream: &Upstream) -> Result<String, NotTaken> {
+    pub(super) async fn get(&self, upstream: &Upstream) -> Result<String, UploadRejection> {
         // Those who ask at once have one answer.
         let mut known = self.known.lock().await;
         if let Some(key) = &known.key
@@ -67,11 +67,11 @@ impl ServerKey {
                 Ok(known.key.insert(key).to_pem())
             }
             Err(NoAnswer::Wire(WireError::Refused { status, why })) => {
-                Err(NotTaken::new(status, why))
+                Err(UploadRejection::new(status, why))
             }
             Err(error) => match &known.key {
                 Some(key) => Ok(key.to_pem()),
-                None => Err(NotTaken::later(format!(
+                None => Err(UploadRejection::later(format!(
                     "the server's key for policies is not known here yet: {error}"
                 ))),
             },

@@ -10,7 +10,6 @@
 //! and nobody else's. What it forwards carries the signatures of the nodes, which the server checks
 //! again.
 
-mod aside;
 mod forward;
 mod intake;
 mod item;
@@ -18,6 +17,7 @@ mod key;
 pub(crate) mod list;
 mod metrics;
 mod policies;
+mod quarantine;
 mod roster;
 mod service;
 mod spool;
@@ -37,13 +37,13 @@ use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use self::aside::Aside;
 use self::forward::Forwarder;
 use self::intake::Intake;
 use self::key::ServerKey;
 use self::metrics::Metrics;
 use self::policies::Policies;
-use self::roster::{Charge, Roster};
+use self::quarantine::Quarantine;
+use self::roster::{RelayScope, Roster};
 use self::service::{Front, Service};
 use self::spool::Spool;
 use self::upstream::Upstream;
@@ -227,7 +227,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let roster = Arc::new(roster);
     let policies = Arc::new(Policies::open(place.join("policies")).map_err(folder)?);
     let key = ServerKey::open(place.clone(), logger.session("key")).map_err(folder)?;
-    let refused = Arc::new(Aside::open(place.join("refused")).map_err(folder)?);
+    let refused = Arc::new(Quarantine::open(place.join("refused")).map_err(folder)?);
     let metrics = Arc::new(Metrics::default());
     let (ask_stop, asked) = net::shutdown();
     let forwarder = Forwarder {
@@ -361,8 +361,8 @@ impl Membership {
         loop {
             let answered = self.roster.refresh(&self.upstream, Instant::now()).await;
             if answered {
-                let charge = self.roster.charge();
-                let unknown = matches!(charge, Charge::Nobody { unknown: true, .. });
+                let scope = self.roster.scope();
+                let unknown = matches!(scope, RelayScope::Nobody { unknown: true, .. });
                 let due = unknown || inventory_is_due(&self.config.data);
                 if due && enrolled.is_none_or(|at| at.elapsed() >= ENROL) {
                     enrolled = Some(Instant::now());

@@ -12,7 +12,7 @@ use telemetry::{Fields, Logger};
 use super::list::{Child, Children};
 use super::upstream::Upstream;
 use crate::spool::Folder;
-use crate::uploads::NotTaken;
+use crate::uploads::UploadRejection;
 use crate::upstream::Asked;
 
 /// The list on the disk: its tag in the first line, then the JSON.
@@ -22,7 +22,7 @@ const GAP: Duration = Duration::from_secs(1);
 
 /// Who this relay is there for.
 #[derive(Debug, Clone)]
-pub(super) enum Charge {
+pub(super) enum RelayScope {
     /// It has never heard.
     Unheard,
     /// The upstream does not know it, or as no relay; with what it said.
@@ -40,7 +40,7 @@ pub(super) enum Charge {
 pub(super) struct Roster {
     id: String,
     folder: Folder,
-    charge: Mutex<Charge>,
+    scope: Mutex<RelayScope>,
     /// When the upstream was last asked, and whether it answered.
     asked: tokio::sync::Mutex<Option<(Instant, bool)>>,
     logger: Logger,
@@ -50,37 +50,37 @@ impl Roster {
     /// As the upstream said last.
     pub(super) fn open(id: &str, place: PathBuf, logger: Logger) -> io::Result<Self> {
         let folder = Folder::open(place)?;
-        let charge = folder.read(LIST).ok().and_then(|file| {
+        let scope = folder.read(LIST).ok().and_then(|file| {
             let end = memchr::memchr(b'\n', &file)?;
             let tag = str::from_utf8(&file[..end]).ok()?;
             let children = Children::read(id, tag.to_owned(), &file[end + 1..]).ok()?;
-            Some(Charge::Nodes(Arc::new(children)))
+            Some(RelayScope::Nodes(Arc::new(children)))
         });
         Ok(Self {
             id: id.to_owned(),
             folder,
-            charge: Mutex::new(charge.unwrap_or(Charge::Unheard)),
+            scope: Mutex::new(scope.unwrap_or(RelayScope::Unheard)),
             asked: tokio::sync::Mutex::default(),
             logger,
         })
     }
 
     /// Who this relay is there for.
-    pub(super) fn charge(&self) -> Charge {
-        let charge = self.charge.lock().unwrap_or_else(PoisonError::into_inner);
-        charge.clone()
+    pub(super) fn scope(&self) -> RelayScope {
+        let scope = self.scope.lock().unwrap_or_else(PoisonError::into_inner);
+        scope.clone()
     }
 
     /// The nodes, if there are any.
     pub(super) fn children(&self) -> Option<Arc<Children>> {
-        match self.charge() {
-            Charge::Nodes(children) => Some(children),
-            Charge::Unheard | Charge::Nobody { .. } => None,
+        match self.scope() {
+            RelayScope::Nodes(children) => Some(children),
+            RelayScope::Unheard | RelayScope::Nobody { .. } => None,
         }
     }
 
-    fn set(&self, charge: Charge) {
-        *self.charge.lock().unwrap_or_else(PoisonError::into_inner) = charge;
+    fn set(&self, scope: RelayScope) {
+        *self.scope.lock().unwrap_or_else(PoisonError::into_inner) = scope;
     }
 
     /// Asks the upstream, unless it was asked since this moment; true if it answered. Two
@@ -100,7 +100,7 @@ impl Roster {
     }
 
     /// Asks the upstream, unless somebody else does or did just now.
-    pub(super) async fn glance(&self, upstream: &Upstream) {
+    pub(super) async fn refresh_if_free(&self, upstream: &Upstream) {
         let Ok(mut asked) = self.asked.try_lock() else {
             return;
         };
@@ -118,11 +118,11 @@ impl Roster {
             Ok(Asked::New(tag, json)) => self.take(tag, &json),
             Ok(Asked::None { status, why }) => {
                 let unknown = status == StatusCode::NOT_FOUND;
-                if !matches!(self.charge(), Charge::Nobody { why: told, .. } if told == why) {
+                if !matches!(self.scope(), RelayScope::Nobody { why: told, .. } if told == why) {
                     let fields = Fields::new().and("why", &why);
                     self.logger.info("no-relay-yet", fields);
                 }
-                self.set(Charge::Nobody { unknown, why });
+                self.set(RelayScope::Nobody { unknown, why });
                 // Its right may have been taken away: the disk forgets as well.
                 let _ = self.folder.remove(LIST);
                 true
@@ -142,7 +142,7 @@ impl Roster {
                     // The next start asks for it again.
                     self.logger.error("list-not-kept", &error, Fields::new());
                 }
-                self.set(Charge::Nodes(Arc::new(children)));
+                self.set(RelayScope::Nodes(Arc::new(children)));
                 true
             }
             Err(error) => {
@@ -158,37 +158,37 @@ impl Roster {
         &self,
         node: &str,
         upstream: &Upstream,
-    ) -> Result<Arc<Child>, NotTaken> {
-        let found = |charge: &Charge| match charge {
-            Charge::Nodes(children) => children.get(node).cloned(),
+    ) -> Result<Arc<Child>, UploadRejection> {
+        let found = |scope: &RelayScope| match scope {
+            RelayScope::Nodes(children) => children.get(node).cloned(),
             _ => None,
         };
-        if let Some(child) = found(&self.charge()) {
+        if let Some(child) = found(&self.scope()) {
             return Ok(child);
         }
         let answered = self.refresh(upstream, Instant::now()).await;
-        let charge = self.charge();
-        if let Some(child) = found(&charge) {
+        let scope = self.scope();
+        if let Some(child) = found(&scope) {
             return Ok(child);
         }
-        Err(match charge {
-            Charge::Nodes(_) if answered => {
+        Err(match scope {
+            RelayScope::Nodes(_) if answered => {
                 let relay = &self.id;
                 let why = format!(
                     "node {node} is not behind this relay; put it there with headroom compliance \
                      relays assign {relay} {node}"
                 );
-                NotTaken::new(StatusCode::NOT_FOUND, why)
+                UploadRejection::new(StatusCode::NOT_FOUND, why)
             }
-            Charge::Nodes(_) => NotTaken::later(format!(
+            RelayScope::Nodes(_) => UploadRejection::later(format!(
                 "the upstream is away, so that it is not known whether node {node} is behind this \
                  relay; send it again"
             )),
-            Charge::Unheard => NotTaken::later(
+            RelayScope::Unheard => UploadRejection::later(
                 "this relay has not heard from its upstream which nodes are behind it; send it again",
             ),
-            Charge::Nobody { why, .. } => {
-                NotTaken::later(format!("this relay serves nobody yet: {why}"))
+            RelayScope::Nobody { why, .. } => {
+                UploadRejection::later(format!("this relay serves nobody yet: {why}"))
             }
         })
     }

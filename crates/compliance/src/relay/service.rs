@@ -19,7 +19,7 @@ use super::tree::DEPTH;
 use super::upstream::Upstream;
 use crate::reports::signature::NodeCertificate;
 use crate::server::{answer, is_known, now, tagged, text, unescaped};
-use crate::uploads::{NotTaken, Taken};
+use crate::uploads::{UploadRejection, UploadResult};
 use crate::upstream::{Asked, RELAYS};
 
 /// Seconds after which what is not taken now may be sent again.
@@ -100,14 +100,14 @@ impl Service {
     }
 
     /// The relays that an upload came over. One that came over this one goes in a circle.
-    fn came_over(&self, head: &Parts) -> Result<String, NotTaken> {
+    fn came_over(&self, head: &Parts) -> Result<String, UploadRejection> {
         let relays = head.headers.get(RELAYS).map(HeaderValue::to_str);
         let relays = match relays {
             None => return Ok(String::new()),
             Some(Ok(relays)) => relays,
             Some(Err(_)) => {
                 let why = format!("{RELAYS} is no text; expected identities of relays");
-                return Err(NotTaken::new(StatusCode::BAD_REQUEST, why));
+                return Err(UploadRejection::new(StatusCode::BAD_REQUEST, why));
             }
         };
         let over: Vec<&str> = relays.split(',').collect();
@@ -117,7 +117,7 @@ impl Service {
                  upstream",
                 over.len()
             );
-            return Err(NotTaken::new(StatusCode::LOOP_DETECTED, why));
+            return Err(UploadRejection::new(StatusCode::LOOP_DETECTED, why));
         }
         Ok(relays.to_owned())
     }
@@ -174,7 +174,7 @@ impl Service {
         };
         let Some((tag, document)) = document else {
             let why = "the upstream is away, and no policy of the node is kept here; ask again";
-            return taken_answer(Err(NotTaken::later(why)));
+            return taken_answer(Err(UploadRejection::later(why)));
         };
         let (same, response) = tagged(head, &tag, "application/gzip", document);
         match same {
@@ -218,7 +218,7 @@ impl Service {
             return taken_answer(Err(refused));
         }
         // What it is told to be nobody's it refuses for good: that must be so now.
-        self.roster.glance(&self.upstream).await;
+        self.roster.refresh_if_free(&self.upstream).await;
         if !self.upstream.is_there() {
             let told = "the upstream of this relay is away; ask again\n";
             return text(StatusCode::SERVICE_UNAVAILABLE, told);
@@ -252,7 +252,7 @@ fn shown(head: &Parts) -> Option<NodeCertificate> {
     NodeCertificate::from_der(shown).ok()
 }
 
-fn taken_answer(taken: Taken) -> Response<Body> {
+fn taken_answer(taken: UploadResult) -> Response<Body> {
     match taken {
         Ok((status, told)) => text(status, told),
         Err(refused) => {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::aside::Aside;
 use super::item::{Head, ItemError};
+use super::quarantine::Quarantine;
 use crate::reports::decision::UnixMillis;
 use crate::spool::{Admitted, Bounds, Done, Folder, Full, Outcome, Queue};
 
@@ -21,14 +21,14 @@ pub(super) struct Spool {
     folder: Folder,
     queue: Mutex<Queue>,
     /// What the upstream will never take.
-    undelivered: Aside,
+    undelivered: Quarantine,
     /// Told when something came.
     pub(super) came: Notify,
 }
 
 /// Why an upload cannot wait here.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotKept {
+pub(super) enum SpoolError {
     /// There is no room.
     #[error(transparent)]
     Full(#[from] Full),
@@ -55,7 +55,7 @@ impl Spool {
     /// told of.
     pub(super) fn open(place: &Path, bounds: Bounds) -> io::Result<(Self, Vec<ItemError>)> {
         let folder = Folder::open_alone(place.join("spool"))?;
-        let undelivered = Aside::open(place.join("undelivered"))?;
+        let undelivered = Quarantine::open(place.join("undelivered"))?;
         let (mut queue, mut problems) = (Queue::new(bounds), Vec::new());
         for (name, bytes) in folder.list(ITEM)? {
             let number = name
@@ -97,7 +97,7 @@ impl Spool {
         head: &Head,
         content: &[u8],
         now: UnixMillis,
-    ) -> Result<bool, NotKept> {
+    ) -> Result<bool, SpoolError> {
         let line = head.line();
         let bytes = (line.len() + content.len()) as u64;
         let number = match self.queue().admit(head.entry(bytes), now) {
@@ -264,7 +264,7 @@ mod tests {
         // A folder in the place of the file.
         std::fs::create_dir(spool.folder.path(&name_of(1))).unwrap();
         let refused = spool.add(&head("a", 1), b"text", 1);
-        assert!(matches!(refused, Err(NotKept::Disk(_))), "{refused:?}");
+        assert!(matches!(refused, Err(SpoolError::Disk(_))), "{refused:?}");
         assert_eq!(spool.size(1).items, 0);
         assert!(spool.add(&head("a", 1), b"text", 1).unwrap());
     }

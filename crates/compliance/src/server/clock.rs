@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use commit::{Looking, StoreError};
+use commit::{PendingLookup, StoreError};
 use telemetry::{Fields, Logger};
 
 use super::fleet::Compliance;
@@ -110,7 +110,7 @@ impl Clock {
     /// when the next purge is due.
     async fn more(
         &self,
-        purge: impl for<'l> FnOnce(&'l mut Ledger) -> Looking<'l, Result<bool, StoreError>>
+        purge: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, Result<bool, StoreError>>
         + Send
         + 'static,
     ) -> bool {

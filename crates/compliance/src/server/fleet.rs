@@ -35,7 +35,7 @@ const HISTORY: (usize, usize) = (48, 10_000);
 pub(crate) const FLEET: &str = "";
 
 /// The compliance of all nodes, and what goes with it.
-pub(crate) struct Standings {
+pub(crate) struct FleetCompliance {
     pub(crate) fleet: Fleet,
     /// Repairs by rule.
     pub(crate) changes: Changes,
@@ -49,7 +49,7 @@ pub(crate) struct Standings {
 pub(crate) type Overridden = HashMap<Arc<str>, Digest>;
 
 /// The one copy of it.
-pub(crate) struct Compliance(Mutex<Standings>);
+pub(crate) struct Compliance(Mutex<FleetCompliance>);
 
 impl Compliance {
     /// Finds all of it in the store, by so many threads.
@@ -62,7 +62,7 @@ impl Compliance {
         now: UnixMillis,
         threads: usize,
     ) -> Result<(Self, Overridden), StoreError> {
-        let mut all = Standings {
+        let mut all = FleetCompliance {
             fleet: Fleet::default(),
             changes: Changes::default(),
             histories: Histories::new(HISTORY.0, HISTORY.1),
@@ -149,12 +149,12 @@ impl Compliance {
     }
 
     /// For a short time: uploads wait for it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Standings> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, FleetCompliance> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Standings {
+impl FleetCompliance {
     /// Takes in a run that is durable under this number. An older one than the last that was
     /// taken in changes no compliance, in whatever order they become known.
     pub(crate) fn run(

@@ -25,7 +25,7 @@ use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
 use crate::reports::signature::NodeCertificate;
-use crate::uploads::Taken;
+use crate::uploads::UploadResult;
 
 /// Long answers that are made at once; further ones wait. Each may take some seconds of a core.
 pub(crate) const TURNS: usize = 2;
@@ -113,7 +113,7 @@ impl Service {
     }
 }
 
-fn taken_answer(taken: Taken) -> Response<Body> {
+fn taken_answer(taken: UploadResult) -> Response<Body> {
     match taken {
         Ok((status, told)) => text(status, told),
         Err(refused) => text(refused.status, format!("{}\n", refused.why)),

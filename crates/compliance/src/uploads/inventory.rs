@@ -6,13 +6,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::{Half, Halves, NotTaken};
+use super::{Half, Halves, UploadRejection};
 use crate::inventory::{self, InventorySignature, NodeFacts};
 use crate::reports::signature::NodeCertificate;
 
 /// What a file's name tells of a half: the inventory's name, whether it is packed, and whether
 /// it signs.
-pub(crate) fn half_of(name: &str) -> Result<(&str, bool, bool), NotTaken> {
+pub(crate) fn half_of(name: &str) -> Result<(&str, bool, bool), UploadRejection> {
     let (stem, signs) = match name.strip_suffix(".sign") {
         Some(stem) => (stem, true),
         None => (name, false),
@@ -25,7 +25,7 @@ pub(crate) fn half_of(name: &str) -> Result<(&str, bool, bool), NotTaken> {
         return Ok((stem, packed, signs));
     }
     let why = format!("the file is {name:?}; expected NAME.ocs, NAME.ocs.gz or NAME.ocs.sign");
-    Err(NotTaken::new(StatusCode::BAD_REQUEST, why))
+    Err(UploadRejection::new(StatusCode::BAD_REQUEST, why))
 }
 
 /// Takes half of an inventory by its file's name: both, the inventory first, if it is the second
@@ -34,7 +34,7 @@ pub(crate) fn paired(
     halves: &Mutex<Halves>,
     name: &str,
     body: Bytes,
-) -> Result<Option<(Half, Half)>, NotTaken> {
+) -> Result<Option<(Half, Half)>, UploadRejection> {
     let (stem, packed, signs) = half_of(name)?;
     let half = Half {
         body,
@@ -66,8 +66,8 @@ pub(crate) fn check_inventory(
     whole: &Half,
     signature: &[u8],
     known: impl FnOnce(&str) -> Option<NodeCertificate>,
-) -> Result<CheckedInventory, NotTaken> {
-    let bad = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::BAD_REQUEST, error);
+) -> Result<CheckedInventory, UploadRejection> {
+    let bad = |error: &dyn std::fmt::Display| UploadRejection::new(StatusCode::BAD_REQUEST, error);
     let limits = inventory::Limits::default();
     let name = if whole.packed { ".gz" } else { "" };
     let xml = inventory::unpack(name, &whole.body, &limits).map_err(|error| bad(&error))?;
@@ -78,6 +78,6 @@ pub(crate) fn check_inventory(
     let known = known(&facts.node.id);
     let key = InventorySignature::parse(signature)
         .and_then(|signature| signature.verify(&xml, &facts, known.as_ref()))
-        .map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))?;
+        .map_err(|error| UploadRejection::new(StatusCode::FORBIDDEN, error))?;
     Ok(CheckedInventory { facts, key })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use net::{BodyError, Held, Incoming, NotRead, Room};
+use net::{BodyError, BodyReadError, Held, Incoming, Room};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
@@ -28,12 +28,12 @@ const ASIDE_BYTES: usize = 64 << 10;
 
 /// Why an upload is not taken, and what it is answered.
 #[derive(Debug)]
-pub(crate) struct NotTaken {
+pub(crate) struct UploadRejection {
     pub(crate) status: StatusCode,
     pub(crate) why: String,
 }
 
-impl NotTaken {
+impl UploadRejection {
     pub(crate) fn new(status: StatusCode, why: impl ToString) -> Self {
         let why = why.to_string();
         Self { status, why }
@@ -51,7 +51,7 @@ impl NotTaken {
 }
 
 /// What became of an upload.
-pub(crate) type Taken = Result<(StatusCode, String), NotTaken>;
+pub(crate) type UploadResult = Result<(StatusCode, String), UploadRejection>;
 
 /// How many uploads there may be at once.
 pub(crate) fn places() -> Semaphore {
@@ -89,11 +89,11 @@ pub(crate) fn body_status(error: &BodyError) -> StatusCode {
 
 /// Why the body of an upload is not held.
 #[derive(Debug)]
-pub(crate) enum NotHeld {
+pub(crate) enum HoldError {
     /// It cannot be taken by its name, and is longer than what is kept aside.
-    Named(NotTaken),
+    Named(UploadRejection),
     /// It cannot be read.
-    Body(NotTaken),
+    Body(UploadRejection),
     /// Other bodies take all the room.
     NoRoom,
 }
@@ -103,23 +103,23 @@ pub(crate) enum NotHeld {
 pub(crate) async fn hold<'r>(
     room: &'r Room,
     body: Incoming,
-    expected: Result<(), NotTaken>,
+    expected: Result<(), UploadRejection>,
     bytes_max: usize,
     within: Duration,
-) -> Result<Held<'r>, NotHeld> {
+) -> Result<Held<'r>, HoldError> {
     let most = match &expected {
         Ok(()) => bytes_max,
         Err(_) => ASIDE_BYTES,
     };
     match (room.read(body, most, within).await, expected) {
         (Ok(held), _) => Ok(held),
-        (Err(NotRead::Body(BodyError::TooLong { .. })), Err(refused)) => {
-            Err(NotHeld::Named(refused))
+        (Err(BodyReadError::Body(BodyError::TooLong { .. })), Err(refused)) => {
+            Err(HoldError::Named(refused))
         }
-        (Err(NotRead::Body(error)), _) => {
+        (Err(BodyReadError::Body(error)), _) => {
             let status = body_status(&error);
-            Err(NotHeld::Body(NotTaken::new(status, error)))
+            Err(HoldError::Body(UploadRejection::new(status, error)))
         }
-        (Err(NotRead::NoRoom), _) => Err(NotHeld::NoRoom),
+        (Err(BodyReadError::NoRoom), _) => Err(HoldError::NoRoom),
     }
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::{NotTaken, beside};
+use super::{UploadRejection, beside};
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, RunLog, RunLogError};
 use crate::reports::signature::{NodeCertificate, text_of_checked, verify};
@@ -38,8 +38,9 @@ pub(crate) fn digest_of(log: &[u8]) -> i64 {
 }
 
 /// What a file's name tells of a run.
-pub(crate) fn run_of(name: &str) -> Result<(RunInfo, Packing), NotTaken> {
-    RunInfo::from_file_name(name).map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))
+pub(crate) fn run_of(name: &str) -> Result<(RunInfo, Packing), UploadRejection> {
+    RunInfo::from_file_name(name)
+        .map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))
 }
 
 /// Reads a run's log. A long one has a thread for itself.
@@ -56,17 +57,21 @@ pub(crate) async fn check_report(
     body: Bytes,
     packing: Packing,
     key: NodeCertificate,
-) -> Result<CheckedReport, NotTaken> {
+) -> Result<CheckedReport, UploadRejection> {
     opened(body, packing, move |message| {
-        verify(message, &key).map_err(|error| NotTaken::new(StatusCode::FORBIDDEN, error))
+        verify(message, &key).map_err(|error| UploadRejection::new(StatusCode::FORBIDDEN, error))
     })
     .await
 }
 
 /// Unpacks a message whose signature somebody else has checked, and who gets it checks again.
-pub(crate) async fn read_report(body: Bytes, packing: Packing) -> Result<CheckedReport, NotTaken> {
+pub(crate) async fn read_report(
+    body: Bytes,
+    packing: Packing,
+) -> Result<CheckedReport, UploadRejection> {
     opened(body, packing, |message| {
-        text_of_checked(message).map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))
+        text_of_checked(message)
+            .map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))
     })
     .await
 }
@@ -74,12 +79,12 @@ pub(crate) async fn read_report(body: Bytes, packing: Packing) -> Result<Checked
 async fn opened(
     body: Bytes,
     packing: Packing,
-    text: impl for<'m> FnOnce(&'m [u8]) -> Result<Cow<'m, [u8]>, NotTaken> + Send + 'static,
-) -> Result<CheckedReport, NotTaken> {
+    text: impl for<'m> FnOnce(&'m [u8]) -> Result<Cow<'m, [u8]>, UploadRejection> + Send + 'static,
+) -> Result<CheckedReport, UploadRejection> {
     let check = move || {
         let limit = Limits::default().text_bytes;
         let message = unpack(&body, packing, limit)
-            .map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+            .map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))?;
         let text = text(&message)?;
         let text = String::from_utf8_lossy(&text).into_owned();
         // Most come as they are kept.
@@ -95,5 +100,10 @@ async fn opened(
         })
     };
     let checked = tokio::task::spawn_blocking(check).await;
-    checked.unwrap_or_else(|error| Err(NotTaken::new(StatusCode::INTERNAL_SERVER_ERROR, error)))
+    checked.unwrap_or_else(|error| {
+        Err(UploadRejection::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            error,
+        ))
+    })
 }

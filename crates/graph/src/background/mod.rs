@@ -17,7 +17,7 @@ use crate::lock;
 use crate::topology::Background;
 use crate::work::spin::{self, thread_cpu};
 use crate::work::stop::{LOOK, Stop};
-use crate::work::{Memory, Site, WorkError, affinity};
+use crate::work::{Memory, SharedResources, WorkError, affinity};
 
 use duty::{DutyCycle, Turn};
 
@@ -52,7 +52,7 @@ struct Progress {
 
 /// A thread of a neighbour.
 struct Neighbour {
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     cpus: CpuSet,
     share: f64,
     memory: Option<Memory>,
@@ -69,7 +69,7 @@ impl Neighbours {
     /// # Errors
     /// When they shall run on a processor that this process may not use, or take more
     /// memory or threads than there are.
-    pub fn start(site: &Arc<Site>, all: &[Background]) -> Result<Self, WorkError> {
+    pub fn start(resources: &Arc<SharedResources>, all: &[Background]) -> Result<Self, WorkError> {
         let found = all.iter().map(|one| u64::from(one.threads)).sum();
         if found > THREADS {
             return Err(WorkError::TooMuch {
@@ -85,16 +85,16 @@ impl Neighbours {
         };
         let now = wire::clock::now();
         for one in all {
-            let cpus = affinity::processors(&one.cpus, &site.allowed)?;
+            let cpus = affinity::processors(&one.cpus, &resources.allowed)?;
             let from = now.saturating_add(one.from);
             let mut progress = Vec::new();
             for _ in 0..one.threads {
                 let memory = match one.memory {
                     0 => None,
-                    bytes => Some(Memory::new(site, bytes)?),
+                    bytes => Some(Memory::new(resources, bytes)?),
                 };
                 let neighbour = Neighbour {
-                    site: Arc::clone(site),
+                    resources: Arc::clone(resources),
                     cpus,
                     share: one.cpu_share,
                     memory,
@@ -190,7 +190,7 @@ impl Neighbour {
     /// Takes so much of the thread's own time.
     fn work(&self, time: Nanos) {
         let Some(memory) = &self.memory else {
-            spin::cpu(time, self.site.calibration(), &self.stop);
+            spin::cpu(time, self.resources.calibration(), &self.stop);
             return;
         };
         let begun = thread_cpu();

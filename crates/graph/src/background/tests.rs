@@ -1,8 +1,8 @@
 use super::*;
 use crate::work::Calibration;
 
-fn site() -> Arc<Site> {
-    Site::open(Calibration::measure(), &std::env::temp_dir()).unwrap()
+fn resources() -> Arc<SharedResources> {
+    SharedResources::open(Calibration::measure(), &std::env::temp_dir()).unwrap()
 }
 
 fn neighbour(name: &str) -> Background {
@@ -39,7 +39,7 @@ fn neighbours_work_when_it_is_their_time_until_they_are_stopped() {
         ..neighbour("holds")
     };
     let all = [neighbour("spins"), late, walks, holds];
-    let neighbours = Neighbours::start(&site(), &all).unwrap();
+    let neighbours = Neighbours::start(&resources(), &all).unwrap();
     wait_for(|| {
         let seen = neighbours.seen();
         let worked = |at: usize| seen[at].active && seen[at].cpu > 20_000_000;
@@ -58,7 +58,7 @@ fn one_that_lasts_for_a_time_ends_by_itself_and_took_no_more_than_its_share() {
         lasts: Some(100_000_000),
         ..neighbour("short")
     };
-    let neighbours = Neighbours::start(&site(), &[short]).unwrap();
+    let neighbours = Neighbours::start(&resources(), &[short]).unwrap();
     let threads = Arc::clone(&neighbours.threads);
     wait_for(|| *threads.0.lock().unwrap() == 0);
     let seen = neighbours.seen();
@@ -87,7 +87,7 @@ fn what_the_machine_has_not_is_refused() {
         .into_iter()
         .zip(["no-processor", "too-much", "too-much"])
     {
-        let error = Neighbours::start(&site(), &[one]).err().unwrap();
+        let error = Neighbours::start(&resources(), &[one]).err().unwrap();
         assert_eq!(error.cause(), cause);
     }
 }

@@ -49,11 +49,11 @@ impl Turn<'_> {
     pub(super) fn attempt(&mut self, call: &Call, attempt: Attempt) {
         let step = self.program.nodes[attempt.node].step;
         let turn = attempt.repeat * (bound::RETRIES + 1) + attempt.number;
-        let ticket = self.open(Purpose::Attempt(attempt));
+        let operation_id = self.open(Purpose::Attempt(attempt));
         let deadline = attempt.until.min(self.now.saturating_add(call.timeout));
         let span = self.child(step, turn);
         self.commands.push(Command::Call {
-            ticket,
+            operation_id,
             edge: call.edge,
             step,
             bytes: attempt.bytes,

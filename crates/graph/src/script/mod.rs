@@ -4,7 +4,7 @@
 //! and no clock.
 //!
 //! ```text
-//! begin ──▶ commands ──▶ shell ──▶ ended(ticket, outcome) ──▶ commands … ──▶ Answer
+//! begin ──▶ commands ──▶ shell ──▶ ended(operation, outcome) ──▶ commands … ──▶ Answer
 //! ```
 //!
 //! What a [`Request`] does, in words:
@@ -37,7 +37,7 @@ use traces::SpanId;
 
 /// Names something that was commanded and has not ended. Unique within a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u32);
+pub struct OperationId(pub u32);
 
 /// What the shell shall do.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub enum Command {
     /// Make one attempt of a call.
     Call {
         /// To be told when it ended.
-        ticket: Ticket,
+        operation_id: OperationId,
         /// Whose connections to use.
         edge: EdgeId,
         /// The step.
@@ -62,7 +62,7 @@ pub enum Command {
     /// Do work.
     Work {
         /// To be told when it ended.
-        ticket: Ticket,
+        operation_id: OperationId,
         /// The step, which says what kind of work it is.
         step: StepId,
         /// How much, in the unit of the work's first amount (`Disk`: bytes read).
@@ -75,7 +75,7 @@ pub enum Command {
     /// Say when a time has come.
     Wait {
         /// To be told then, as done.
-        ticket: Ticket,
+        operation_id: OperationId,
         /// Now.
         since: Nanos,
         /// When.

@@ -2,7 +2,7 @@
 
 use super::turn::Turn;
 use super::verdict::Failing;
-use super::{Command, Outcome, Program, Ticket};
+use super::{Command, OperationId, Outcome, Program};
 use crate::Nanos;
 use crate::draw::Draws;
 use traces::{SpanId, TraceId};
@@ -41,8 +41,8 @@ pub struct Request {
     pub(super) root: usize,
     /// One for each node of the endpoint.
     pub(super) frames: Vec<Frame>,
-    /// All that was commanded; a ticket is a place in it.
-    pub(super) flights: Vec<Flight>,
+    /// All that was commanded; an id is a place in it.
+    pub(super) operations: Vec<Operation>,
     /// How many of those have not ended.
     pub(super) open: u32,
     /// Begun, and neither `Answer` nor `Drop` was commanded.
@@ -66,7 +66,7 @@ pub(super) struct Frame {
 
 /// Something commanded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flight {
+pub(super) struct Operation {
     pub(super) purpose: Purpose,
     pub(super) ended: bool,
 }
@@ -119,22 +119,22 @@ impl Request {
         Turn::new(self, program, arrival.now, commands).arrive();
     }
 
-    /// Something commanded has ended. A ticket that is not open is ignored.
+    /// An operation has ended. One that is not open is ignored.
     pub fn ended(
         &mut self,
         program: &Program,
-        ticket: Ticket,
+        operation_id: OperationId,
         outcome: Outcome,
         now: Nanos,
         commands: &mut Vec<Command>,
     ) {
-        let Some(flight) = self.flights.get_mut(ticket.0 as usize) else {
+        let Some(operation) = self.operations.get_mut(operation_id.0 as usize) else {
             return;
         };
-        if std::mem::replace(&mut flight.ended, true) {
+        if std::mem::replace(&mut operation.ended, true) {
             return;
         }
-        let purpose = flight.purpose;
+        let purpose = operation.purpose;
         self.open -= 1;
         Turn::new(self, program, now, commands).land(purpose, outcome);
     }
@@ -156,7 +156,7 @@ impl Request {
     /// Forgets the request and keeps the memory.
     pub fn reset(&mut self) {
         self.frames.clear();
-        self.flights.clear();
+        self.operations.clear();
         self.open = 0;
         self.live = false;
     }

@@ -4,9 +4,9 @@ use traces::failure;
 
 use super::drawing;
 use super::program::{Entry, Kind, Program};
-use super::request::{Flight, Frame, Purpose, Request};
+use super::request::{Frame, Operation, Purpose, Request};
 use super::verdict::{self, Failing};
-use super::{Command, Failure, Outcome, Ticket, bound};
+use super::{Command, Failure, OperationId, Outcome, bound};
 use crate::Nanos;
 use crate::amount::Amount;
 use crate::topology::{Call, EdgeId, Join, Response, StepId, Work};
@@ -106,8 +106,12 @@ impl<'a> Turn<'a> {
     /// still waited for, if there is one.
     pub(super) fn expire(&mut self, edge: Option<EdgeId>) {
         let edge = edge.or_else(|| {
-            let open = self.request.flights.iter().filter(|flight| !flight.ended);
-            let mut calls = open.filter_map(|flight| match flight.purpose {
+            let open = self
+                .request
+                .operations
+                .iter()
+                .filter(|operation| !operation.ended);
+            let mut calls = open.filter_map(|operation| match operation.purpose {
                 Purpose::Attempt(attempt) => self.call(attempt.node),
                 _ => None,
             });
@@ -254,10 +258,10 @@ impl<'a> Turn<'a> {
             Work::Primes(to) => *to as f64,
             _ => amount,
         };
-        let ticket = self.open(Purpose::Work(node));
+        let operation_id = self.open(Purpose::Work(node));
         let span = self.child(step, 0);
         self.commands.push(Command::Work {
-            ticket,
+            operation_id,
             step,
             amount,
             second,
@@ -306,7 +310,7 @@ impl<'a> Turn<'a> {
     /// Commands a wait. One that would end behind the deadline ends at it; a pause has
     /// been weighed against its call's time already.
     pub(super) fn wait(&mut self, purpose: Purpose, length: Nanos, step: Option<StepId>) {
-        let ticket = self.open(purpose);
+        let operation_id = self.open(purpose);
         let most = match purpose {
             Purpose::Pause(attempt) => attempt.until,
             _ => self.request.deadline,
@@ -314,7 +318,7 @@ impl<'a> Turn<'a> {
         let until = self.now.saturating_add(length).min(most);
         let span = step.map_or(SpanId::default(), |step| self.child(step, 0));
         self.commands.push(Command::Wait {
-            ticket,
+            operation_id,
             since: self.now,
             until,
             step,
@@ -322,15 +326,15 @@ impl<'a> Turn<'a> {
         });
     }
 
-    pub(super) fn open(&mut self, purpose: Purpose) -> Ticket {
-        let flights = &mut self.request.flights;
-        let ticket = Ticket(u32::try_from(flights.len()).unwrap_or(u32::MAX));
-        flights.push(Flight {
+    pub(super) fn open(&mut self, purpose: Purpose) -> OperationId {
+        let operations = &mut self.request.operations;
+        let operation_id = OperationId(u32::try_from(operations.len()).unwrap_or(u32::MAX));
+        operations.push(Operation {
             purpose,
             ended: false,
         });
         self.request.open += 1;
-        ticket
+        operation_id
     }
 
     /// Whether what waits for a node is over already.

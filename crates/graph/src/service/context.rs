@@ -9,13 +9,13 @@ use wire::clock;
 use wire::poller::Poller;
 use wire::slab::Key;
 
-use super::flight::{Active, Attempt, PoolId};
-use super::flights::Flights;
+use super::active_requests::ActiveRequests;
 use super::instances::Instances;
 use super::recordings::Recordings;
+use super::request_state::{ActiveRequest, Attempt, PoolId};
 use super::routes::Routes;
 use crate::Nanos;
-use crate::script::{Outcome, Ticket};
+use crate::script::{OperationId, Outcome};
 use crate::trace::Recorder;
 
 /// Bytes that one read takes.
@@ -23,11 +23,11 @@ const ROOM: usize = 64 * 1024;
 
 /// Something to do. None of it is done while something else is: so each may change what it
 /// works on.
-pub(super) enum Todo {
+pub(super) enum Deferred {
     /// A request is there.
     Begin(Key),
     /// Something that a request waited for has ended.
-    Ended(Key, Ticket, Outcome),
+    Ended(Key, OperationId, Outcome),
     /// A request's time is over.
     Expired(Key),
     /// An answer that took several sends is sent.
@@ -39,7 +39,7 @@ pub(super) enum Todo {
     /// The next of the attempts that are to be made once more.
     Retry,
     /// A caller's connection of HTTP/2 has something to send.
-    Front(Key),
+    Http2Caller(Key),
     /// A connection of HTTP/2 to a callee has.
     Channel(Key),
     /// A request is of no use to anybody.
@@ -50,10 +50,10 @@ pub(super) enum Todo {
 pub(super) struct Context {
     pub(super) poller: Poller,
     pub(super) instances: Instances,
-    pub(super) flights: Flights,
+    pub(super) active_requests: ActiveRequests,
     pub(super) routes: Routes,
     pub(super) recordings: Recordings,
-    pub(super) todo: VecDeque<Todo>,
+    pub(super) deferred: VecDeque<Deferred>,
     /// Attempts to make once more, over new connections.
     pub(super) retries: VecDeque<Attempt>,
     /// Where bytes are read into.
@@ -69,10 +69,10 @@ impl Context {
         Self {
             poller,
             instances: Instances::new(run),
-            flights: Flights::default(),
+            active_requests: ActiveRequests::default(),
             routes: Routes::default(),
             recordings: Recordings(recorder),
-            todo: VecDeque::new(),
+            deferred: VecDeque::new(),
             retries: VecDeque::new(),
             room: vec![0; ROOM],
             now: clock::now(),
@@ -93,38 +93,47 @@ impl Context {
         revision: Option<&[u8]>,
         path: &[u8],
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
-    ) -> Option<Active> {
+    ) -> Option<ActiveRequest> {
         let plan = self.instances.plan_for(instance, revision)?;
-        let mut active = self.flights.begin(plan);
-        let (plan, flight) = (&active.plan, &mut active.flight);
-        flight.instance = instance;
-        flight.path.extend_from_slice(path);
-        flight.endpoint = plan.find(&flight.path);
-        flight.started = self.woken.min(self.now);
-        flight.queue = self.now.saturating_sub(flight.started);
-        let context = context::read(fields, &mut flight.passed);
-        flight.trace = if context.trace == TraceId::default() {
+        let mut active = self.active_requests.begin(plan);
+        let (plan, state) = (&active.plan, &mut active.state);
+        state.instance = instance;
+        state.path.extend_from_slice(path);
+        state.endpoint = plan.find(&state.path);
+        state.started = self.woken.min(self.now);
+        state.queue = self.now.saturating_sub(state.started);
+        let context = context::read(fields, &mut state.passed);
+        state.trace = if context.trace == TraceId::default() {
             self.instances.new_trace(instance, plan.topology.seed)
         } else {
             context.trace
         };
-        flight.parent = context.parent;
-        flight.span = SpanId::child(context.parent, flight.trace, 0, 0);
-        flight.sampled = plan.sampler.samples(&context, flight.trace);
-        flight.debug = context.debug;
+        state.parent = context.parent;
+        state.span = SpanId::child(context.parent, state.trace, 0, 0);
+        state.sampled = plan.sampler.samples(&context, state.trace);
+        state.debug = context.debug;
         Some(active)
     }
 
     /// An attempt ended without an answer.
-    pub(super) fn unanswered(&mut self, active: &mut Active, attempt: &Attempt, why: &'static str) {
+    pub(super) fn unanswered(
+        &mut self,
+        active: &mut ActiveRequest,
+        attempt: &Attempt,
+        why: &'static str,
+    ) {
         self.recordings.call(active, attempt, 0, why, self.now);
-        let flight = &mut active.flight;
-        if flight.failed_edge == Some(attempt.edge) {
+        let state = &mut active.state;
+        if state.failed_edge == Some(attempt.edge) {
             // What an earlier attempt was told does not hold for this one.
-            flight.failed_edge = None;
-            flight.failed.clear();
+            state.failed_edge = None;
+            state.failed.clear();
         }
-        self.ended(attempt.flight, attempt.ticket, Outcome::Unanswered(why));
+        self.ended(
+            attempt.request,
+            attempt.operation_id,
+            Outcome::Unanswered(why),
+        );
     }
 
     /// An attempt that was sent got no answer; `race`: the callee may have closed the
@@ -133,23 +142,24 @@ impl Context {
         if race {
             attempt.fresh = true;
             self.retries.push_back(attempt);
-            self.todo.push_back(Todo::Retry);
-        } else if let Some(mut active) = self.flights.take(attempt.flight) {
-            active.flight.close(attempt.ticket);
+            self.deferred.push_back(Deferred::Retry);
+        } else if let Some(mut active) = self.active_requests.take(attempt.request) {
+            active.state.close(attempt.operation_id);
             self.unanswered(&mut active, &attempt, why);
-            self.flights.put(active);
+            self.active_requests.put(active);
         }
     }
 
     /// Something that a request waited for has ended, of which it will be told.
-    pub(super) fn ended(&mut self, flight: Key, ticket: Ticket, outcome: Outcome) {
-        self.todo.push_back(Todo::Ended(flight, ticket, outcome));
+    pub(super) fn ended(&mut self, request: Key, operation_id: OperationId, outcome: Outcome) {
+        self.deferred
+            .push_back(Deferred::Ended(request, operation_id, outcome));
     }
 
     /// There may be room in a pool for those who wait for it.
     pub(super) fn freed(&mut self, pool: PoolId) {
         if self.routes.is_wanted(pool) {
-            self.todo.push_back(Todo::Dispatch(pool));
+            self.deferred.push_back(Deferred::Dispatch(pool));
         }
     }
 

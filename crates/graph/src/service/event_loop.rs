@@ -24,7 +24,7 @@ use super::token;
 use crate::Nanos;
 use crate::topology::Protocol;
 use crate::trace::Recorder;
-use crate::work::{Inbox, Site};
+use crate::work::{Inbox, SharedResources};
 use traces::ids::Run;
 
 /// For how long no thread must have a request in hand: what one thread says of itself may
@@ -50,7 +50,7 @@ pub(super) struct EventLoop {
 }
 
 /// A thread before it runs.
-pub(super) struct Seat {
+pub(super) struct ThreadSetup {
     /// Processors that it is pinned to; empty: any.
     pub(super) cpus: Vec<u32>,
     /// Those of its instances.
@@ -59,7 +59,7 @@ pub(super) struct Seat {
     pub(super) inbox: Arc<Inbox>,
 }
 
-impl Seat {
+impl ThreadSetup {
     /// One without instances so far.
     pub(super) fn new(run: Run, recorder: Recorder) -> io::Result<Self> {
         let poller = Poller::new()?;
@@ -74,10 +74,10 @@ impl Seat {
 
 impl EventLoop {
     pub(super) fn new(
-        seat: Seat,
+        seat: ThreadSetup,
         orders: &Arc<Orders>,
         thread: usize,
-        site: &Arc<Site>,
+        resources: &Arc<SharedResources>,
         most_callers: usize,
     ) -> io::Result<Self> {
         let mut listeners = Listeners::default();
@@ -91,7 +91,7 @@ impl EventLoop {
             phase: Phase::Running,
             revision: 0,
             busy_at: 0,
-            requests: Requests::new(instances, Jobs::new(site, seat.inbox)),
+            requests: Requests::new(instances, Jobs::new(resources, seat.inbox)),
             listeners,
             most_callers,
             context: seat.context,
@@ -136,7 +136,9 @@ impl EventLoop {
         match Key::of_token(event.token) {
             (token::SESSION, key) => requests.sessions.event(key, event, context),
             (token::LINK, key) => requests.calls.link_event(key, event, context),
-            (token::FRONT, key) => requests.fronts.drive(key, event.readable, context),
+            (token::HTTP2_CALLER, key) => {
+                requests.http2_callers.drive(key, event.readable, context)
+            }
             (token::CHANNEL, key) => requests.calls.channel_event(key, event, context),
             (LISTENER, key) => self.accept(key),
             (WAKER, _) => requests.jobs.take_ended(context),
@@ -174,8 +176,8 @@ impl EventLoop {
         if before != Phase::Draining {
             self.leave();
         }
-        let (instances, flights) = (&self.context.instances, &self.context.flights);
-        let busy = flights.count() + instances.leaving_callers();
+        let (instances, active_requests) = (&self.context.instances, &self.context.active_requests);
+        let busy = active_requests.count() + instances.leaving_callers();
         let now = clock::now();
         if !self.orders.say_busy(self.thread, busy) {
             self.busy_at = now;
@@ -193,7 +195,7 @@ impl EventLoop {
             self.listeners.close(key);
         }
         self.requests.sessions.leave(&mut self.context);
-        self.requests.fronts.leave(&mut self.context);
+        self.requests.http2_callers.leave(&mut self.context);
         self.requests.settle(&mut self.context);
     }
 
@@ -233,7 +235,9 @@ impl EventLoop {
                     let stream = Stream::Plain(socket);
                     match context.instances.plan(index).map(|plan| plan.protocol) {
                         Some(protocol @ (Protocol::Http2 | Protocol::Grpc)) => {
-                            requests.fronts.welcome(index, protocol, stream, context);
+                            requests
+                                .http2_callers
+                                .welcome(index, protocol, stream, context);
                         }
                         _ => requests.sessions.welcome(index, stream, context),
                     }

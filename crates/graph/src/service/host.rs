@@ -14,7 +14,7 @@ use wire::socket;
 use wire::threads::{Phase, Threads, processors};
 
 use super::directory::Directory;
-use super::event_loop::{EventLoop, Seat};
+use super::event_loop::{EventLoop, ThreadSetup};
 use super::instances::KEPT_REVISIONS;
 use super::orders::{Orders, Revision};
 use super::plan::{self, Plan, Planner};
@@ -112,7 +112,7 @@ impl Host {
         let topology = config.topology;
         let mut directory = config.directory;
         let seating = seat(&topology, &config.hosted, config.threads);
-        let mut seats: Vec<Seat> = Vec::new();
+        let mut seats: Vec<ThreadSetup> = Vec::new();
         let mut placed = Vec::new();
         for (hosted, (thread, cpus)) in config.hosted.iter().zip(seating) {
             let service = topology
@@ -121,7 +121,7 @@ impl Host {
             let (listener, address) = listen(&service.name, hosted.listen)?;
             directory.set(&service.name, hosted.replica, address);
             while seats.len() <= thread {
-                let seat = Seat::new(config.run, config.tracer.recorder());
+                let seat = ThreadSetup::new(config.run, config.tracer.recorder());
                 seats.push(seat.map_err(StartError::Threads)?);
             }
             let Some(seat) = seats.get_mut(thread) else {
@@ -135,7 +135,7 @@ impl Host {
                 service: service.name.clone(),
                 replica: hosted.replica,
                 thread,
-                planner: Planner::new(&config.site, &seat.inbox),
+                planner: Planner::new(&config.resources, &seat.inbox),
             });
         }
         // Plans are in the order of threads and of the instances in them, as `placed` is
@@ -166,7 +166,7 @@ impl Host {
         for (thread, mut seat) in seats.into_iter().enumerate() {
             let cpus = mem::take(&mut seat.cpus);
             let waker = seat.context.poller.waker().clone();
-            let event_loop = EventLoop::new(seat, &orders, thread, &config.site, most_callers)
+            let event_loop = EventLoop::new(seat, &orders, thread, &config.resources, most_callers)
                 .map_err(StartError::Threads)?;
             let run = move || {
                 // A processor may be gone or forbidden: where a service runs is told by its
@@ -232,7 +232,7 @@ impl Host {
     /// a time. Services that others of this host call go on for those until the last one.
     /// What has not ended goes on until [`Host::stop`].
     pub fn drain(&self, longest: Duration) -> bool {
-        self.threads.tell(Phase::Draining);
+        self.threads.set_phase(Phase::Draining);
         let until = Instant::now() + longest;
         while !self.threads.have_ended() {
             if Instant::now() >= until {

@@ -11,11 +11,11 @@ use traces::SpanId;
 use traces::failure;
 
 use super::context::Context;
-use super::flight::{Active, Flight, Open, What};
 use super::recordings::Piece;
-use crate::script::{Command, Outcome, Ticket};
+use super::request_state::{ActiveRequest, Open, RequestState, What};
+use crate::script::{Command, OperationId, Outcome};
 use crate::topology::StepId;
-use crate::work::{self, Ended, Inbox, Refused, Site, WorkError, Worker};
+use crate::work::{self, Ended, Inbox, Refused, SharedResources, WorkError, Worker};
 
 /// See the module.
 pub(super) struct Jobs {
@@ -30,27 +30,32 @@ pub(super) struct Jobs {
 /// Work in the hands of a worker.
 #[derive(Debug, Clone, Copy)]
 struct Job {
-    flight: Key,
-    ticket: Ticket,
+    request: Key,
+    operation_id: OperationId,
     step: StepId,
     span: SpanId,
 }
 
 impl Jobs {
     /// What workers have done comes through an inbox.
-    pub(super) fn new(site: &Arc<Site>, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(resources: &Arc<SharedResources>, inbox: Arc<Inbox>) -> Self {
         Self {
             all: Slab::default(),
             inbox,
-            worker: Worker::new(site),
+            worker: Worker::new(resources),
             ended: Vec::new(),
         }
     }
 
     /// A script wants work done.
-    pub(super) fn work(&mut self, active: &mut Active, command: &Command, context: &mut Context) {
+    pub(super) fn work(
+        &mut self,
+        active: &mut ActiveRequest,
+        command: &Command,
+        context: &mut Context,
+    ) {
         let Command::Work {
-            ticket,
+            operation_id,
             step,
             amount,
             second,
@@ -62,14 +67,14 @@ impl Jobs {
         let Some(work) = active.plan.work(step) else {
             return;
         };
-        let deadline = active.flight.deadline;
+        let deadline = active.state.deadline;
         let wanted = clock::now();
         let mut piece = Piece::new(span, wanted, wanted);
         let task = match &work.task {
             Ok(task) => task,
             Err(error) => {
-                piece.cause = explain(&mut active.flight, error.as_ref());
-                end(active, ticket, step, &piece, context);
+                piece.cause = explain(&mut active.state, error.as_ref());
+                end(active, operation_id, step, &piece, context);
                 return;
             }
         };
@@ -79,14 +84,14 @@ impl Jobs {
             piece.ended = context.now;
             match result {
                 Ok(done) => (piece.cpu, piece.stolen) = (done.cpu, done.stolen()),
-                Err(error) => piece.cause = explain(&mut active.flight, Some(&error)),
+                Err(error) => piece.cause = explain(&mut active.state, Some(&error)),
             }
-            end(active, ticket, step, &piece, context);
+            end(active, operation_id, step, &piece, context);
             return;
         }
         let job = self.all.insert(Job {
-            flight: active.key,
-            ticket,
+            request: active.key,
+            operation_id,
             step,
             span,
         });
@@ -106,11 +111,14 @@ impl Jobs {
             Err(cause) => Err(*cause),
         };
         match handed {
-            Ok(()) => active.flight.open.push(Open::new(ticket, What::Job(job))),
+            Ok(()) => active
+                .state
+                .open
+                .push(Open::new(operation_id, What::Job(job))),
             Err(refused) => {
                 self.all.release(job);
                 piece.cause = refused;
-                end(active, ticket, step, &piece, context);
+                end(active, operation_id, step, &piece, context);
             }
         }
     }
@@ -128,7 +136,7 @@ impl Jobs {
             let Some(job) = self.all.remove(Key::of(ended.key)) else {
                 continue;
             };
-            let Some(mut active) = context.flights.take(job.flight) else {
+            let Some(mut active) = context.active_requests.take(job.request) else {
                 continue;
             };
             let mut piece = Piece::new(job.span, ended.submitted, ended.begun);
@@ -141,23 +149,29 @@ impl Jobs {
                 }
                 Err(error) => {
                     piece.ended = context.now;
-                    piece.cause = explain(&mut active.flight, Some(error));
+                    piece.cause = explain(&mut active.state, Some(error));
                 }
             }
-            end(&mut active, job.ticket, job.step, &piece, context);
-            context.flights.put(active);
+            end(&mut active, job.operation_id, job.step, &piece, context);
+            context.active_requests.put(active);
         }
         self.ended = all;
     }
 }
 
 /// A piece of work has ended, or is not done.
-fn end(active: &mut Active, ticket: Ticket, step: StepId, piece: &Piece, context: &mut Context) {
+fn end(
+    active: &mut ActiveRequest,
+    operation_id: OperationId,
+    step: StepId,
+    piece: &Piece,
+    context: &mut Context,
+) {
     if let Some(work) = active.plan.work(step) {
         context.recordings.work(active, work, piece);
         if work.tells_load && piece.cause.is_empty() {
             // Testapi's, before the body. Writing to memory does not fail.
-            let (load, prefix) = (active.plan.load.status(), &mut active.flight.prefix);
+            let (load, prefix) = (active.plan.load.status(), &mut active.state.prefix);
             let _ = write!(prefix, "status[{}/{}],", load.done, load.started);
         }
     }
@@ -165,14 +179,14 @@ fn end(active: &mut Active, ticket: Ticket, step: StepId, piece: &Piece, context
         "" => Outcome::Done,
         cause => Outcome::Failed(cause),
     };
-    context.ended(active.key, ticket, outcome);
+    context.ended(active.key, operation_id, outcome);
 }
 
 /// Keeps why work was not done for the body of the answer, and gives the cause.
-fn explain(flight: &mut Flight, error: Option<&WorkError>) -> &'static str {
+fn explain(state: &mut RequestState, error: Option<&WorkError>) -> &'static str {
     let Some(error) = error else {
         return failure::WORK;
     };
-    flight.why = Some((error.cause(), error.to_string()));
+    state.why = Some((error.cause(), error.to_string()));
     error.cause()
 }

@@ -3,10 +3,10 @@
 use http::StatusCode;
 use wire::http1::write;
 
-use super::flight::{Active, Attempt};
 use super::outbox::Outbox;
 use super::plan::{CallPlan, REVISION};
 use super::reply::Reply;
+use super::request_state::{ActiveRequest, Attempt};
 use crate::Nanos;
 use traces::context;
 use wire::deadlines::NEVER;
@@ -21,19 +21,19 @@ const MILLISECOND: Nanos = 1_000_000;
 
 /// Writes the request of a call, as a whole.
 pub(super) fn write_request(
-    active: &Active,
+    active: &ActiveRequest,
     call: &CallPlan,
     attempt: &Attempt,
     now: Nanos,
     outbox: &mut Outbox,
 ) {
-    let (plan, flight) = (&active.plan, &active.flight);
+    let (plan, state) = (&active.plan, &active.state);
     let out = outbox.sheet();
     let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
     out.extend_from_slice(method);
-    out.extend_from_slice(call.path_or(&flight.path));
+    out.extend_from_slice(call.path_or(&state.path));
     out.extend_from_slice(&call.head);
-    context::write(plan.topology.tracing.forms(), &attempt.context(flight), out);
+    context::write(plan.topology.tracing.forms(), &attempt.context(state), out);
     out.extend_from_slice(TIMEOUT.as_bytes());
     out.extend_from_slice(b": ");
     let left = attempt.deadline.saturating_sub(now);
@@ -83,8 +83,13 @@ fn memchr(needle: &[u8], text: &[u8]) -> Option<usize> {
 }
 
 /// Writes the head of an answer.
-pub(super) fn write_answer(active: &Active, reply: Reply, keep_alive: bool, out: &mut Vec<u8>) {
-    let (status, flight) = (reply.status, &active.flight);
+pub(super) fn write_answer(
+    active: &ActiveRequest,
+    reply: Reply,
+    keep_alive: bool,
+    out: &mut Vec<u8>,
+) {
+    let (status, state) = (reply.status, &active.state);
     if status == 200 {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n");
     } else {
@@ -95,12 +100,12 @@ pub(super) fn write_answer(active: &Active, reply: Reply, keep_alive: bool, out:
         out.extend_from_slice(b"\r\nContent-Type: text/plain; charset=utf-8\r\n");
     }
     write::field(REVISION.as_bytes(), &active.plan.fingerprint, out);
-    if let Some(failed) = reply.failed(flight) {
+    if let Some(failed) = reply.failed(state) {
         write::field(FAILED.as_bytes(), failed, out);
     }
     if !keep_alive {
         out.extend_from_slice(b"Connection: close\r\n");
-    } else if flight.old {
+    } else if state.old {
         // HTTP/1.0 must be told that the connection goes on.
         out.extend_from_slice(b"Connection: keep-alive\r\n");
     }

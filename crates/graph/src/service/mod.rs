@@ -2,16 +2,16 @@
 //! for all of its sockets at once.
 //!
 //! ```text
-//! caller ──▶ session, front ──▶ flight: a script's request ──▶ link, channel ──▶ callee
+//! caller ──▶ session, caller ──▶ active request: its script ──▶ link, channel ──▶ callee
 //! caller ◀────── reply ◀────────────┤     ▲ ended
 //!                                   ▼     │
 //!                              here, or workers
 //! ```
 //!
 //! A thread is an `event_loop`, which waits, accepts and drains, over `requests`, which does
-//! what scripts command by those who each own what they are about: `sessions` and `fronts`
+//! what scripts command by those who each own what they are about: `sessions` and `http2_callers`
 //! (callers), `calls` (callees) and `jobs` (work). None of these knows of another: what is
-//! for others to do waits in the `context`, beside what all use: the `flights` in hand, the
+//! for others to do waits in the `context`, beside what all use: the `active_requests` in hand, the
 //! `instances` and their plans, `routes` to callees, `recordings`.
 //!
 //! An instance lives on exactly one thread: its listener, its connections and its requests
@@ -38,16 +38,15 @@
 //! request is sent once more over a new one (RFC 9110 section 9.2.2). So a request that a
 //! fault drops may reach a service twice; draws are the same both times.
 
+mod active_requests;
 mod bounds;
 mod calls;
 mod context;
 mod directory;
 mod event_loop;
-mod flight;
-mod flights;
-mod fronts;
 mod host;
 mod http2;
+mod http2_callers;
 mod instances;
 mod jobs;
 mod message;
@@ -56,6 +55,7 @@ mod outbox;
 mod plan;
 mod recordings;
 mod reply;
+mod request_state;
 mod requests;
 mod routes;
 mod sessions;
@@ -73,7 +73,7 @@ pub use host::Host;
 use crate::metrics::Metrics;
 use crate::topology::{ServiceId, Topology};
 use crate::trace::Tracer;
-use crate::work::Site;
+use crate::work::SharedResources;
 use traces::ids::Run;
 
 /// What `x-headroom-revision` says of answers under a profile: 16 hexadecimal digits, the
@@ -105,7 +105,7 @@ pub struct HostConfig {
     /// Services that share other processors have threads of their own, pinned there.
     pub threads: usize,
     /// For their work.
-    pub site: Arc<Site>,
+    pub resources: Arc<SharedResources>,
     /// Where they count.
     pub metrics: Arc<Metrics>,
     /// Where their spans go.

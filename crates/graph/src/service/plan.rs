@@ -12,7 +12,9 @@ use crate::topology::{
     Work,
 };
 use crate::trace::Sampler;
-use crate::work::{Equipment, Inbox, Load, Site, Task, WorkError, Workers, WorkersConfig};
+use crate::work::{
+    Equipment, Inbox, Load, SharedResources, Task, WorkError, Workers, WorkersConfig,
+};
 use traces::Name;
 
 /// The field that names the revision that a request runs under.
@@ -159,7 +161,7 @@ pub(super) struct Planner {
     /// Names of those whom it has ever called. A callee's place among them, its slot, is
     /// the same in all plans, so that connections outlive a revision.
     slots: Vec<Name>,
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     /// Where the event loop finds the work that has ended.
     inbox: Arc<Inbox>,
     /// The newest, and what they were made for.
@@ -167,11 +169,11 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn new(site: &Arc<Site>, inbox: &Arc<Inbox>) -> Self {
+    pub(super) fn new(resources: &Arc<SharedResources>, inbox: &Arc<Inbox>) -> Self {
         Self {
-            equipment: site.equipment(),
+            equipment: resources.equipment(),
             slots: Vec::new(),
-            site: Arc::clone(site),
+            resources: Arc::clone(resources),
             inbox: Arc::clone(inbox),
             workers: None,
         }
@@ -193,7 +195,7 @@ impl Planner {
         {
             return Ok(Some(Arc::clone(workers)));
         }
-        let workers = Workers::new(&self.site, &self.inbox, config.clone());
+        let workers = Workers::new(&self.resources, &self.inbox, config.clone());
         let workers = Arc::new(workers.map_err(|error| error.cause())?);
         self.workers = Some((config, Arc::clone(&workers)));
         Ok(Some(workers))

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::flight::{Active, Attempt, Flight};
 use super::plan::{Plan, WorkPlan};
+use super::request_state::{ActiveRequest, Attempt, RequestState};
 use crate::Nanos;
 use crate::trace::Recorder;
 use traces::SpanId;
@@ -49,47 +49,47 @@ pub(super) struct Recordings(pub(super) Recorder);
 
 impl Recordings {
     /// A request is answered, or never will be.
-    pub(super) fn conclude(&mut self, active: &mut Active, why: &'static str, now: Nanos) {
-        let (plan, flight) = (&active.plan, &mut active.flight);
-        flight.concluded = true;
-        flight.session = None;
-        flight.stream = None;
-        let status = flight.answer.map_or(0, |(status, _)| status);
-        let counters = plan.server_counters(flight.endpoint);
-        let end = now.max(flight.started);
+    pub(super) fn conclude(&mut self, active: &mut ActiveRequest, why: &'static str, now: Nanos) {
+        let (plan, state) = (&active.plan, &mut active.state);
+        state.concluded = true;
+        state.session = None;
+        state.stream = None;
+        let status = state.answer.map_or(0, |(status, _)| status);
+        let counters = plan.server_counters(state.endpoint);
+        let end = now.max(state.started);
         match status {
             0 => counters.dropped(),
-            status => counters.answered(status, end - flight.started),
+            status => counters.answered(status, end - state.started),
         }
         if !why.is_empty() {
             counters.failed(why);
         }
-        if !flight.sampled {
+        if !state.sampled {
             return;
         }
-        let (name, peer) = (path(flight, plan), &plan.nobody);
+        let (name, peer) = (path(state, plan), &plan.nobody);
         self.0.record(Span {
-            id: flight.span,
-            parent: flight.parent,
-            start: flight.started,
+            id: state.span,
+            parent: state.parent,
+            start: state.started,
             end,
-            queue: flight.queue,
+            queue: state.queue,
             status,
             cause: why,
-            ..span(flight, plan, SpanKind::Server, name, peer)
+            ..span(state, plan, SpanKind::Server, name, peer)
         });
     }
 
     /// An attempt of a call has ended; status 0: without an answer.
     pub(super) fn call(
         &mut self,
-        active: &Active,
+        active: &ActiveRequest,
         attempt: &Attempt,
         status: u16,
         why: &'static str,
         now: Nanos,
     ) {
-        let (plan, flight) = (&active.plan, &active.flight);
+        let (plan, state) = (&active.plan, &active.state);
         let Some(call) = plan.call(attempt.step) else {
             return;
         };
@@ -105,11 +105,11 @@ impl Recordings {
         if !why.is_empty() {
             call.counters.failed(why);
         }
-        if !flight.sampled {
+        if !state.sampled {
             return;
         }
         let own = call.path.clone();
-        let name = own.unwrap_or_else(|| path(flight, plan));
+        let name = own.unwrap_or_else(|| path(state, plan));
         self.0.record(Span {
             id: attempt.span,
             start: attempt.wanted,
@@ -118,13 +118,13 @@ impl Recordings {
             status,
             attempt: attempt.number,
             cause: why,
-            ..span(flight, plan, SpanKind::Client, name, &call.peer)
+            ..span(state, plan, SpanKind::Client, name, &call.peer)
         });
     }
 
     /// A piece of work has ended.
-    pub(super) fn work(&mut self, active: &Active, work: &WorkPlan, piece: &Piece) {
-        let (plan, flight) = (&active.plan, &active.flight);
+    pub(super) fn work(&mut self, active: &ActiveRequest, work: &WorkPlan, piece: &Piece) {
+        let (plan, state) = (&active.plan, &active.state);
         let queue = piece.begun.saturating_sub(piece.wanted);
         if piece.cause.is_empty() {
             let wall = piece.ended.saturating_sub(piece.begun);
@@ -132,7 +132,7 @@ impl Recordings {
         } else {
             work.counters.failed(piece.cause);
         }
-        if !flight.sampled {
+        if !state.sampled {
             return;
         }
         let (name, peer) = (Arc::clone(&work.name), &plan.nobody);
@@ -143,26 +143,26 @@ impl Recordings {
             cpu: piece.cpu,
             queue,
             cause: piece.cause,
-            ..span(flight, plan, SpanKind::Work, name, peer)
+            ..span(state, plan, SpanKind::Work, name, peer)
         });
     }
 }
 
 /// The path of a request, as the graph names it, or else as it was asked for.
-fn path(flight: &Flight, plan: &Plan) -> Name {
-    match plan.endpoint(flight.endpoint) {
+fn path(state: &RequestState, plan: &Plan) -> Name {
+    match plan.endpoint(state.endpoint) {
         Some(endpoint) if !endpoint.any => Arc::clone(&endpoint.path),
-        _ => Name::from(cut(&String::from_utf8_lossy(&flight.path))),
+        _ => Name::from(cut(&String::from_utf8_lossy(&state.path))),
     }
 }
 
 /// A span within a request, without times and with nothing to tell.
-fn span(flight: &Flight, plan: &Plan, kind: SpanKind, name: Name, peer: &Name) -> Span {
+fn span(state: &RequestState, plan: &Plan, kind: SpanKind, name: Name, peer: &Name) -> Span {
     let names = [Arc::clone(&plan.name), name, Arc::clone(peer)];
     Span {
-        id: flight.span,
-        parent: flight.span,
+        id: state.span,
+        parent: state.span,
         revision: plan.revision,
-        ..Span::untold(flight.trace, kind, names)
+        ..Span::blank(state.trace, kind, names)
     }
 }

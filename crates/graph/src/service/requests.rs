@@ -6,12 +6,12 @@ use traces::failure;
 use wire::slab::Key;
 
 use super::calls::Calls;
-use super::context::{Context, Todo};
-use super::flight::{Active, Open, What};
-use super::fronts::Fronts;
+use super::context::{Context, Deferred};
+use super::http2_callers::Http2Callers;
 use super::jobs::Jobs;
 use super::recordings::{GONE, Piece};
 use super::reply::Reply;
+use super::request_state::{ActiveRequest, Open, What};
 use super::sessions::Sessions;
 use crate::Nanos;
 use crate::script::{Arrival, Command, Outcome};
@@ -19,7 +19,7 @@ use crate::script::{Arrival, Command, Outcome};
 /// Who has to do with the requests in hand. None of them knows of another.
 pub(super) struct Requests {
     pub(super) sessions: Sessions,
-    pub(super) fronts: Fronts,
+    pub(super) http2_callers: Http2Callers,
     pub(super) calls: Calls,
     pub(super) jobs: Jobs,
     commands: Vec<Command>,
@@ -30,7 +30,7 @@ impl Requests {
     pub(super) fn new(instances: usize, jobs: Jobs) -> Self {
         Self {
             sessions: Sessions::new(instances),
-            fronts: Fronts::default(),
+            http2_callers: Http2Callers::default(),
             calls: Calls::default(),
             jobs,
             commands: Vec::new(),
@@ -39,48 +39,48 @@ impl Requests {
 
     /// Does what there is to do.
     pub(super) fn settle(&mut self, context: &mut Context) {
-        while let Some(todo) = context.todo.pop_front() {
-            match todo {
-                Todo::Begin(key) => self.tell(key, context, |active, now, commands| {
-                    let flight = &mut active.flight;
-                    let counters = active.plan.server_counters(flight.endpoint);
-                    counters.began(flight.queue);
+        while let Some(deferred) = context.deferred.pop_front() {
+            match deferred {
+                Deferred::Begin(key) => self.tell(key, context, |active, now, commands| {
+                    let state = &mut active.state;
+                    let counters = active.plan.server_counters(state.endpoint);
+                    counters.began(state.queue);
                     let arrival = Arrival {
-                        endpoint: flight.endpoint,
-                        trace: flight.trace,
-                        span: flight.span,
-                        came: flight.started,
-                        now: now.max(flight.started),
-                        deadline: flight.deadline,
+                        endpoint: state.endpoint,
+                        trace: state.trace,
+                        span: state.span,
+                        came: state.started,
+                        now: now.max(state.started),
+                        deadline: state.deadline,
                     };
-                    let request = &mut flight.request;
+                    let request = &mut state.request;
                     request.begin(&active.plan.program, &arrival, commands);
                 }),
-                Todo::Ended(key, ticket, outcome) => {
+                Deferred::Ended(key, operation_id, outcome) => {
                     self.tell(key, context, |active, now, commands| {
-                        let flight = &mut active.flight;
-                        flight.close(ticket);
-                        let (request, program) = (&mut flight.request, &active.plan.program);
-                        request.ended(program, ticket, outcome, now, commands);
+                        let state = &mut active.state;
+                        state.close(operation_id);
+                        let (request, program) = (&mut state.request, &active.plan.program);
+                        request.ended(program, operation_id, outcome, now, commands);
                     });
                 }
-                Todo::Expired(key) => self.tell(key, context, |active, now, commands| {
-                    let request = &mut active.flight.request;
+                Deferred::Expired(key) => self.tell(key, context, |active, now, commands| {
+                    let request = &mut active.state.request;
                     request.expired(&active.plan.program, now, commands);
                 }),
-                Todo::Sent(key) => {
-                    if let Some(mut active) = context.flights.take(key) {
-                        let (_, cause) = active.flight.answer.unwrap_or_default();
+                Deferred::Sent(key) => {
+                    if let Some(mut active) = context.active_requests.take(key) {
+                        let (_, cause) = active.state.answer.unwrap_or_default();
                         context.recordings.conclude(&mut active, cause, context.now);
-                        context.flights.put(active);
+                        context.active_requests.put(active);
                     }
                 }
-                Todo::Resume(key) => self.sessions.resume(key, context),
-                Todo::Dispatch(pool) => self.calls.dispatch(pool, context),
-                Todo::Retry => self.calls.retry(context),
-                Todo::Front(key) => self.fronts.drive(key, false, context),
-                Todo::Channel(key) => self.calls.drive_channel(key, context),
-                Todo::Abandon(key, cause) => self.abandon(key, cause, false, context),
+                Deferred::Resume(key) => self.sessions.resume(key, context),
+                Deferred::Dispatch(pool) => self.calls.dispatch(pool, context),
+                Deferred::Retry => self.calls.retry(context),
+                Deferred::Http2Caller(key) => self.http2_callers.drive(key, false, context),
+                Deferred::Channel(key) => self.calls.drive_channel(key, context),
+                Deferred::Abandon(key, cause) => self.abandon(key, cause, false, context),
             }
         }
     }
@@ -90,8 +90,8 @@ impl Requests {
         let callers = self
             .sessions
             .next_deadline()
-            .min(self.fronts.next_deadline());
-        let waits = context.flights.next_deadline();
+            .min(self.http2_callers.next_deadline());
+        let waits = context.active_requests.next_deadline();
         callers.min(self.calls.next_deadline()).min(waits)
     }
 
@@ -99,7 +99,7 @@ impl Requests {
     pub(super) fn expire(&mut self, context: &mut Context) {
         while self.sessions.expire(context)
             || self.calls.expire(context)
-            || self.fronts.expire(context)
+            || self.http2_callers.expire(context)
             || self.wait_expired(context)
         {
             self.settle(context);
@@ -108,11 +108,11 @@ impl Requests {
 
     /// The end: what is on its way is cut off.
     pub(super) fn end(&mut self, context: &mut Context) {
-        for key in context.flights.keys() {
+        for key in context.active_requests.keys() {
             self.abandon(key, "stopped", true, context);
         }
         self.calls.end(context);
-        self.fronts.end(context);
+        self.http2_callers.end(context);
         self.sessions.end(context);
     }
 
@@ -121,22 +121,22 @@ impl Requests {
         &mut self,
         key: Key,
         context: &mut Context,
-        what: impl FnOnce(&mut Active, Nanos, &mut Vec<Command>),
+        what: impl FnOnce(&mut ActiveRequest, Nanos, &mut Vec<Command>),
     ) {
-        let Some(mut active) = context.flights.take(key) else {
+        let Some(mut active) = context.active_requests.take(key) else {
             return;
         };
         let mut commands = mem::take(&mut self.commands);
         what(&mut active, context.now, &mut commands);
         self.carry_out(&mut active, &mut commands, context);
         self.commands = commands;
-        context.flights.put(active);
+        context.active_requests.put(active);
     }
 
     /// Does what a script commands. Calls go out before own work holds this thread up.
     fn carry_out(
         &mut self,
-        active: &mut Active,
+        active: &mut ActiveRequest,
         commands: &mut Vec<Command>,
         context: &mut Context,
     ) {
@@ -144,7 +144,7 @@ impl Requests {
             match *command {
                 Command::Call { .. } => self.calls.call(active, command, context),
                 Command::Wait {
-                    ticket,
+                    operation_id,
                     since,
                     until,
                     step,
@@ -152,11 +152,11 @@ impl Requests {
                 } => {
                     let what = step.map_or(What::Pause, |step| What::Sleep(step, span, since));
                     let open = Open {
-                        ticket,
+                        operation_id,
                         what,
                         until,
                     };
-                    context.flights.wait(active, open);
+                    context.active_requests.wait(active, open);
                 }
                 Command::Work { .. } | Command::Answer { .. } | Command::Drop => {}
             }
@@ -171,17 +171,17 @@ impl Requests {
                     failure,
                 } => {
                     let reply = Reply::new(active, status, bytes, failure);
-                    if active.flight.stream.is_some() {
-                        self.fronts.answer(active, reply, context);
+                    if active.state.stream.is_some() {
+                        self.http2_callers.answer(active, reply, context);
                     } else {
                         self.sessions.answer(active, reply, context);
                     }
                 }
                 // A fault: the caller gets no answer.
                 Command::Drop => {
-                    active.flight.answer = Some((0, failure::FAULT));
-                    self.sessions.drop(&active.flight, context);
-                    self.fronts.drop(&active.flight, context);
+                    active.state.answer = Some((0, failure::FAULT));
+                    self.sessions.drop(&active.state, context);
+                    self.http2_callers.drop(&active.state, context);
                     let recordings = &mut context.recordings;
                     recordings.conclude(active, failure::FAULT, context.now);
                 }
@@ -191,10 +191,13 @@ impl Requests {
 
     /// The time of something that a request waits for has come; `false`: of nothing.
     fn wait_expired(&mut self, context: &mut Context) -> bool {
-        let Some(mut active) = context.flights.take_late(context.now) else {
+        let Some(mut active) = context.active_requests.take_late(context.now) else {
             return false;
         };
-        while let Some(Open { ticket, what, .. }) = active.flight.due(context.now) {
+        while let Some(Open {
+            operation_id, what, ..
+        }) = active.state.due(context.now)
+        {
             match what {
                 What::Sleep(step, span, since) => {
                     if let Some(work) = active.plan.work(step) {
@@ -204,7 +207,8 @@ impl Requests {
                     }
                 }
                 What::Queued(pool) => {
-                    if let Some(attempt) = Calls::leave_queue(pool, &active, ticket, context) {
+                    if let Some(attempt) = Calls::leave_queue(pool, &active, operation_id, context)
+                    {
                         context.unanswered(&mut active, &attempt, failure::TIMEOUT);
                     }
                     continue;
@@ -212,21 +216,21 @@ impl Requests {
                 // The others do not end by time, but for pauses.
                 _ => {}
             }
-            context.ended(active.key, ticket, Outcome::Done);
+            context.ended(active.key, operation_id, Outcome::Done);
         }
-        context.flights.put_until_next(active);
+        context.active_requests.put_until_next(active);
         true
     }
 
     /// A request is of no use to anybody: what it began is cut off, unless it was answered:
     /// then that goes on, but for the `end` of all.
     fn abandon(&mut self, key: Key, cause: &'static str, end: bool, context: &mut Context) {
-        let Some(mut active) = context.flights.take(key) else {
+        let Some(mut active) = context.active_requests.take(key) else {
             return;
         };
-        let goes_on = active.flight.answer.is_some() && !end;
+        let goes_on = active.state.answer.is_some() && !end;
         if !goes_on {
-            for open in mem::take(&mut active.flight.open) {
+            for open in mem::take(&mut active.state.open) {
                 if let What::Job(job) = open.what {
                     self.jobs.release(job);
                 } else if let Some(attempt) = self.calls.give_up(&active, open, context) {
@@ -235,13 +239,13 @@ impl Requests {
                 }
             }
         }
-        if !active.flight.concluded {
+        if !active.state.concluded {
             context.recordings.conclude(&mut active, cause, context.now);
         }
         if goes_on {
-            context.flights.put(active);
+            context.active_requests.put(active);
         } else {
-            context.flights.forget(active);
+            context.active_requests.forget(active);
         }
     }
 }

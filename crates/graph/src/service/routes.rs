@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use wire::http1::KnownHead;
 use wire::slab::Key;
 
-use super::flight::{Attempt, PoolId};
 use super::plan::{Callee, Plan};
-use crate::script::Ticket;
+use super::request_state::{Attempt, PoolId};
+use crate::script::OperationId;
 use crate::topology::{Connections, Protocol};
 
 /// Calls that may wait for a connection to one callee; further ones fail at once.
@@ -173,11 +173,14 @@ impl Routes {
     pub(super) fn leave_queue(
         &mut self,
         id: PoolId,
-        flight: Key,
-        ticket: Ticket,
+        request: Key,
+        operation_id: OperationId,
     ) -> Option<Attempt> {
         let pool = self.pool(id)?;
-        let at = pool.waiting.iter().position(|one| one.is(flight, ticket))?;
+        let at = pool
+            .waiting
+            .iter()
+            .position(|one| one.is(request, operation_id))?;
         pool.waiting.remove(at)
     }
 

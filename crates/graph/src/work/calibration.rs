@@ -53,7 +53,7 @@ impl Drift {
 
     /// What it means for the services of a topology, for people; `None`: nothing, as it is small or
     /// nobody does a fixed number of operations.
-    pub fn told(&self, topology: &Topology) -> Option<String> {
+    pub fn warning(&self, topology: &Topology) -> Option<String> {
         let counts = |service: &Service| service.endpoints.iter().any(counts_operations);
         let matters = self.is_too_large() && topology.services.iter().any(counts);
         matters.then(|| {
@@ -195,10 +195,10 @@ mod tests {
             now_ns,
         };
         let (counted, timed) = (topology("ops = 50000"), topology("cpu = \"1ms\""));
-        let told = drift(2.2).told(&counted).unwrap();
+        let told = drift(2.2).warning(&counted).unwrap();
         assert!(told.starts_with("an operation takes 2.20 ns and took 2.00 ns"));
-        assert!(drift(1.8).told(&topology("primes = 1000")).is_some());
-        assert_eq!(drift(2.08).told(&counted), None);
-        assert_eq!(drift(2.2).told(&timed), None);
+        assert!(drift(1.8).warning(&topology("primes = 1000")).is_some());
+        assert_eq!(drift(2.08).warning(&counted), None);
+        assert_eq!(drift(2.2).warning(&timed), None);
     }
 }

@@ -23,7 +23,7 @@ use crate::noise::Limits;
 const RAMFS_MAGIC: FsType = FsType(0x8584_58f6);
 
 /// What all instances of a process share.
-pub struct Site {
+pub struct SharedResources {
     /// Of this machine.
     pub(crate) calibration: Calibration,
     /// The program that `stress-ng` stands for.
@@ -39,7 +39,7 @@ pub struct Site {
     taken: AtomicU64,
 }
 
-impl Site {
+impl SharedResources {
     /// That of this process. Files for disk work are made in `folder`; where it is in
     /// memory (tmpfs), waiting for the disk is for nothing.
     ///
@@ -84,7 +84,7 @@ impl Site {
     /// That of one instance of a service.
     pub fn equipment(self: &Arc<Self>) -> Equipment {
         Equipment {
-            site: Arc::clone(self),
+            resources: Arc::clone(self),
             sets: Vec::new(),
             file: Weak::new(),
             load: Arc::default(),
@@ -114,25 +114,25 @@ impl Site {
 pub(crate) struct Memory {
     pub(crate) set: WorkingSet,
     bytes: u64,
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
 }
 
 impl Memory {
     /// # Errors
     /// When the machine has not so much left, other working sets counted.
-    pub(crate) fn new(site: &Arc<Site>, bytes: u64) -> Result<Self, WorkError> {
+    pub(crate) fn new(resources: &Arc<SharedResources>, bytes: u64) -> Result<Self, WorkError> {
         // Small numbers are added that cannot overflow; an absurd one is refused below.
         let bytes = bytes.min(1 << 60);
-        let before = site.taken.fetch_add(bytes, Ordering::Relaxed);
-        let left = site.memory.saturating_sub(before);
+        let before = resources.taken.fetch_add(bytes, Ordering::Relaxed);
+        let left = resources.memory.saturating_sub(before);
         match WorkingSet::new(bytes, left) {
             Ok(set) => Ok(Self {
                 set,
                 bytes,
-                site: Arc::clone(site),
+                resources: Arc::clone(resources),
             }),
             Err(error) => {
-                site.taken.fetch_sub(bytes, Ordering::Relaxed);
+                resources.taken.fetch_sub(bytes, Ordering::Relaxed);
                 Err(error)
             }
         }
@@ -141,7 +141,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.site.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.resources
+            .taken
+            .fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -150,7 +152,7 @@ impl Drop for Memory {
 ///
 /// Dropping it ends the background load, for which it waits up to two seconds.
 pub struct Equipment {
-    pub(crate) site: Arc<Site>,
+    pub(crate) resources: Arc<SharedResources>,
     /// By size in bytes.
     sets: Vec<(u64, Weak<Memory>)>,
     file: Weak<DiskFile>,
@@ -164,7 +166,7 @@ impl Equipment {
         if let Some(memory) = known.and_then(|(_, memory)| memory.upgrade()) {
             return Ok(memory);
         }
-        let memory = Arc::new(Memory::new(&self.site, bytes)?);
+        let memory = Arc::new(Memory::new(&self.resources, bytes)?);
         self.sets.push((bytes, Arc::downgrade(&memory)));
         Ok(memory)
     }
@@ -173,7 +175,7 @@ impl Equipment {
         if let Some(file) = self.file.upgrade() {
             return file;
         }
-        let file = Arc::new(DiskFile::new(&self.site.folder));
+        let file = Arc::new(DiskFile::new(&self.resources.folder));
         self.file = Arc::downgrade(&file);
         file
     }

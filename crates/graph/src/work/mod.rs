@@ -6,7 +6,7 @@
 //! asked for, and the time that passed shows the interference.
 //!
 //! ```text
-//! Site (process: calibration, named locks) ─▶ Equipment (instance: memory, file, load)
+//! SharedResources (process: calibration, named locks) ─▶ Equipment (instance: memory, file, load)
 //!                                                  │ task(&Work), once for each step
 //!                                                  ▼
 //! event loop ── submit(Job) ─▶ Workers ── Worker::perform(&Task) ─▶ Done
@@ -39,7 +39,7 @@ use crate::Nanos;
 pub use affinity::pin;
 pub use calibration::{Calibration, Drift};
 pub(crate) use equipment::Memory;
-pub use equipment::{Equipment, Site};
+pub use equipment::{Equipment, SharedResources};
 pub use error::WorkError;
 pub use inbox::{Ended, Inbox};
 pub(crate) use stress_ng::Load;

@@ -98,7 +98,7 @@ impl Equipment {
                 file: self.file(),
                 sync: *sync,
             },
-            Work::Lock { name, .. } => Kind::Lock(self.site.lock(name)),
+            Work::Lock { name, .. } => Kind::Lock(self.resources.lock(name)),
             Work::Sleep(_) => Kind::Sleep,
             Work::StressNg { job } => Kind::StressNg(job.clone()),
             Work::StressNgBackground { job } => Kind::LoadBegin {
@@ -108,7 +108,7 @@ impl Equipment {
             Work::StressNgStatus => Kind::LoadWait(Arc::clone(&self.load)),
         };
         let costs = Costs {
-            op: self.site.calibration.op_ns,
+            op: self.resources.calibration.op_ns,
             touch: TOUCH_NS,
             ..Costs::default()
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Done;
 use super::disk;
-use super::equipment::Site;
+use super::equipment::SharedResources;
 use super::error::WorkError;
 use super::program::Running;
 use super::sieve::Sieve;
@@ -17,7 +17,7 @@ use crate::Nanos;
 
 /// Does work on the calling thread, in memory that it keeps.
 pub struct Worker {
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     stop: Stop,
     sieve: Sieve,
     buffer: Vec<u8>,
@@ -43,13 +43,13 @@ enum Waited {
 
 impl Worker {
     /// One for the calling thread.
-    pub fn new(site: &Arc<Site>) -> Self {
-        Self::stopped_by(site, Stop::default())
+    pub fn new(resources: &Arc<SharedResources>) -> Self {
+        Self::stopped_by(resources, Stop::default())
     }
 
-    pub(crate) fn stopped_by(site: &Arc<Site>, stop: Stop) -> Self {
+    pub(crate) fn stopped_by(resources: &Arc<SharedResources>, stop: Stop) -> Self {
         Self {
-            site: Arc::clone(site),
+            resources: Arc::clone(resources),
             stop,
             sieve: Sieve::default(),
             buffer: Vec::new(),
@@ -78,7 +78,7 @@ impl Worker {
         }
         let done = if matches!(task.kind, Kind::Cpu) {
             // It reads the clock itself; a second pair of readings would only add to it.
-            let cpu = spin::cpu(amount as Nanos, &self.site.calibration, &self.stop);
+            let cpu = spin::cpu(amount as Nanos, &self.resources.calibration, &self.stop);
             Done {
                 wall: wire::clock::now() - begun,
                 cpu,
@@ -150,7 +150,7 @@ impl Worker {
                 let asked = wire::clock::now();
                 let _held = lock.take(deadline, &self.stop)?;
                 let time = wire::clock::now() - asked;
-                spin::cpu(whole, &self.site.calibration, &self.stop);
+                spin::cpu(whole, &self.resources.calibration, &self.stop);
                 Outcome {
                     waited: Waited::For(time),
                     ..Outcome::default()
@@ -161,11 +161,11 @@ impl Worker {
                 waited(0, 0)
             }
             Kind::StressNg(job) => {
-                let running = stress_ng::start(&self.site.stress_ng, job)?;
+                let running = stress_ng::start(&self.resources.stress_ng, job)?;
                 waited(0, running.wait(deadline, &self.stop)?)
             }
             Kind::LoadBegin { load, job } => {
-                load.begin(&self.site.stress_ng, job)?;
+                load.begin(&self.resources.stress_ng, job)?;
                 waited(0, 0)
             }
             Kind::LoadWait(load) => {

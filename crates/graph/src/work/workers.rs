@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::thread::CpuSet;
 
 use super::affinity;
-use super::equipment::Site;
+use super::equipment::SharedResources;
 use super::error::WorkError;
 use super::inbox::{Ended, Inbox};
 use super::stop::Stop;
@@ -79,7 +79,7 @@ pub struct Workers {
 }
 
 struct Pool {
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     inbox: Arc<Inbox>,
     config: WorkersConfig,
     cpus: CpuSet,
@@ -113,14 +113,14 @@ impl Workers {
     /// # Errors
     /// When they shall run on a processor that this process may not use.
     pub fn new(
-        site: &Arc<Site>,
+        resources: &Arc<SharedResources>,
         inbox: &Arc<Inbox>,
         config: WorkersConfig,
     ) -> Result<Self, WorkError> {
-        let cpus = affinity::processors(&config.cpus, &site.allowed)?;
+        let cpus = affinity::processors(&config.cpus, &resources.allowed)?;
         Ok(Self {
             pool: Arc::new(Pool {
-                site: Arc::clone(site),
+                resources: Arc::clone(resources),
                 inbox: Arc::clone(inbox),
                 config,
                 cpus,
@@ -212,13 +212,13 @@ impl Pool {
         wire::clock::precise_timers();
         // Processors can be taken away while a process runs; then the kernel chooses.
         let _ = rustix::thread::sched_setaffinity(None, &self.cpus);
-        let mut worker = Worker::stopped_by(&self.site, self.stop.clone());
+        let mut worker = Worker::stopped_by(&self.resources, self.stop.clone());
         while let Some((job, submitted)) = self.next() {
             let begun = wire::clock::now();
             let work = || worker.perform(&job.task, job.amount, job.second, job.deadline);
             // A thread that ended by a defect would take its jobs' requests with it.
             let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-                worker = Worker::stopped_by(&self.site, self.stop.clone());
+                worker = Worker::stopped_by(&self.resources, self.stop.clone());
                 Err(WorkError::Panicked)
             });
             // Before the result is seen: who then hands over another finds a free thread.

@@ -12,7 +12,7 @@ use graph::metrics::Metrics;
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::{self, ServiceId, Topology};
 use graph::trace::Tracer;
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use traces::ids::Run;
 use traces::{Span, StoreLimits};
 
@@ -57,7 +57,7 @@ impl Running {
             topology: Arc::clone(topology),
             directory: Directory::default(),
             threads,
-            site: Site::open(Calibration::measure(), folder.path()).unwrap(),
+            resources: SharedResources::open(Calibration::measure(), folder.path()).unwrap(),
             metrics: Arc::new(Metrics::new()),
             tracer: tracer.clone(),
             run,

@@ -17,7 +17,7 @@ pub(crate) use args::ClientCommand;
 use args::{Claim, Release};
 
 use crate::cli::{CellsPart, Cli};
-use crate::output::tell;
+use crate::output::eprint;
 
 /// Runs a command; failures are told.
 pub(crate) fn run(command: &ClientCommand) -> ExitCode {
@@ -37,13 +37,13 @@ pub(crate) fn run(command: &ClientCommand) -> ExitCode {
         Err(failure) => {
             // What was found before it is still a result.
             let _ = out.finish();
-            tell(format_args!("Error: {failure}"));
+            eprint(format_args!("Error: {failure}"));
             let advice = match failure {
                 Failure::Invalid(_) => usage(),
                 _ => failure.advice().map(str::to_owned),
             };
             if let Some(advice) = advice {
-                tell(advice);
+                eprint(advice);
             }
             ExitCode::from(failure.exit_code())
         }
@@ -110,7 +110,7 @@ pub(crate) fn refuse_words(error: &Error) -> Option<ExitCode> {
         kind => {
             let lacking = kind == ErrorKind::MissingRequiredArgument;
             if lacking || kind == ErrorKind::UnknownArgument {
-                tell(match &*command {
+                eprint(match &*command {
                     "create-desired-lrp" | "create-task" => "Error: missing spec argument",
                     "update-desired-lrp" => "Error: Missing arguments",
                     _ if lacking => "Error: Missing arguments",
@@ -199,7 +199,7 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
             caller.retire_actual_lrp(guid, args.index).await
         }
         ClientCommand::ActualLrpGroups(args) => {
-            tell("Command \"actual-lrp-groups\" is deprecated, use \"actual-lrps\" instead.");
+            eprint("Command \"actual-lrp-groups\" is deprecated, use \"actual-lrps\" instead.");
             let request = ActualLrpGroupsRequest {
                 domain: args.filter.domain.clone(),
                 cell_id: args.filter.cell_id.clone(),
@@ -208,7 +208,7 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
             out.rows(&caller.actual_lrp_groups(&request).await?)
         }
         ClientCommand::ActualLrpGroupsForGuid(args) => {
-            tell(
+            eprint(
                 "Command \"actual-lrp-groups-for-guid\" is deprecated, use \"actual-lrps\" with the \"--process-guid\" flag instead.",
             );
             let guid = process(&args.process_guid)?;
@@ -243,7 +243,7 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
         ClientCommand::LrpEvents(args) => {
             let groups = args.exclude_actual_lrp_groups != Some(true);
             if groups {
-                tell(
+                eprint(
                     "Event types \"actual_lrp_created\", \"actual_lrp_changed\" and \"actual_lrp_removed\" are deprecated. Use \"--exclude-actual-lrp-groups\" flag to exclude them.",
                 );
             }

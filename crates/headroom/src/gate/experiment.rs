@@ -12,7 +12,7 @@ use super::args::{GateArgs, LIMIT};
 use super::pairs::{Sample, Side};
 use super::programs::Programs;
 use crate::lab::ExperimentFile;
-use crate::output::{explained, tell};
+use crate::output::{eprint, explained};
 
 /// Metrics that a gate judges at most.
 const METRICS_MOST: usize = 32;
@@ -60,7 +60,7 @@ pub(crate) fn sides(plan: &Plan, args: &GateArgs, programs: &Programs) -> Result
                  [variants] in the file"
             );
         }
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: {} and {} have the same values: what differs is the machine's noise",
             names[0], names[1]
         ));
@@ -151,7 +151,7 @@ impl<'a> Experiments<'a> {
         };
         match made {
             Ok((values, lacks, id)) => {
-                tell(format_args!("headroom: pair {number}: {word}: {id}"));
+                eprint(format_args!("headroom: pair {number}: {word}: {id}"));
                 Ok(Sample {
                     values,
                     failure: lacks,
@@ -160,7 +160,7 @@ impl<'a> Experiments<'a> {
             // What does not work at all need not be tried again.
             Err(why) if number == 1 || why == INTERRUPTED => bail!("{word}: {why}"),
             Err(why) => {
-                tell(format_args!("headroom: pair {number}: {word}: {why}"));
+                eprint(format_args!("headroom: pair {number}: {word}: {why}"));
                 Ok(Sample {
                     values: vec![None; metrics.len()],
                     failure: Some(why),

@@ -7,7 +7,7 @@ mod pairs;
 mod picture;
 mod programs;
 mod reading;
-mod told;
+mod summary;
 
 use std::time::Instant;
 
@@ -23,12 +23,12 @@ pub(crate) use pairs::outcome;
 use pairs::{Decided, decide};
 use reading::times;
 pub(crate) use reading::unit_of;
-pub(crate) use told::verdict_word;
+pub(crate) use summary::verdict_word;
 
 use crate::ci::{CiResult, ResultFiles};
 use crate::cli::RunArgs;
 use crate::lab::ExperimentFile;
-use crate::output::{print, replace, tell};
+use crate::output::{eprint, print, replace};
 
 /// Pairs before the first look, if there are as many.
 const FIRST_LOOK: usize = 8;
@@ -67,7 +67,7 @@ pub(crate) fn errors_too(
     {
         let (why, seconds) = (format!("{error:#}"), begin.elapsed().as_secs_f64());
         if let Err(error) = files.write(&CiResult::of_error(name, &why, seconds)) {
-            tell(format_args!("headroom: {error:#}"));
+            eprint(format_args!("headroom: {error:#}"));
         }
     }
     ended
@@ -105,12 +105,12 @@ fn of_commands(sides: [&str; 2], args: &GateArgs) -> Result<Outcome> {
     Gate::new(settings(&vec![Unit::Count; names.len()]))?;
     let begin = Instant::now();
     let commands = Commands::new(sides, &readings, args.time_limit)?;
-    tell("headroom: a run of each that does not count");
+    eprint("headroom: a run of each that does not count");
     let units = commands.units()?;
     let decided = decide(
         settings(&units),
         |side| commands.sample(side, &units),
-        told::look,
+        summary::look,
     )?;
     tell_decided(&decided, sides, sides[1], begin, &args.pairs)
 }
@@ -164,7 +164,7 @@ fn compare_runs(
         return mistaken(name, &args.pairs.files);
     };
     let metrics = settings.metrics.clone();
-    let decided = decide(settings, |side| runs.sample(side, &metrics), told::look)?;
+    let decided = decide(settings, |side| runs.sample(side, &metrics), summary::look)?;
     let names = sides.set.each_ref().map(|set| {
         let set = set.iter();
         let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
@@ -184,8 +184,8 @@ fn tell_decided(
 ) -> Result<Outcome> {
     let judgement = &decided.judgement;
     print(&match args.json {
-        true => told::json(decided, base, new)?,
-        false => told::text(decided),
+        true => summary::json(decided, base, new)?,
+        false => summary::text(decided),
     })?;
     let mut result = CiResult::of_gate(name, judgement, begin.elapsed().as_secs_f64());
     let mut written = Ok(());
@@ -197,7 +197,7 @@ fn tell_decided(
     // What was judged is so, whether or not all could be written of it.
     for failed in [written, args.files.write(&result)] {
         if let Err(error) = failed {
-            tell(format_args!("headroom: {error:#}"));
+            eprint(format_args!("headroom: {error:#}"));
             return Ok(Outcome::Error);
         }
     }

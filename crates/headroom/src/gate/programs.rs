@@ -12,7 +12,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::args::GateArgs;
 use crate::git;
-use crate::output::tell;
+use crate::output::eprint;
 
 /// Longest time that a build may take, and how often it is looked at.
 const BUILD_MOST: Duration = Duration::from_secs(2 * 3600);
@@ -92,7 +92,7 @@ impl Revision<'_> {
         }
         fs::create_dir_all(&kept).with_context(building)?;
         let tree = WorkTree::of(self.commit, &kept)?;
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: building {}: {}",
             self.name, self.build
         ));

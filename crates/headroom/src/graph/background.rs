@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use graph::background::{Neighbours, Seen};
 use graph::topology::Background;
-use graph::work::{Site, WorkError};
+use graph::work::{SharedResources, WorkError};
 
 /// Longest wait for the end of what is not wanted any more.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Background work that this process does.
 pub(super) struct BackgroundWork {
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     state: Mutex<State>,
 }
 
@@ -24,9 +24,9 @@ struct State {
 
 impl BackgroundWork {
     /// Begins with none.
-    pub(super) fn new(site: &Arc<Site>) -> Self {
+    pub(super) fn new(resources: &Arc<SharedResources>) -> Self {
         Self {
-            site: Arc::clone(site),
+            resources: Arc::clone(resources),
             state: Mutex::default(),
         }
     }
@@ -42,7 +42,7 @@ impl BackgroundWork {
         }
         state.wanted.clear();
         if !wanted.is_empty() {
-            state.running = Some(Neighbours::start(&self.site, wanted)?);
+            state.running = Some(Neighbours::start(&self.resources, wanted)?);
             state.wanted = wanted.to_owned();
         }
         Ok(())

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 use document::Source;
 use graph::background::Seen;
 use graph::noise::Facts;
-use graph::placement::Rung;
+use graph::placement::IsolationLevel;
 use graph::probe;
 use graph::profile::Profile;
 use graph::topology::Topology;
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use serde_json::{Value, json};
 use traces::analysis::Floors;
 use traces::ids::Run;
@@ -82,7 +82,7 @@ impl Deployment {
     pub(super) fn describe(
         &self,
         topology: &Topology,
-        site: &Site,
+        resources: &SharedResources,
         profile: &Profile,
         background: &[Seen],
     ) -> Value {
@@ -92,11 +92,11 @@ impl Deployment {
         json!({
             "mode": self.mode,
             "run": self.run.0,
-            "rung": Rung::of(topology, self.facts.isolated.as_deref()),
+            "rung": IsolationLevel::of(topology, self.facts.isolated.as_deref()),
             "machine": self.facts,
-            "calibration": site.calibration(),
+            "calibration": resources.calibration(),
             "floors": self.floors(),
-            "disk_is_memory": site.disk_is_memory(),
+            "disk_is_memory": resources.disk_is_memory(),
             "background": background.collect::<Vec<_>>(),
             "profile": {
                 "file": self.file,

@@ -8,7 +8,7 @@ use graph::kubernetes::{Manifests, manifests, portable};
 use super::args::KubernetesArgs;
 use super::file::TopologyFile;
 use super::make::whole;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 /// Longest job of stress-ng: a ConfigMap takes no more.
 const FILE_BYTES: u64 = 1_000_000;
@@ -23,20 +23,20 @@ pub(super) fn kubernetes(args: &KubernetesArgs) -> Result<()> {
     let (portable, files) = portable(&topology)?;
     let entry = topology.service(topology.entry);
     if let Some(entry) = entry.filter(|entry| entry.replicas > 1) {
-        tell(format_args!(
+        eprint(format_args!(
             "warning: each of the {} pods of {} keeps those spans that reach it; for whole traces have one pod of it, or name a collector in [trace]",
             entry.replicas, entry.name
         ));
     }
     if portable.background != topology.background {
-        tell("warning: background work is left out; run it as pods of its own");
+        eprint("warning: background work is left out; run it as pods of its own");
     }
     let pinned = topology
         .services
         .iter()
         .any(|one| !one.placement.cpus.is_empty());
     if pinned {
-        tell(
+        eprint(
             "warning: cpus are left out; the static policy of the CPU manager pins pods with whole processors",
         );
     }

@@ -12,7 +12,7 @@ use graph::profile::{Profile, fixed};
 use graph::service::{Directory, Host, HostConfig, Hosted};
 use graph::topology::Topology;
 use graph::trace::{Export, Tracer};
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use net::Shutdown;
 use telemetry::prometheus::Page;
 use telemetry::{Fields, Logger};
@@ -50,7 +50,7 @@ pub(super) struct Local {
     pub(super) host: Host,
     metrics: Arc<Metrics>,
     tracer: Tracer,
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     profile: Profile,
     hosted: Vec<(String, u32)>,
     collector: Option<Export>,
@@ -63,7 +63,7 @@ pub(super) struct Local {
 impl Local {
     /// Starts them.
     pub(super) fn start(config: LocalConfig) -> Result<Arc<Self>> {
-        let site = Site::open(config.calibration, &std::env::temp_dir())?;
+        let resources = SharedResources::open(config.calibration, &std::env::temp_dir())?;
         let metrics = Arc::new(Metrics::new());
         let exports = exports(&config.topology, config.collector.as_ref());
         let kept = match config.collector {
@@ -81,14 +81,14 @@ impl Local {
             hosted: config.hosted,
             directory: config.directory,
             threads: config.threads,
-            site: Arc::clone(&site),
+            resources: Arc::clone(&resources),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
             run: config.deployment.run,
         })?;
         let background = match config.background {
             true => {
-                let background = BackgroundWork::new(&site);
+                let background = BackgroundWork::new(&resources);
                 background.follow(&config.topology.background)?;
                 Some(background)
             }
@@ -98,7 +98,7 @@ impl Local {
             host,
             metrics,
             tracer,
-            site,
+            resources,
             profile: Profile::new(config.source),
             hosted,
             collector: config.collector,
@@ -164,8 +164,8 @@ impl Local {
 impl Local {
     /// Tells if the machine is not as fast as it was, where that spoils what was measured.
     fn tell_drift(&self) {
-        let drift = self.site.calibration().recheck();
-        if let Some(told) = drift.told(&self.host.topology().0) {
+        let drift = self.resources.calibration().recheck();
+        if let Some(told) = drift.warning(&self.host.topology().0) {
             let fields = Fields::new()
                 .and("before_ns", drift.before_ns)
                 .and("now_ns", drift.now_ns);
@@ -210,7 +210,7 @@ impl Control for Local {
             .map(BackgroundWork::seen)
             .unwrap_or_default();
         self.deployment
-            .describe(&topology, &self.site, &self.profile, &seen)
+            .describe(&topology, &self.resources, &self.profile, &seen)
     }
 
     fn profile(&self) -> String {
@@ -225,7 +225,7 @@ impl Control for Local {
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<serde_json::Value, String> {
         super::analyse::live(
             &self.host.topology().0,
-            self.site.calibration(),
+            self.resources.calibration(),
             self.deployment.floors(),
             traces,
         )

@@ -30,14 +30,14 @@ use graph::work::Calibration;
 use lab_store::Outcome;
 pub(crate) use make::whole;
 
-use crate::output::tell;
+use crate::output::eprint;
 
 /// Does what was asked for; the services of `up` and `service` run until a signal.
 pub(crate) fn run(command: GraphCommand) -> Result<Outcome> {
     match done(command) {
         Err(error) if error.is::<Problems>() => {
             // They have places: each begins a line, as editors expect.
-            tell(error);
+            eprint(error);
             Ok(Outcome::Error)
         }
         done => done,
@@ -61,7 +61,7 @@ fn done(command: GraphCommand) -> Result<Outcome> {
 
 fn warn(warnings: &[String]) {
     for warning in warnings {
-        tell(format_args!("warning: {warning}"));
+        eprint(format_args!("warning: {warning}"));
     }
 }
 

@@ -8,7 +8,7 @@ use lab_store::Outcome;
 use units::{show_seconds, show_share};
 
 use super::args::NoiseArgs;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 pub(super) fn noise(args: &NoiseArgs) -> Result<Outcome> {
     let noise = Noise::measure(args.length).context("measure the machine's noise")?;
@@ -20,7 +20,7 @@ pub(super) fn noise(args: &NoiseArgs) -> Result<Outcome> {
     let lost = noise.all_gaps().lost_share();
     if let Some(most) = args.most_lost.filter(|most| lost > *most) {
         let (lost, most) = (show_share(lost), show_share(most));
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: gaps take {lost} of the time; --most-lost allows {most}"
         ));
         outcome = Outcome::Invalid;
@@ -30,7 +30,7 @@ pub(super) fn noise(args: &NoiseArgs) -> Result<Outcome> {
     if let Some(most) = args.most_late.filter(|most| late > *most) {
         let shown = |time: Duration| show_seconds(time.as_secs_f64());
         let (late, most) = (shown(late), shown(most));
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: one sleep in a hundred ends {late} late or more; --most-late allows {most}"
         ));
         outcome = Outcome::Invalid;

@@ -18,7 +18,7 @@ use lab_judgement::{Record, done_by_hand, read_records, write_record};
 use lab_store::Outcome;
 
 use crate::gate::{Better, ForMetric, for_metric};
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 use crate::recorded::recorded;
 use store::Store;
 
@@ -255,7 +255,7 @@ fn added(place: &str, new: &New, Counts { added, there, all }: Counts) -> Result
         "{place}: {added} {noun} added{there}, {all} in all\n"
     ))?;
     for done in new.records.iter().flat_map(done_by_hand) {
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: {}; it is kept apart from other runs",
             done.sentence
         ));

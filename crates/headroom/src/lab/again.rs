@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Checked, ExperimentFile, folder_of, one_run};
 use crate::ci::ResultFiles;
 use crate::cli::{CheckArgs, RunArgs};
-use crate::output::tell;
+use crate::output::eprint;
 use crate::ready;
 use crate::recorded::plan_differences;
 
@@ -47,7 +47,7 @@ pub(crate) fn again(folder: &RunFolder, out: &Path, json: bool) -> Result<Outcom
     };
     let mut made_here = plan.clone();
     for left_out in lab_runner::leave_out(&mut made_here).lines {
-        tell(format_args!("headroom: {left_out}"));
+        eprint(format_args!("headroom: {left_out}"));
     }
     let stored: Value = folder.read_json(RunFile::Plan)?;
     let differences = plan_differences(&stored, &serde_json::to_value(&made_here)?);

@@ -19,8 +19,8 @@ use crate::catalogue::catalogue;
 use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
-use crate::output::{explained, print, tell};
-use crate::page::{Acts, LivePage, Look};
+use crate::output::{eprint, explained, print};
+use crate::page::{LivePage, PageActions, PageSource};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
 
@@ -46,7 +46,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
     for variant in &checked.plan.variants {
         let set = [&args.set[..], &variant.set].concat();
         let Some(plan) = checked.file.plan(&set) else {
-            tell(format_args!("in the variant \"{}\"", variant.name));
+            eprint(format_args!("in the variant \"{}\"", variant.name));
             return Ok(Outcome::Error);
         };
         also(&plan);
@@ -67,7 +67,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome> {
             .collect::<String>(),
     )?;
     for lacks in lacking {
-        tell(format_args!("headroom: on this machine, {lacks}"));
+        eprint(format_args!("headroom: on this machine, {lacks}"));
     }
     Ok(Outcome::Pass)
 }
@@ -118,14 +118,14 @@ fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
         false => None,
     };
     if let Some(live) = &live {
-        tell(format_args!("headroom: the run's page is {}", live.url()));
+        eprint(format_args!("headroom: the run's page is {}", live.url()));
     }
     let set = &args.check.set;
     let finished = made(args, &checked.file, checked.plan.clone(), set, underway)?;
     // The verdict stands whether or not the report can be written.
     let report = report_or_note(&finished.folder);
     if args.json {
-        let told = Told {
+        let told = JsonOutput {
             verdict: &finished.verdict,
             findings: finished.folder.findings()?,
         };
@@ -148,7 +148,7 @@ fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
     Ok(finished.verdict.outcome)
 }
 
-impl Acts for Underway {
+impl PageActions for Underway {
     fn mark(&self, note: &str) -> Result<(), String> {
         Self::mark(self, note).map_err(|error| error.to_string())
     }
@@ -163,7 +163,7 @@ impl Acts for Underway {
 }
 
 /// The page of a run as far as it has come.
-fn look(underway: Underway) -> impl Look {
+fn look(underway: Underway) -> impl PageSource {
     let growing = Growing::default();
     move || {
         let (folder, so_far) = underway.look()?;
@@ -189,11 +189,11 @@ fn made(
     options.made_from = Some(file.made_from(set));
     let finished = lab_runner::run(plan, &file.source.text, options)?;
     for note in &finished.notes {
-        tell(format_args!("headroom: {note}"));
+        eprint(format_args!("headroom: {note}"));
     }
     if let Some(work) = &finished.kept {
         let work = work.display();
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: the systems' working files are in {work}"
         ));
     }
@@ -202,7 +202,7 @@ fn made(
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Told<'a> {
+struct JsonOutput<'a> {
     #[serde(flatten)]
     verdict: &'a Verdict,
     /// What limited the run, the most important first.
@@ -227,7 +227,7 @@ fn write_report(folder: &RunFolder) -> Result<(PathBuf, Page)> {
 fn report_or_note(folder: &RunFolder) -> Option<(PathBuf, Page)> {
     let written = write_report(folder);
     if let Err(error) = &written {
-        tell(format_args!(
+        eprint(format_args!(
             "headroom: there is no report: {}; make it with: headroom report {}",
             explained(error),
             folder.path().display()
@@ -325,11 +325,11 @@ fn planned(source: &Source, set: &[(String, String)]) -> Option<Plan> {
     };
     let color = std::io::stderr().is_terminal() && console::colors_enabled_stderr();
     for mistake in &mistakes {
-        tell(format_args!("{}\n", mistake.render(color)));
+        eprint(format_args!("{}\n", mistake.render(color)));
     }
     let count = mistakes.len();
     let noun = if count == 1 { "mistake" } else { "mistakes" };
-    tell(format_args!(
+    eprint(format_args!(
         "{count} {noun} in {}; nothing was started",
         source.name
     ));

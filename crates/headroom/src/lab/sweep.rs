@@ -15,7 +15,7 @@ use super::{Checked, ExperimentFile, made, report_or_note};
 use crate::ci::CiResult;
 use crate::cli::RunArgs;
 use crate::gate;
-use crate::output::{explained, print, replace, tell};
+use crate::output::{eprint, explained, print, replace};
 
 /// Makes every run of the sweep. What was found is stored after each, so a sweep that is cut
 /// off leaves what it has.
@@ -90,7 +90,7 @@ fn plan(file: &ExperimentFile, set: &[(String, String)], setting: &Setting) -> O
     let set = [set, setting].concat();
     let plan = file.plan(&set);
     if plan.is_none() {
-        tell(format_args!("the mistakes come of {}", shown(setting)));
+        eprint(format_args!("the mistakes come of {}", shown(setting)));
     }
     plan.map(|plan| (plan, set))
 }
@@ -113,7 +113,7 @@ impl Sweeping<'_> {
         };
         let order = planned.order(self.checked.plan.seed);
         for (number, at) in (1..).zip(&order) {
-            tell(format_args!(
+            eprint(format_args!(
                 "\nsweep, run {number} of {}: {}",
                 order.len(),
                 shown(&settings[*at])
@@ -138,7 +138,7 @@ impl Sweeping<'_> {
                 }
             };
             let setting = vec![(name.to_owned(), range.written(value))];
-            tell(format_args!(
+            eprint(format_args!(
                 "\nsearch, run {}: {}",
                 self.found.runs.len() + 1,
                 shown(&setting)
@@ -180,7 +180,7 @@ impl Sweeping<'_> {
         self.found.runs.push(run);
         self.store()?;
         if is_cut_off {
-            tell("sweep: interrupted; what was found until then is kept");
+            eprint("sweep: interrupted; what was found until then is kept");
         }
         Ok(is_cut_off)
     }
@@ -239,7 +239,7 @@ fn one(
         Ok(finished) => finished,
         Err(error) => {
             let reason = explained(&error);
-            tell(format_args!("headroom: {reason}"));
+            eprint(format_args!("headroom: {reason}"));
             let early = error.downcast_ref();
             let interrupted = matches!(
                 early,

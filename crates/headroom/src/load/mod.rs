@@ -75,7 +75,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     }
     let mut summary = summary(args, url, &plan, &done)?;
     summary.notes.extend(files.sampled());
-    let told = ending::tell(args, &plan, &done, &summary, files);
+    let told = ending::report(args, &plan, &done, &summary, files);
     // The result does not wait for those who have the page open.
     lookers.page.map_or(Ok(()), |page| page.finish(&summary))?;
     told

@@ -10,7 +10,7 @@ use lab_report::Page;
 use super::args::LoadArgs;
 use super::files::environment;
 use super::plan::Plan;
-use crate::output::tell;
+use crate::output::eprint;
 use crate::page::{LivePage, ReadOnly};
 
 /// What a load has recorded so far, for its page.
@@ -47,7 +47,7 @@ impl Watched {
             ))
         };
         let page = LivePage::start(args.page_port, look, ReadOnly)?;
-        tell(format_args!("headroom: the load's page is {}", page.url()));
+        eprint(format_args!("headroom: the load's page is {}", page.url()));
         Ok(Self { recorded, page })
     }
 

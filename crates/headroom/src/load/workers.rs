@@ -10,7 +10,7 @@ use lab_store::Outcome;
 
 use super::args::WorkersArgs;
 use super::interrupt::Interrupt;
-use crate::output::tell;
+use crate::output::eprint;
 
 fn nats(args: &WorkersArgs) -> Result<Nats> {
     Ok(Nats::new(args.nats.as_deref(), |name| {
@@ -32,7 +32,7 @@ pub(super) fn gather(
     let remote = Remote::start(workload, &settings, &mut |facts| {
         if facts.len() > there {
             there = facts.len();
-            tell(format_args!(
+            eprint(format_args!(
                 "headroom: {there} of {workers} workers are there"
             ));
         }

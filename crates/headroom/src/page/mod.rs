@@ -36,12 +36,15 @@ const OPEN: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(2);
 
 /// Who makes the page of a moment.
-pub(crate) trait Look: Fn() -> Option<Result<Page, ReportError>> + Send + 'static {}
+pub(crate) trait PageSource:
+    Fn() -> Option<Result<Page, ReportError>> + Send + 'static
+{
+}
 
-impl<F: Fn() -> Option<Result<Page, ReportError>> + Send + 'static> Look for F {}
+impl<F: Fn() -> Option<Result<Page, ReportError>> + Send + 'static> PageSource for F {}
 
 /// What may be done to what a page shows.
-pub(crate) trait Acts: Send + Sync + 'static {
+pub(crate) trait PageActions: Send + Sync + 'static {
     /// Notes something at this moment.
     ///
     /// # Errors
@@ -64,7 +67,7 @@ pub(crate) trait Acts: Send + Sync + 'static {
 /// Of a page that can only be read.
 pub(crate) struct ReadOnly;
 
-impl Acts for ReadOnly {
+impl PageActions for ReadOnly {
     fn mark(&self, _: &str) -> Result<(), String> {
         self.stop()
     }
@@ -90,7 +93,7 @@ pub(crate) struct LivePage {
 impl LivePage {
     /// Serves what is about to begin; port 0: one that is free. `look` makes the page of the moment,
     /// or `None` as long as there is nothing to show; `acts` does what its readers ask for.
-    pub(crate) fn start(port: u16, look: impl Look, acts: impl Acts) -> Result<Self> {
+    pub(crate) fn start(port: u16, look: impl PageSource, acts: impl PageActions) -> Result<Self> {
         let doing = "serve the page";
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -158,7 +161,7 @@ impl LivePage {
 
 /// Takes snapshots as they are wanted, until nobody can want any.
 fn snapshots(
-    look: &impl Look,
+    look: &impl PageSource,
     wants: &Receiver<()>,
     shown: &watch::Sender<Snapshot>,
     spent: &Mutex<Duration>,

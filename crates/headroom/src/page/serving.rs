@@ -12,7 +12,7 @@ use net::{Body, Handler, Incoming, Limits};
 use tokio::sync::watch;
 
 use super::access::{Access, Act, Known, Refusal, Wanted};
-use super::{Acts, cpu_of_thread};
+use super::{PageActions, cpu_of_thread};
 
 /// Bounds of the server: it is for the person at this machine.
 pub(super) const LIMITS: Limits = Limits {
@@ -98,7 +98,7 @@ pub(super) struct Serving {
     /// Processor time that answers have taken; whoever makes the next snapshot takes it into account.
     pub(super) spent: Arc<Mutex<Duration>>,
     /// What may be done to what is shown.
-    pub(super) acts: Box<dyn Acts>,
+    pub(super) acts: Box<dyn PageActions>,
 }
 
 impl Handler for Serving {
@@ -226,7 +226,7 @@ impl Asked {
     }
 
     /// Has it done; an error says what stands against it now.
-    fn done(&self, acts: &dyn Acts) -> Result<(), String> {
+    fn done(&self, acts: &dyn PageActions) -> Result<(), String> {
         match self {
             Self::Mark(note) => acts.mark(note),
             Self::Rate(load, rate) => acts.rate(load, *rate),

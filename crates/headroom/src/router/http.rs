@@ -89,7 +89,7 @@ fn http_settings(args: &HttpArgs) -> Result<RouterSettings> {
         let loaded =
             settings_file::load(path).map_err(|problems| anyhow::anyhow!("\n{problems}"))?;
         for warning in &loaded.warnings {
-            output::tell(format_args!("warning: {warning}"));
+            output::eprint(format_args!("warning: {warning}"));
         }
         settings = loaded.settings;
     }

@@ -9,7 +9,7 @@ use lab_report::perfetto_file;
 use lab_store::{Outcome, RunFolder};
 
 use super::{RunArgs, push, which};
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("to").required(true).multiple(true))]
@@ -38,7 +38,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<Outcome> {
     let run = RunFolder::open(&run)?;
     if let Some(file) = &args.perfetto {
         for left_out in perfetto_file(&run, args.entities, file)? {
-            tell(format_args!(
+            eprint(format_args!(
                 "headroom: {} entities of {}, those whose life was shortest, are not in it; --entities takes more",
                 left_out.entities, left_out.lifecycle
             ));

@@ -17,7 +17,7 @@ use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table}
 use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
 use units::show_bytes;
 
-use crate::output::{print, replace, tell};
+use crate::output::{eprint, print, replace};
 
 pub(crate) const AFTER_HELP: &str = "\
   headroom runs                              list the runs
@@ -202,7 +202,7 @@ fn open(args: &RunArgs) -> Result<Outcome> {
         .with_context(|| format!("open {}", report.display()))?;
     print(&format!("{}\n", report.display()))?;
     if !opened(&report) {
-        tell(
+        eprint(
             "headroom: no browser could be started (BROWSER, xdg-open, open); open that file in one",
         );
     }

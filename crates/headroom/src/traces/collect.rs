@@ -16,7 +16,7 @@ use units::grouped;
 use super::kept_file::KeptFile;
 use crate::cells::on_signal;
 use crate::cli::{duration, meant};
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 pub(super) const AFTER_HELP: &str = "\
 Send it spans as to any collector (OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318, or :4317 for
@@ -128,7 +128,7 @@ fn keep(collector: &Collector, file: KeptFile<'_>) -> Result<()> {
         ),
     };
     let (kept, came) = (grouped(spans.len() as u64), grouped(counts.received));
-    tell(format_args!(
+    eprint(format_args!(
         "{}: {kept} spans of {} traces; {came} came in, {} were dropped, {} forgotten{refused}",
         name.display(),
         grouped(traces.len() as u64),

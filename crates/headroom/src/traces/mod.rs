@@ -14,11 +14,11 @@ use serde::Serialize;
 use traces::analysis::{
     Question, Run, Verdict, compare as compare_runs, entered_paths, shared_path,
 };
-use traces::{Origin, Span, normalise, part_requests};
+use traces::{Origin, Span, join_paths, normalise, part_requests};
 use units::grouped;
 
 use crate::graph::whole;
-use crate::output::{print, tell};
+use crate::output::{eprint, print};
 
 /// Longest file of spans.
 const FILE_BYTES: u64 = 1 << 30;
@@ -146,6 +146,8 @@ pub(crate) fn compare(a: &[PathBuf], b: &[PathBuf], json: bool) -> Result<Outcom
     };
     let mut all = spans(a)?;
     all.extend(spans(b)?);
+    // What is one path in one file is one in all.
+    join_paths(all.iter_mut().flatten());
     let path = shared_path(&all, None);
     let runs: Vec<Run> = all
         .iter()
@@ -173,7 +175,7 @@ fn of_files(files: &[impl AsRef<Path>]) -> Result<Vec<Span>> {
     let mut spans = each?.concat();
     let parted = part_requests(&mut spans);
     if parted > 0 {
-        tell(format_args!(
+        eprint(format_args!(
             "{} traces hold several requests that share their id: each is one of its own",
             grouped(parted)
         ));
@@ -194,7 +196,7 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
         format!("read {file}: expected spans of OTLP, Zipkin or Jaeger")
     })?;
     if let Some(left_out) = decoded.left_out() {
-        tell(format_args!("{}: left out are {left_out}", file.display()));
+        eprint(format_args!("{}: left out are {left_out}", file.display()));
     }
     if decoded.spans.is_empty() && decoded.refused() > 0 {
         bail!("read {}: no span of it can be used", file.display());

@@ -75,7 +75,7 @@ pub enum Chart {
 
 /// Of what the effect of a finding is a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whole {
+pub enum ShareOf {
     /// Of the time that was looked at.
     Time,
     /// Of the time that requests or entities took.
@@ -84,7 +84,7 @@ pub enum Whole {
     Work,
 }
 
-impl Whole {
+impl ShareOf {
     /// Its name, as it is stored.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -134,7 +134,7 @@ pub struct Finding {
     /// How much it matters.
     pub effect: Share,
     /// Of what that is a share.
-    pub of: Whole,
+    pub of: ShareOf,
     /// From which it follows.
     pub evidence: Vec<Number>,
     /// In words.

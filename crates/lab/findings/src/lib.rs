@@ -12,5 +12,5 @@ pub mod profile;
 mod ranking;
 pub mod recovery;
 
-pub use finding::{Chart, Finding, Kind, Number, Share, Whole};
+pub use finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 pub use ranking::{Ranked, rank};

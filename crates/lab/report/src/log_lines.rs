@@ -47,7 +47,7 @@ pub(crate) struct PlannedSystem {
 
 /// The lines of one lifecycle's entities.
 #[derive(Debug, Default, Serialize)]
-struct Told {
+struct EntityLines {
     /// Paths inside the folder of the run.
     files: Vec<String>,
     entities: Vec<Entity>,
@@ -116,7 +116,7 @@ pub(crate) fn pack(
     tables.iter().map(of).collect()
 }
 
-fn json(told: &Told) -> String {
+fn json(told: &EntityLines) -> String {
     // Texts and numbers always have a form.
     serde_json::to_string(told).unwrap_or_default()
 }
@@ -150,9 +150,9 @@ impl<'t> Sought<'t> {
 }
 
 /// For each table its entities with their lines, or nothing at all.
-fn found(logs: &[Log], origin_unix_ns: i64, sought: &[Sought<'_>]) -> Vec<Told> {
+fn found(logs: &[Log], origin_unix_ns: i64, sought: &[Sought<'_>]) -> Vec<EntityLines> {
     let length = |log: &Log| std::fs::metadata(&log.path).map_or(0, |file| file.len());
-    let none = || sought.iter().map(|_| Told::default()).collect();
+    let none = || sought.iter().map(|_| EntityLines::default()).collect();
     if logs.iter().map(length).sum::<u64>() > LOG_BYTES {
         return none();
     }
@@ -170,7 +170,10 @@ fn found(logs: &[Log], origin_unix_ns: i64, sought: &[Sought<'_>]) -> Vec<Told> 
     if evidence.must_learn() {
         let _ = files().finish(|file, line| evidence.learn(format(file), line));
     }
-    let mut told: Vec<Told> = sought.iter().map(|one| Told::of(logs, &one.rows)).collect();
+    let mut told: Vec<EntityLines> = sought
+        .iter()
+        .map(|one| EntityLines::of(logs, &one.rows))
+        .collect();
     let mut numbers = vec![0; logs.len()];
     let _ = files().finish(|file, line| {
         let Some(number) = numbers.get_mut(file) else {
@@ -184,10 +187,10 @@ fn found(logs: &[Log], origin_unix_ns: i64, sought: &[Sought<'_>]) -> Vec<Told> 
             }
         });
     });
-    told.into_iter().map(Told::sorted).collect()
+    told.into_iter().map(EntityLines::sorted).collect()
 }
 
-impl Told {
+impl EntityLines {
     fn of(logs: &[Log], rows: &[usize]) -> Self {
         let entity = |row: &usize| Entity {
             row: *row,
@@ -368,7 +371,7 @@ mod tests {
 
     #[test]
     fn an_entity_keeps_the_lines_that_made_it() {
-        let mut told = Told {
+        let mut told = EntityLines {
             files: Vec::new(),
             entities: vec![Entity::default()],
         };

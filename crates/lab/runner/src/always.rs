@@ -7,7 +7,7 @@ use lab_experiment::plan::Step;
 use tokio::time::Instant;
 use units::show_seconds;
 
-use crate::steps::{LOOK, StepRunner, Trouble};
+use crate::steps::{LOOK, StepError, StepRunner};
 
 /// Does the work of a step while its conditions hold.
 ///
@@ -19,8 +19,8 @@ use crate::steps::{LOOK, StepRunner, Trouble};
 pub(crate) async fn during<T>(
     bench: &StepRunner<'_>,
     step: &Step,
-    work: impl Future<Output = Result<T, Trouble>>,
-) -> Result<T, Trouble> {
+    work: impl Future<Output = Result<T, StepError>>,
+) -> Result<T, StepError> {
     let began = Instant::now();
     let told: Vec<Cell<bool>> = step.always.iter().map(|_| Cell::new(false)).collect();
     let conditions = || step.always.iter().zip(&told);
@@ -78,9 +78,9 @@ pub(crate) async fn during<T>(
     }
 }
 
-fn failed(condition: &Expr, text: String) -> Trouble {
+fn failed(condition: &Expr, text: String) -> StepError {
     let loads = condition.metrics().filter_map(Metric::load);
-    Trouble::Failed {
+    StepError::Failed {
         text,
         rests_on: loads.map(str::to_owned).collect(),
     }

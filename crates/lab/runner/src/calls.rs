@@ -12,10 +12,10 @@ use lab_store::{EventKind, RunFile};
 use net::ClientError;
 use units::{show_bytes, show_seconds};
 
-use crate::kept::Kept;
+use crate::captured::CapturedValues;
 use crate::loads::{Files, client_tls};
 use crate::processes::{Launch, Output, Starting, itself, last_lines, shown};
-use crate::steps::{StepRunner, Trouble};
+use crate::steps::{StepError, StepRunner};
 
 /// Characters shown of the body of an answer.
 const SHOWN: usize = 200;
@@ -27,7 +27,7 @@ const LARGEST: usize = 64 << 20;
 pub(crate) struct Calls<'a> {
     pub(crate) starting: &'a Starting<'a>,
     /// What steps before have kept.
-    pub(crate) kept: &'a Kept,
+    pub(crate) kept: &'a CapturedValues,
     /// Bodies of requests.
     pub(crate) files: &'a Files,
     pub(crate) seed: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Calls<'a> {
 
 impl StepRunner<'_> {
     /// Makes the requests of a step, one after the other.
-    pub(crate) async fn call_all(&self, step: &Step) -> Result<(), Trouble> {
+    pub(crate) async fn call_all(&self, step: &Step) -> Result<(), StepError> {
         for call in &step.calls {
             let told = self.calls.told(call);
             self.status.doing(format!("ask {told}"));
@@ -51,8 +51,8 @@ impl Calls<'_> {
     /// A request, as it is told.
     fn told(self, call: &Call) -> String {
         let addresses = self.starting.addresses;
-        let target = self.kept.tell(addresses, &call.target);
-        let path = self.kept.tell(addresses, &call.request.path);
+        let target = self.kept.render_redacted(addresses, &call.target);
+        let path = self.kept.render_redacted(addresses, &call.request.path);
         format!("{} {target}{path}", call.request.method)
     }
 
@@ -174,7 +174,7 @@ impl Calls<'_> {
                 format!("did not end within {within}{bound}")
             }
         };
-        let told = self.kept.tell(addresses, command);
+        let told = self.kept.render_redacted(addresses, command);
         let said = self.kept.hide(&last_lines(&child.logs));
         Err(format!("`{told}` {what}{said}"))
     }

@@ -8,7 +8,7 @@ use measure::{Clock, Ticks};
 use crate::drivers::{Counts, Program};
 use crate::progress::Status;
 use crate::steps::counts;
-use crate::underway::Glance;
+use crate::underway::Viewers;
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -18,16 +18,16 @@ pub(crate) struct Counter {
     clock: Clock,
     samples: Appender<EntityCount>,
     last: Counts,
-    glance: Glance,
+    viewers: Viewers,
 }
 
 impl Counter {
-    pub(crate) fn new(clock: Clock, samples: Appender<EntityCount>, glance: Glance) -> Self {
+    pub(crate) fn new(clock: Clock, samples: Appender<EntityCount>, viewers: Viewers) -> Self {
         Self {
             clock,
             samples,
             last: Counts::new(),
-            glance,
+            viewers,
         }
     }
 
@@ -68,7 +68,7 @@ impl Counter {
         }
         status.counted(t_s, &now);
         self.last = now;
-        match self.glance.wanted() {
+        match self.viewers.wanted() {
             true => self.flush(),
             false => Ok(()),
         }

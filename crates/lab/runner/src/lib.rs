@@ -15,6 +15,7 @@
 mod alarm;
 mod always;
 mod calls;
+mod captured;
 mod drivers;
 mod entities;
 mod environment;
@@ -24,7 +25,6 @@ mod inputs;
 mod installed;
 mod interrupt;
 mod judge;
-mod kept;
 mod lacking;
 mod loads;
 mod mine;

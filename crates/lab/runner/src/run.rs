@@ -17,6 +17,7 @@ use processes::{Reaper, RunTag};
 
 use crate::alarm::{Alarm, Cause};
 use crate::calls::Calls;
+use crate::captured::CapturedValues;
 use crate::drivers::{self, DriverError, Opening, Program};
 use crate::entities::Counter;
 use crate::environment::{clock_was_set, environment};
@@ -26,7 +27,6 @@ use crate::inputs::Inputs;
 use crate::installed::is_installed;
 use crate::interrupt::Interrupts;
 use crate::judge::{Ending, Judged, Measured, copies, judge, metrics};
-use crate::kept::Kept;
 use crate::loads::{self, Files, Loads, Outcome};
 use crate::mine::{LogMiner, Mark};
 use crate::options::{Finished, Options, RunError};
@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
                 plan,
                 &folder,
                 origin,
-                (status.clone(), options.underway.glance()),
+                (status.clone(), options.underway.viewers()),
                 alarm.clone(),
             )?,
             profiler: Some(Profiler::start(clock)),
@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
             watcher: Some(Watcher::start(
                 &folder,
                 clock,
-                (status.clone(), options.underway.glance()),
+                (status.clone(), options.underway.viewers()),
                 alarm.clone(),
             )?),
             shown: Shown::start(options.display, status.clone()),
@@ -353,7 +353,7 @@ impl<'a> Session<'a> {
         self.inputs.look();
         self.judged.from_s = self.clock.now_s();
         self.miner.mark(Mark::Begin);
-        let mut counter = Counter::new(self.clock, samples, self.options.underway.glance());
+        let mut counter = Counter::new(self.clock, samples, self.options.underway.viewers());
         let loads = Loads {
             plan: self.plan,
             folder: &self.folder,
@@ -368,12 +368,12 @@ impl<'a> Session<'a> {
         };
         let starting = starting!(self);
         let (made, slowed, open) = (RefCell::default(), RefCell::default(), RefCell::default());
-        let kept = Kept::default();
+        let kept = CapturedValues::default();
         let probes = match Probes::open(
             self.plan,
             &self.systems,
             &starting,
-            (self.clock, self.options.underway.glance()),
+            (self.clock, self.options.underway.viewers()),
         ) {
             Ok(probes) => probes,
             Err(why) => return Ending::Broken(why),
@@ -429,7 +429,7 @@ impl<'a> Session<'a> {
         outcomes.kept = kept.numbers();
         let tried = probes
             .flush()
-            .and_then(|()| probes::tell(self.plan, &self.folder, &self.recorder));
+            .and_then(|()| probes::record_summaries(self.plan, &self.folder, &self.recorder));
         // The last counts are those that ended the last wait.
         let last = counter
             .sample(&self.drivers, &self.status)

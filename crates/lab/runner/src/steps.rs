@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use units::{show_rate, show_seconds};
 
 use crate::calls::Calls;
+use crate::captured::CapturedValues;
 use crate::drivers::{Counts, Program};
 use crate::faults::{Background, Faults, Phase};
 use crate::judge::Ending;
-use crate::kept::Kept;
 use crate::loads::{self, Loads};
 use crate::probes::Probes;
 use crate::processes::{Addresses, first_lines};
@@ -36,12 +36,12 @@ pub(crate) struct StepRunner<'a> {
     pub(crate) faults: Faults<'a>,
     pub(crate) calls: Calls<'a>,
     /// What steps before have kept.
-    pub(crate) kept: &'a Kept,
+    pub(crate) kept: &'a CapturedValues,
     pub(crate) probes: &'a Probes<'a>,
 }
 
 /// Why a step did not end well.
-pub(crate) enum Trouble {
+pub(crate) enum StepError {
     /// What is measured does not hold.
     Failed {
         text: String,
@@ -52,7 +52,7 @@ pub(crate) enum Trouble {
     Broken(String),
 }
 
-impl Trouble {
+impl StepError {
     fn failed(text: impl Into<String>) -> Self {
         Self::Failed {
             text: text.into(),
@@ -67,7 +67,7 @@ impl Trouble {
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for StepError {
     fn from(text: String) -> Self {
         Self::Broken(text)
     }
@@ -135,7 +135,7 @@ impl<'a> StepRunner<'a> {
         number: usize,
         step: &Step,
         background: &Background<'a>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, StepError> {
         let Some(skipped) = self.loads.skip(number, step).await? else {
             return Ok(false);
         };
@@ -146,13 +146,13 @@ impl<'a> StepRunner<'a> {
     }
 
     /// How the run ends with a step that did not end well.
-    fn ending(&self, step: &Step, trouble: &Trouble) -> Ending {
+    fn ending(&self, step: &Step, trouble: &StepError) -> Ending {
         let text = trouble.text();
         self.recorder.event(EventKind::StepFailed, &step.name, text);
         let said = format!("step {:?}: {text}", step.name);
         match trouble {
-            Trouble::Broken(_) => Ending::Broken(said),
-            Trouble::Failed { rests_on, .. } => match self.loads.is_invalid(rests_on) {
+            StepError::Broken(_) => Ending::Broken(said),
+            StepError::Failed { rests_on, .. } => match self.loads.is_invalid(rests_on) {
                 true => Ending::Doubtful(said),
                 false => Ending::Failed(said),
             },
@@ -167,7 +167,7 @@ impl<'a> StepRunner<'a> {
         number: usize,
         step: &'a Step,
         background: &Background<'a>,
-    ) -> Result<Option<Instant>, Trouble> {
+    ) -> Result<Option<Instant>, StepError> {
         let worked = match self.loads.begin(number, step).await {
             Ok(()) => self.work_under_faults(number, step, background).await,
             Err(trouble) => Err(trouble),
@@ -185,7 +185,7 @@ impl<'a> StepRunner<'a> {
         number: usize,
         step: &'a Step,
         background: &Background<'a>,
-    ) -> Result<Option<Instant>, Trouble> {
+    ) -> Result<Option<Instant>, StepError> {
         let (tell, phase) = watch::channel(Phase::Holds);
         let work = async {
             let recovered = self.work(number, step, &tell).await?;
@@ -204,7 +204,7 @@ impl<'a> StepRunner<'a> {
         number: usize,
         step: &Step,
         phase: &watch::Sender<Phase>,
-    ) -> Result<Option<Instant>, Trouble> {
+    ) -> Result<Option<Instant>, StepError> {
         if let Some(make) = &step.make {
             self.make(step, make).await?;
         }
@@ -248,7 +248,7 @@ impl<'a> StepRunner<'a> {
         }
     }
 
-    async fn make(&self, step: &Step, make: &Make) -> Result<(), Trouble> {
+    async fn make(&self, step: &Step, make: &Make) -> Result<(), StepError> {
         let filled = make.filled_in(|reference| self.kept.resolve(self.addresses, reference));
         let filled = filled.map_err(|error| format!("make {}: {error}", make.what))?;
         let make = &filled;
@@ -260,13 +260,13 @@ impl<'a> StepRunner<'a> {
         };
         let driver = self.drivers.iter().find(|(name, _)| makes(name));
         let (_, driver) = driver.ok_or_else(|| {
-            Trouble::Broken(format!("no driver makes {:?}; add a [[driver]]", make.what))
+            StepError::Broken(format!("no driver makes {:?}; add a [[driver]]", make.what))
         })?;
         let start = Instant::now();
         let made = driver
             .make(make)
             .await
-            .map_err(|error| Trouble::failed(error.to_string()))?;
+            .map_err(|error| StepError::failed(error.to_string()))?;
         let took = start.elapsed().as_secs_f64();
         // What a driver counts may be anything.
         let requests = made.accepted.saturating_add(made.refused);
@@ -284,13 +284,13 @@ impl<'a> StepRunner<'a> {
         );
         self.recorder.event(EventKind::Made, &step.name, &text);
         if made.refused > 0 {
-            return Err(Trouble::failed(format!("make {}: {made}", make.what)));
+            return Err(StepError::failed(format!("make {}: {made}", make.what)));
         }
         Ok(())
     }
 
-    async fn run(&self, number: usize, step: &Step, command: &Template) -> Result<(), Trouble> {
-        let told = self.kept.tell(self.addresses, command);
+    async fn run(&self, number: usize, step: &Step, command: &Template) -> Result<(), StepError> {
+        let told = self.kept.render_redacted(self.addresses, command);
         self.status.doing(format!("run {told}"));
         let name = format!("step-{}-{}", number + 1, step.name);
         let within = (step.run_within, " (`run_within`)");
@@ -302,10 +302,10 @@ impl<'a> StepRunner<'a> {
         if !said.is_empty() {
             self.recorder.event(EventKind::Said, &step.name, &said);
         }
-        kept.map_err(|why| Trouble::Broken(format!("`{told}`: {why}")))
+        kept.map_err(|why| StepError::Broken(format!("`{told}`: {why}")))
     }
 
-    async fn wait(&self, wait: &Wait) -> Result<(), Trouble> {
+    async fn wait(&self, wait: &Wait) -> Result<(), StepError> {
         let start = Instant::now();
         let mut held_since: Option<Instant> = None;
         loop {
@@ -330,7 +330,7 @@ impl<'a> StepRunner<'a> {
                     false => format!(" for {}", show_seconds(wait.steady.as_secs_f64())),
                 };
                 let loads = wait.until.metrics().filter_map(Metric::load);
-                return Err(Trouble::Failed {
+                return Err(StepError::Failed {
                     text: format!(
                         "waited {} for {}{steady}; last seen {seen}",
                         show_seconds(wait.at_most.as_secs_f64()),

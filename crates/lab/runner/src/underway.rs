@@ -246,15 +246,15 @@ impl Underway {
     }
 
     /// How a part of the run learns that somebody looks.
-    pub(crate) fn glance(&self) -> Glance {
-        Glance {
+    pub(crate) fn viewers(&self) -> Viewers {
+        Viewers {
             shared: self.shared.clone(),
             seen: Cell::new(0),
         }
     }
 
     /// A load begins; it is seen until the returned value and its clones are dropped.
-    pub(crate) fn load(&self, seen: impl FnOnce() -> Seen) -> Option<LoadUnderway> {
+    pub(crate) fn load(&self, seen: impl FnOnce() -> LoadInfo) -> Option<LoadUnderway> {
         let shared = self.shared.as_deref()?;
         let mut state = shared.state();
         let clock = state.run.as_ref().map(|(_, clock, _)| *clock)?;
@@ -269,13 +269,13 @@ impl Underway {
 
 /// How a part of a run learns that somebody looks at it.
 #[derive(Debug)]
-pub(crate) struct Glance {
+pub(crate) struct Viewers {
     shared: Option<Arc<Shared>>,
     /// The looks that were known of.
     seen: Cell<u64>,
 }
 
-impl Glance {
+impl Viewers {
     /// Has somebody looked since this was asked last?
     pub(crate) fn wanted(&self) -> bool {
         let looks = self.shared.as_ref().map_or(0, |shared| {
@@ -286,7 +286,7 @@ impl Glance {
     }
 
     /// Hands over what logs have told so far.
-    pub(crate) fn heard(&self, changes: Vec<Changes>, turns: Vec<LoopTurn>) {
+    pub(crate) fn publish(&self, changes: Vec<Changes>, turns: Vec<LoopTurn>) {
         if let Some(shared) = &self.shared {
             let turns = Arc::new(turns);
             let mut state = shared.state();
@@ -303,7 +303,7 @@ impl Glance {
 
 /// What a load is, to be summed up.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct LoadInfo {
     pub(crate) name: String,
     /// The step that it ends with; `None`: it goes on over steps.
     pub(crate) step: Option<String>,
@@ -317,7 +317,7 @@ pub(crate) struct Seen {
 
 #[derive(Debug)]
 struct LoadSoFar {
-    seen: Seen,
+    seen: LoadInfo,
     recorded: Recorded,
 }
 
@@ -382,9 +382,9 @@ mod tests {
     fn parts_hand_over_once_after_each_look_and_never_without() {
         let nobody = Underway::default();
         assert!(nobody.look().is_none());
-        assert!(!nobody.glance().wanted());
+        assert!(!nobody.viewers().wanted());
         let underway = Underway::visible();
-        let (one, other) = (underway.glance(), underway.glance());
+        let (one, other) = (underway.viewers(), underway.viewers());
         assert!(!one.wanted());
         assert!(underway.look().is_none(), "there is no folder yet");
         assert!(underway.look().is_none());
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_load_is_nobodys_when_nobody_looks() {
-        let never = || -> Seen { panic!("nobody asks what it is") };
+        let never = || -> LoadInfo { panic!("nobody asks what it is") };
         assert!(Underway::default().load(never).is_none());
         assert!(Underway::visible().load(never).is_none());
     }

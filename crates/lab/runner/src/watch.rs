@@ -9,7 +9,7 @@ use measure::{Clock, Marks, Ticks, Trees};
 
 use crate::alarm::Alarm;
 use crate::progress::Status;
-use crate::underway::Glance;
+use crate::underway::Viewers;
 use crate::usage::{self, Usage};
 
 /// Time between two samples.
@@ -39,7 +39,7 @@ impl Watcher {
     pub(crate) fn start(
         folder: &RunFolder,
         clock: Clock,
-        (status, glance): (Status, Glance),
+        (status, viewers): (Status, Viewers),
         alarm: Alarm,
     ) -> Result<Self, StoreError> {
         let samples = folder.appender::<ProcessSample>()?;
@@ -50,7 +50,7 @@ impl Watcher {
             samples,
             usage: Usage::start(folder)?,
             status,
-            glance,
+            viewers,
             trees: Trees::new(),
             names: Vec::new(),
         };
@@ -90,7 +90,7 @@ struct Watch {
     samples: Appender<ProcessSample>,
     usage: Usage,
     status: Status,
-    glance: Glance,
+    viewers: Viewers,
     trees: Trees,
     /// Names of the systems, by the number of their tree.
     names: Vec<String>,
@@ -154,7 +154,7 @@ impl Watch {
             self.samples.append(&sample)?;
             self.status.sampled(sample);
         }
-        match self.glance.wanted() {
+        match self.viewers.wanted() {
             true => self.samples.flush(),
             false => Ok(()),
         }

@@ -77,7 +77,7 @@ struct Queue<E> {
 
 /// What became of a batch of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Delivery {
     /// Subscribers that it concerned.
     pub subscribers: usize,
     /// Those of them that were too slow, and closed.
@@ -127,7 +127,7 @@ impl<E: Event> Topic<E> {
 
     /// Tells those subscribers whose interest is `concerned`, as it is by at least one of
     /// the events.
-    pub fn publish(&self, events: &Arc<[E]>, concerned: impl Fn(&E::Interest) -> bool) -> Told {
+    pub fn publish(&self, events: &Arc<[E]>, concerned: impl Fn(&E::Interest) -> bool) -> Delivery {
         let list = self.lock();
         let subscribers = list.subscribers.iter();
         let concerned: Vec<_> = subscribers
@@ -137,7 +137,7 @@ impl<E: Event> Topic<E> {
         drop(list);
         let keeps_up = |one: &&Arc<Subscriber<E>>| one.push(events, self.queue_events);
         let quick = concerned.iter().filter(keeps_up).count();
-        Told {
+        Delivery {
             subscribers: concerned.len(),
             too_slow: concerned.len() - quick,
         }

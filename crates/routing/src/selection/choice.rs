@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use stats::{SplitMix, fnv1a};
 
-use super::{SelectionSettings, Wish, is_full};
+use super::{SelectionRequest, SelectionSettings, is_full};
 use crate::table::{Algorithm, Endpoint, MAGLEV_SLOTS, Nanos, Pool};
 
 /// The next endpoint to try.
@@ -67,29 +67,33 @@ enum How {
 }
 
 impl Choice {
-    /// The choices of a request to `pool` with the given wish. `random` decides between
+    /// The choices of a request to `pool` for the given request. `random` decides between
     /// endpoints that are equally good.
     pub fn new(
         pool: Arc<Pool>,
         settings: &SelectionSettings,
-        wish: &Wish<'_>,
+        selection_request: &SelectionRequest<'_>,
         random: u64,
     ) -> Self {
         let endpoints = pool.endpoints();
-        let only = wish.instance.map(|instance| {
+        let only = selection_request.instance.map(|instance| {
             let asked_for = endpoints.iter().filter(|it| instance.is(it));
             asked_for.cloned().collect::<Box<[_]>>()
         });
-        let sticky = wish.sticky.map_or(Affinity::Free, |sticky| {
+        let sticky = selection_request.sticky.map_or(Affinity::Free, |sticky| {
             let found = endpoints.members().instance(sticky.id);
-            let found = found.filter(|it| wish.instance.is_none_or(|instance| instance.is(it)));
+            let found = found.filter(|it| {
+                selection_request
+                    .instance
+                    .is_none_or(|instance| instance.is(it))
+            });
             match (found, sticky.must) {
                 (found, true) => Affinity::Always(found.cloned()),
                 (Some(found), false) => Affinity::First(Arc::clone(found)),
                 (None, false) => Affinity::Free,
             }
         });
-        let how = match (pool.settings().algorithm, wish.hash) {
+        let how = match (pool.settings().algorithm, selection_request.hash) {
             (Some(Algorithm::Hash), Some(value)) => {
                 How::Hash((fnv1a(0, value.iter().copied()) % MAGLEV_SLOTS as u64) as usize)
             }

@@ -40,7 +40,7 @@ impl Default for SelectionSettings {
 
 /// What a request asks for beside any endpoint of its pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wish<'a> {
+pub struct SelectionRequest<'a> {
     /// The instance that served this client before.
     pub sticky: Option<Sticky<'a>>,
     /// The only instances that will do.

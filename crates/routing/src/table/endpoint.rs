@@ -67,7 +67,7 @@ pub struct Endpoint {
     /// Which state of it this is.
     pub modification: Modification,
     /// The message that would change nothing about it.
-    pub heard: Heard,
+    pub last_fingerprint: LastFingerprint,
     /// What changes while it serves. Survives an update that leaves the address alike.
     pub state: std::sync::Arc<EndpointState>,
 }
@@ -80,9 +80,9 @@ pub type Fingerprint = NonZeroU64;
 /// route, if it was a message and nothing changed since. Written by those who hold the
 /// shard's writer. A copy of an endpoint was not heard of.
 #[derive(Debug, Default)]
-pub struct Heard(AtomicU64);
+pub struct LastFingerprint(AtomicU64);
 
-impl Heard {
+impl LastFingerprint {
     pub(super) fn of(message: Option<Fingerprint>) -> Self {
         Self(AtomicU64::new(message.map_or(0, Fingerprint::get)))
     }
@@ -97,7 +97,7 @@ impl Heard {
     }
 }
 
-impl Clone for Heard {
+impl Clone for LastFingerprint {
     fn clone(&self) -> Self {
         Self::default()
     }

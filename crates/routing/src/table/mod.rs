@@ -35,7 +35,9 @@ use request_key::Target;
 use shard::{Shard, Writer, depth_bit};
 use text::TextCache;
 
-pub use endpoint::{BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification};
+pub use endpoint::{
+    BackendProtocol, Endpoint, EndpointState, Fingerprint, LastFingerprint, Modification,
+};
 pub use key::{RouteKey, RouteKeyError};
 pub use pool::{Algorithm, Endpoints, Pool, PoolSettings};
 pub use registration::Registration;
@@ -127,7 +129,7 @@ impl Table {
             let alike = registration.agrees_with(pool.settings())
                 && registration.describes(known, stale_after);
             alike.then(|| {
-                known.heard.set(registration.fingerprint);
+                known.last_fingerprint.set(registration.fingerprint);
                 known.state.refreshed(now);
             })
         });
@@ -210,7 +212,7 @@ impl Table {
         } else {
             // What they said about the route counts again as soon as they repeat it.
             for other in endpoints.iter() {
-                other.heard.set(None);
+                other.last_fingerprint.set(None);
             }
             let successor = pool.succeeded(self.pool_settings(registration), members);
             writer.replace(hash, Arc::new(successor));

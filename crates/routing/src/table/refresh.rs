@@ -35,7 +35,9 @@ impl Table {
                 return None;
             }
             let message = fingerprint();
-            let known = endpoints.iter().find(|it| it.heard.is(message))?;
+            let known = endpoints
+                .iter()
+                .find(|it| it.last_fingerprint.is(message))?;
             known.state.refreshed(now);
             Some(read(known))
         });

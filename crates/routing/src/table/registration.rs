@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::text::{TextCache, alike};
 use super::{
-    Algorithm, BackendProtocol, Endpoint, EndpointState, Fingerprint, Heard, Modification,
-    PoolSettings, Text,
+    Algorithm, BackendProtocol, Endpoint, EndpointState, Fingerprint, LastFingerprint,
+    Modification, PoolSettings, Text,
 };
 
 /// An endpoint and what it says about its route, as a message names them. The fields mean
@@ -138,7 +138,7 @@ impl<'a> Registration<'a> {
                 guid: texts.text(self.modification_guid),
                 index: self.modification_index,
             },
-            heard: Heard::of(self.fingerprint),
+            last_fingerprint: LastFingerprint::of(self.fingerprint),
             state,
         }
     }

@@ -22,9 +22,17 @@ mod widths;
 use std::collections::{HashMap, HashSet};
 
 pub use apart::part_requests;
+pub(crate) use paths::without_ids;
 
 use super::{Name, Span, SpanKind};
 use crate::SpanId;
+
+/// Gives paths that differ in ids alone one name, if they are many in all of these spans together:
+/// of files that were [normalised](normalise) each by itself, some may have few.
+pub fn join_paths<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
+    let mut spans: Vec<&mut Span> = spans.into_iter().collect();
+    paths::join(&mut spans);
+}
 
 /// Normalises the spans of any number of whole traces, in any order. The more traces, the
 /// more is known of who answers at an address.

@@ -13,7 +13,8 @@ const ID: &str = "{id}";
 /// Fewest digits of a hexadecimal id.
 const HEX: usize = 16;
 
-/// Gives spans whose names are such paths one name. Of our own spans the paths are known, and stay.
+/// Gives spans whose names are such paths one name, also if they are few and others have it. Of
+/// our own spans the paths are known, and stay.
 pub(super) fn join(spans: &mut [&mut Span]) {
     let is_ours = |span: &&mut Span| span.kind == SpanKind::Work || span.cpu > 0 || span.queue > 0;
     if spans.iter().any(is_ours) {
@@ -29,7 +30,7 @@ pub(super) fn join(spans: &mut [&mut Span]) {
     for path in joined.values().flatten() {
         *counts.entry(path.clone()).or_default() += 1;
     }
-    counts.retain(|_, count| *count >= MANY);
+    counts.retain(|path, count| *count >= MANY || joined.contains_key(path.as_str()));
     let shared: HashMap<String, Name> = counts
         .into_keys()
         .map(|path| (path.clone(), path.into()))
@@ -43,7 +44,7 @@ pub(super) fn join(spans: &mut [&mut Span]) {
 }
 
 /// A path, or a method and a path, without its ids; `None`: it is none, or has none.
-fn without_ids(name: &str) -> Option<String> {
+pub(crate) fn without_ids(name: &str) -> Option<String> {
     let path = name.find('/')?;
     let method = name[..path].trim_end();
     let is_path = method.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -91,6 +92,8 @@ mod tests {
         assert_eq!(named(&users(9)), users(9));
         let same: Vec<String> = (0..30).map(|_| "/users/7/cart".to_owned()).collect();
         assert_eq!(named(&same), same);
+        let beside = ["/users/{id}/cart", "/users/7/cart"].map(str::to_owned);
+        assert_eq!(named(&beside), ["/users/{id}/cart"; 2]);
     }
 
     #[test]

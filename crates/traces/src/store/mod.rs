@@ -17,6 +17,7 @@ use entry::Entry;
 use super::Span;
 use crate::Nanos;
 use crate::TraceId;
+use crate::normalise::without_ids;
 
 /// Bounds of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +88,13 @@ impl Wanted<'_> {
     }
 
     fn wants(&self, root: &Span) -> bool {
+        // Also as it is called once it is normalised beside many others.
+        let is_path = |path: &str| {
+            *root.name == *path || without_ids(&root.name).is_some_and(|name| name == path)
+        };
         root.start >= self.from
             && (root.end <= self.ended || root.end > self.now)
-            && self.path.is_none_or(|path| *root.name == *path)
+            && self.path.is_none_or(is_path)
     }
 }
 

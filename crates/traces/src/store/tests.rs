@@ -183,6 +183,15 @@ fn requests_under_way_are_not_whole() {
         }),
         [0; 0]
     );
+    // Beside many others its path is called `/users/{id}` where traces are shown.
+    store.extend([Span {
+        name: "/users/7".into(),
+        ..server(4, 1, 0, 20)
+    }]);
+    for (path, found) in [("/users/7", 1), ("/users/{id}", 1), ("/users/8", 0)] {
+        let path = Some(path);
+        assert_eq!(whole(&Wanted { path, ..all }).len(), found, "{path:?}");
+    }
 }
 
 proptest! {

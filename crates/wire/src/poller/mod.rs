@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::clock::timespec;
 use crate::deadlines::NEVER;
-use crate::signal::{Bell, Signal};
+use crate::signal::{PendingSignals, Signal};
 use crate::slab::Key;
 use crate::threads::Phase;
 
@@ -122,7 +122,7 @@ impl<S: AsFd> Watched for S {
 pub struct Poller {
     epoll: OwnedFd,
     waker: Waker,
-    bell: Arc<Bell>,
+    pending_signals: Arc<PendingSignals>,
     /// The last wait told of signals only, without asking the kernel.
     signals_only: bool,
     events: Vec<Event>,
@@ -148,7 +148,7 @@ impl Poller {
         let mut poller = Self {
             epoll,
             waker,
-            bell: Arc::default(),
+            pending_signals: Arc::default(),
             signals_only: false,
             events: Vec::new(),
             given: 0,
@@ -192,7 +192,7 @@ impl Poller {
                 epoll::add(&self.epoll, socket, data, interest.flags())?;
             }
             Watch::Signal(signal) => {
-                signal.watch(&self.bell, token);
+                signal.watch(&self.pending_signals, token);
                 signal.ring();
             }
         }
@@ -239,7 +239,7 @@ impl Poller {
         self.given = 0;
         self.interrupted = false;
         let events = &mut self.events;
-        self.bell.take(|token| {
+        self.pending_signals.take(|token| {
             events.push(Event {
                 token,
                 readable: true,
@@ -318,7 +318,7 @@ impl Waker {
     }
 
     /// Tells the poller's thread what to do, unless it was told to do more already.
-    pub(crate) fn tell(&self, phase: Phase) {
+    pub(crate) fn set_phase(&self, phase: Phase) {
         self.0.1.fetch_max(phase as u8, Ordering::AcqRel);
         self.wake();
     }

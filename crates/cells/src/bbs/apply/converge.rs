@@ -6,7 +6,7 @@ use std::sync::Arc;
 use diego::models::{ActualLrpKey, Error};
 
 use super::{Change, Reply, Transaction, Work, not_found, untraced};
-use crate::bbs::convergence::{Cells, Circumstances, Judge, Key};
+use crate::bbs::convergence::{Cells, ConvergenceContext, Judge, Key};
 use crate::bbs::model::actual;
 use crate::bbs::model::convergence::{Action, Ages};
 use crate::bbs::model::slot::{CLAIMED, RUNNING, Slot};
@@ -31,7 +31,7 @@ impl Transaction<'_> {
         let (mut judge, mut places) = (Judge::default(), Places::new());
         let mut done = BTreeMap::new();
         for key in &request.keys {
-            let by = Circumstances {
+            let by = ConvergenceContext {
                 cells: &request.cells,
                 ages: &request.ages,
                 now: self.context.now,

@@ -142,7 +142,7 @@ impl Records for Batch<'_> {
 
 /// What a judge looks at beside the records.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct ConvergenceContext<'a> {
     pub(crate) cells: &'a Cells,
     pub(crate) ages: &'a Ages,
     /// In ns since 1970.
@@ -163,7 +163,7 @@ impl Judge {
         &mut self,
         records: &impl Records,
         key: &Key,
-        by: Circumstances<'_>,
+        by: ConvergenceContext<'_>,
     ) -> (Verdict, Option<Arc<str>>) {
         match key {
             Key::Task(guid) => {
@@ -184,7 +184,7 @@ impl Judge {
         records: &impl Records,
         guid: &str,
         number: i32,
-        by: Circumstances<'_>,
+        by: ConvergenceContext<'_>,
     ) -> (Index, Option<Arc<str>>) {
         let row = |presence: Presence| records.row(guid, (number, presence.into()));
         let desired = records.desired(guid);

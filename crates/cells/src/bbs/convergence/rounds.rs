@@ -12,7 +12,7 @@ use telemetry::{Fields, Logger};
 use tokio::sync::Notify;
 
 use super::metrics::{Pass, Passes, name};
-use super::{Cells, Circumstances, Judge, Key, Touched, Tracker, keys_on};
+use super::{Cells, ConvergenceContext, Judge, Key, Touched, Tracker, keys_on};
 use crate::bbs::apply::{Command, Converge, Reply};
 use crate::bbs::ledger::{Commands, now_ns};
 use crate::bbs::model::convergence::{Action, Ages};
@@ -204,7 +204,7 @@ impl Convergence {
     fn judge(&self, tracker: &mut Tracker, keys: &[Key], cells: &Cells, acting: &mut Vec<Key>) {
         let mut judge = Judge::default();
         let state = self.state.read();
-        let by = Circumstances {
+        let by = ConvergenceContext {
             cells,
             ages: &self.ages,
             now: now_ns(),

@@ -6,7 +6,7 @@ use diego::models::actual_lrp::Presence;
 use diego::models::*;
 use proptest::prelude::*;
 
-use super::{Cells, Circumstances, Key};
+use super::{Cells, ConvergenceContext, Key};
 use crate::bbs::apply::{Command, Evacuate, Evacuation};
 use crate::bbs::model::convergence::Action;
 use crate::bbs::simulation::core::{AGES, Core, SECOND, full};
@@ -201,7 +201,7 @@ proptest! {
         // What is done is not called for again at the same moment, but for what others must do,
         // and for results that are offered once more before they are forgotten.
         let cells = world.cells();
-        let by = Circumstances { cells: &cells, ages: &AGES, now: world.now };
+        let by = ConvergenceContext { cells: &cells, ages: &AGES, now: world.now };
         for (key, actions) in full(&world.core.state, by) {
             let left = |action: &Action| !matches!(
                 action,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Cells, Circumstances, Judge, Key, all_keys, keys_of};
+use super::{Cells, ConvergenceContext, Judge, Key, all_keys, keys_of};
 use crate::bbs::model::convergence::{Action, Cell};
 use crate::bbs::state::{Overlay, State};
 
@@ -161,7 +161,7 @@ impl Tracker {
         judge: &mut Judge,
         state: &State,
         key: &Key,
-        by: Circumstances<'_>,
+        by: ConvergenceContext<'_>,
     ) -> Vec<Action> {
         let (verdict, domain) = judge.judge(state, key, by);
         // A domain that was fresh when this pass began: nobody tells when it is so again.

@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::{Event, Stream};
 use crate::bbs::apply::Change;
-use crate::bbs::model::events::{Happened, of_groups, of_instances};
+use crate::bbs::model::events::{RecordEvent, of_groups, of_instances};
 use crate::bbs::model::slot::Row;
 use crate::bbs::model::versions;
 
@@ -127,11 +127,11 @@ fn desired(before: Option<DesiredLrp>, after: Option<DesiredLrp>, trace: &str) -
     })
 }
 
-fn instance(happened: &Happened, trace: &str) -> Event {
+fn instance(happened: &RecordEvent, trace: &str) -> Event {
     let trace_id = trace.to_owned();
     match happened {
-        Happened::Crashed { before, after } => crashed(before, after),
-        Happened::Created(row) => {
+        RecordEvent::Crashed { before, after } => crashed(before, after),
+        RecordEvent::Created(row) => {
             let actual_lrp = Some(ActualLrp::clone(row));
             let payload = ActualLrpInstanceCreatedEvent {
                 actual_lrp,
@@ -139,7 +139,7 @@ fn instance(happened: &Happened, trace: &str) -> Event {
             };
             event("actual_lrp_instance_created", &payload, Some(on(row, row)))
         }
-        Happened::Changed { before, after } => {
+        RecordEvent::Changed { before, after } => {
             let of = |row: &ActualLrp, other: &ActualLrp| {
                 let own = !row.instance().instance_guid.is_empty();
                 if own {
@@ -163,7 +163,7 @@ fn instance(happened: &Happened, trace: &str) -> Event {
                 Some([&cell, &cell]),
             )
         }
-        Happened::Removed(row) => {
+        RecordEvent::Removed(row) => {
             let actual_lrp = Some(ActualLrp::clone(row));
             let payload = ActualLrpInstanceRemovedEvent {
                 actual_lrp,
@@ -174,23 +174,23 @@ fn instance(happened: &Happened, trace: &str) -> Event {
     }
 }
 
-fn group(happened: &Happened) -> Event {
+fn group(happened: &RecordEvent) -> Event {
     match happened {
-        Happened::Crashed { before, after } => crashed(before, after),
-        Happened::Created(row) => {
+        RecordEvent::Crashed { before, after } => crashed(before, after),
+        RecordEvent::Created(row) => {
             let payload = ActualLrpCreatedEvent {
                 actual_lrp_group: Some(group_of(row)),
             };
             event("actual_lrp_created", &payload, Some(on(row, row)))
         }
-        Happened::Changed { before, after } => {
+        RecordEvent::Changed { before, after } => {
             let payload = ActualLrpChangedEvent {
                 before: Some(group_of(before)),
                 after: Some(group_of(after)),
             };
             event("actual_lrp_changed", &payload, Some(on(before, after)))
         }
-        Happened::Removed(row) => {
+        RecordEvent::Removed(row) => {
             let payload = ActualLrpRemovedEvent {
                 actual_lrp_group: Some(group_of(row)),
             };

@@ -110,10 +110,10 @@ async fn start_unboxed(
 }
 
 /// A Locket, and what ends that which works for it, once the last call was answered.
-type Kept = (Locket, net::BoxFuture<()>);
+type RunningLocket = (Locket, net::BoxFuture<()>);
 
 /// One that shares a database with others.
-async fn share(settings: PostgresSettings, logger: &Logger) -> Result<Kept, Error> {
+async fn share(settings: PostgresSettings, logger: &Logger) -> Result<RunningLocket, Error> {
     let (shared, writing) = Shared::open(settings, logger).await?;
     // It ends once nobody is left who could ask.
     let writing = tokio::spawn(writing);
@@ -124,7 +124,7 @@ async fn share(settings: PostgresSettings, logger: &Logger) -> Result<Kept, Erro
 }
 
 /// One with a database of its own.
-async fn own(config: &Config, logger: &Logger) -> Result<Kept, Error> {
+async fn own(config: &Config, logger: &Logger) -> Result<RunningLocket, Error> {
     let store = Store::open(&config.data_dir, None)?;
     let presences = Arc::new(Presences::default());
     let limits = Limits::default();

@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use net::tls::{self, Files, TlsError};
-use net::{Body, BoxFuture, Handler, Incoming, Shutdown, Trouble};
+use net::{Body, BoxFuture, ConnectionFailure, Handler, Incoming, Shutdown};
 use telemetry::{Fields, Logger};
 use tokio::net::TcpListener;
 use wire::http2::grpc::{frame, message};
@@ -45,8 +45,8 @@ pub(in crate::bbs) fn serve(
 }
 
 impl Handler for Grpc {
-    fn trouble(&self, trouble: &Trouble) {
-        self.logger.error("no-connection", trouble, Fields::new());
+    fn connection_failed(&self, failure: &ConnectionFailure) {
+        self.logger.error("no-connection", failure, Fields::new());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

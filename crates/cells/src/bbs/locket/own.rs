@@ -9,7 +9,7 @@ use telemetry::{Fields, Logger};
 use crate::bbs::apply::Command;
 use crate::bbs::convergence::Touches;
 use crate::bbs::ledger::Commands;
-use crate::bbs::presence::{Change, Kept, Presences, Refusal};
+use crate::bbs::presence::{Change, Presences, Refusal, StoredLock};
 
 /// Longest wait of a holder for the disk.
 const STORED_WITHIN: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl Own {
 
     pub(super) async fn release(&self, request: ReleaseRequest) -> Result<(), Refusal> {
         let gone = self.presences.release(request.resource, Instant::now())?;
-        if let Some(Kept { id, resource, .. }) = gone {
+        if let Some(StoredLock { id, resource, .. }) = gone {
             let change = Change::Gone(resource.key.clone(), id);
             if let Err(error) = self.commands.run(Command::Presences(vec![change])).await {
                 // After a restart it would be taken for there for its time to live.

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::Context;
 use super::actual::{self, CRASH_RESET_NS, Crash, Running};
 use super::evacuation::{self, Strategy as Replace};
-use super::events::{Happened, of_groups, of_instances};
+use super::events::{RecordEvent, of_groups, of_instances};
 use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED, new_row};
 
 fn key() -> ActualLrpKey {
@@ -294,9 +294,15 @@ fn a_leaving_instance_that_is_reached_elsewhere_is_told_anew_but_for_its_traffic
     assert_eq!(Running::of(row), expected);
     assert_eq!(before.ordinary, after.ordinary);
     let told = of_instances(&before, &after, false);
-    assert_eq!(told, [Happened::Created(after.evacuating.clone().unwrap())]);
+    assert_eq!(
+        told,
+        [RecordEvent::Created(after.evacuating.clone().unwrap())]
+    );
     let told = of_groups(&before, &after, false);
-    assert!(matches!(&told[..], [Happened::Changed { .. }]), "{told:?}");
+    assert!(
+        matches!(&told[..], [RecordEvent::Changed { .. }]),
+        "{told:?}"
+    );
 
     let mut moved = before.clone();
     let another = ActualLrpKey {
@@ -325,11 +331,11 @@ fn calls() -> impl proptest::strategy::Strategy<Value = Call> {
 }
 
 /// A subscriber's view, kept by events alone.
-fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
+fn follow(view: &mut Vec<ActualLrp>, events: &[RecordEvent]) {
     for event in events {
         match event {
-            Happened::Crashed { .. } => {}
-            Happened::Created(row) => {
+            RecordEvent::Crashed { .. } => {}
+            RecordEvent::Created(row) => {
                 // An evacuating record that is refreshed is created again. Of others a new one comes
                 // before the old one goes, and both may be of no instance.
                 let leaves = row.presence() == Presence::Evacuating;
@@ -339,14 +345,14 @@ fn follow(view: &mut Vec<ActualLrp>, events: &[Happened]) {
                 view.retain(|old| !(leaves && is_same(old)));
                 view.push(ActualLrp::clone(row));
             }
-            Happened::Changed { before, after } => {
+            RecordEvent::Changed { before, after } => {
                 let at = view
                     .iter()
                     .position(|row| row == &**before)
                     .expect("changed unknown row");
                 view[at] = ActualLrp::clone(after);
             }
-            Happened::Removed(row) => {
+            RecordEvent::Removed(row) => {
                 let at = view
                     .iter()
                     .position(|old| old == &**row)

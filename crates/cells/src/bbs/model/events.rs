@@ -10,7 +10,7 @@ use super::slot::{CLAIMED, CRASHED, RUNNING, Row, Slot, UNCLAIMED};
 
 /// What happened to one record.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum RecordEvent {
     /// An instance crashed.
     Crashed {
         /// The record with the instance.
@@ -31,7 +31,7 @@ pub enum Happened {
     Removed(Arc<ActualLrp>),
 }
 
-use Happened::{Changed, Crashed, Created, Removed};
+use RecordEvent::{Changed, Crashed, Created, Removed};
 
 /// Says of two records whether the second is what became of the first.
 type Rule<'a> = &'a dyn Fn(&ActualLrp, &ActualLrp) -> bool;
@@ -44,7 +44,7 @@ type Rule<'a> = &'a dyn Fn(&ActualLrp, &ActualLrp) -> bool;
 /// the old removed. An evacuating record that its cell refreshes is created again.
 /// `crashed` says that the ordinary instance crashed, even if the index is to be
 /// placed again; one that becomes CRASHED has crashed in any case.
-pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
+pub fn of_instances(before: &Slot, after: &Slot, crashed: bool) -> Vec<RecordEvent> {
     let mut events = crash(before, after, crashed);
     let mut gone: Vec<&Arc<ActualLrp>> = before.rows().collect();
     let mut pairs: Vec<_> = after.rows().map(|new| (None, new)).collect();
@@ -98,7 +98,7 @@ fn replaces(old: &ActualLrp, new: &ActualLrp, after: &Slot) -> bool {
 }
 
 /// Events of the group stream, in the order of the instance stream.
-pub fn of_groups(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
+pub fn of_groups(before: &Slot, after: &Slot, crashed: bool) -> Vec<RecordEvent> {
     let mut events = crash(before, after, crashed);
     let pairs = [
         (group::instance(before), group::instance(after)),
@@ -131,7 +131,7 @@ fn is_swapped(old: &ActualLrp, new: &ActualLrp) -> bool {
 }
 
 /// Whoever routes requests hears of a new running instance before it loses the old.
-fn rank(event: &Happened) -> u8 {
+fn rank(event: &RecordEvent) -> u8 {
     match event {
         Crashed { .. } => 0,
         Created(after) | Changed { after, .. } if after.state == RUNNING => 1,
@@ -139,7 +139,7 @@ fn rank(event: &Happened) -> u8 {
     }
 }
 
-fn crash(before: &Slot, after: &Slot, crashed: bool) -> Vec<Happened> {
+fn crash(before: &Slot, after: &Slot, crashed: bool) -> Vec<RecordEvent> {
     match (&before.ordinary, &after.ordinary) {
         (Some(before), Some(after))
             if crashed || (before.state != CRASHED && after.state == CRASHED) =>
@@ -198,9 +198,9 @@ mod tests {
         slot
     }
 
-    fn names(events: &[Happened]) -> Vec<String> {
+    fn names(events: &[RecordEvent]) -> Vec<String> {
         let row = |row: &ActualLrp| format!("{} {}", row.state, row.instance().instance_guid);
-        let name = |event: &Happened| match event {
+        let name = |event: &RecordEvent| match event {
             Crashed { before, after } => format!("crashed {} to {}", row(before), after.state),
             Created(new) => format!("created {}", row(new)),
             Changed { before, after } => format!("changed {} to {}", row(before), row(after)),

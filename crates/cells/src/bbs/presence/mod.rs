@@ -57,7 +57,7 @@ struct Entry {
 
 /// Who holds a key, as the disk has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredLock {
     pub(crate) id: i64,
     pub(crate) resource: Resource,
     pub(crate) ttl: Duration,
@@ -67,7 +67,7 @@ pub(crate) struct Kept {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
     /// Somebody holds a key.
-    Held(Kept),
+    Held(StoredLock),
     /// Nobody holds the key as under this number any more.
     Gone(String, i64),
 }
@@ -85,7 +85,7 @@ struct Table {
 impl Presences {
     /// Those of the disk, as [`Presences::restore`] has them.
     #[cfg(test)]
-    pub(crate) fn of(kept: Vec<Kept>, now: Instant) -> Self {
+    pub(crate) fn of(kept: Vec<StoredLock>, now: Instant) -> Self {
         let presences = Self::default();
         presences.restore(kept, now);
         presences
@@ -93,9 +93,9 @@ impl Presences {
 
     /// Those of the disk in place of all that are known; each has its whole time to live from
     /// now on.
-    pub(crate) fn restore(&self, kept: Vec<Kept>, now: Instant) {
+    pub(crate) fn restore(&self, kept: Vec<StoredLock>, now: Instant) {
         let mut table = Table::default();
-        for Kept { id, resource, ttl } in kept {
+        for StoredLock { id, resource, ttl } in kept {
             table.last_id = table.last_id.max(id);
             let presence = resource.type_code == i32::from(TypeCode::Presence);
             let cell = presence.then(|| parse_cell(&resource.value)).flatten();
@@ -119,7 +119,11 @@ impl Presences {
 
     /// Takes or renews a key. What is returned is to be stored, and then to be told with
     /// [`Presences::stored`].
-    pub(crate) fn lock(&self, request: LockRequest, now: Instant) -> Result<Option<Kept>, Refusal> {
+    pub(crate) fn lock(
+        &self,
+        request: LockRequest,
+        now: Instant,
+    ) -> Result<Option<StoredLock>, Refusal> {
         let (resource, ttl) = checked(request)?;
         let presence = resource.type_code == i32::from(TypeCode::Presence);
         let mut table = self.lock_table();
@@ -146,7 +150,7 @@ impl Presences {
         if entries.len() >= KEYS && !entries.contains_key(&resource.key) {
             return Err(TOO_MANY);
         }
-        let kept = (!stored).then(|| Kept {
+        let kept = (!stored).then(|| StoredLock {
             id,
             resource: resource.clone(),
             ttl,
@@ -182,11 +186,11 @@ impl Presences {
     }
 
     /// Forgets the keys that have expired; for the disk and the log.
-    pub(crate) fn sweep(&self, now: Instant) -> Vec<Kept> {
+    pub(crate) fn sweep(&self, now: Instant) -> Vec<StoredLock> {
         let mut table = self.lock_table();
         let expired = table.entries.extract_if(|_, entry| entry.expires <= now);
         expired
-            .map(|(_, entry)| Kept {
+            .map(|(_, entry)| StoredLock {
                 id: entry.id,
                 resource: entry.resource,
                 ttl: entry.ttl,
@@ -199,7 +203,7 @@ impl Presences {
         &self,
         resource: Option<Resource>,
         now: Instant,
-    ) -> Result<Option<Kept>, Refusal> {
+    ) -> Result<Option<StoredLock>, Refusal> {
         let resource = resource.ok_or(NO_RESOURCE)?;
         let mut table = self.lock_table();
         match table.entries.get(&resource.key) {
@@ -208,7 +212,7 @@ impl Presences {
             }
             _ => {
                 let gone = table.entries.remove(&resource.key);
-                Ok(gone.map(|entry| Kept {
+                Ok(gone.map(|entry| StoredLock {
                     id: entry.id,
                     resource: entry.resource,
                     ttl: entry.ttl,

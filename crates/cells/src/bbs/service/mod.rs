@@ -18,7 +18,7 @@ use diego::error::{Type, error, with_text};
 use diego::models::{Error, PingResponse};
 use diego::{TRACE_HEADER, path};
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, Handler, Incoming, Trouble};
+use net::{Body, ConnectionFailure, Handler, Incoming};
 use prost::Message;
 use telemetry::{Fields, Level, Logger, prometheus};
 
@@ -73,9 +73,9 @@ impl From<Unread> for Response<Body> {
 type Answered = Result<Response<Body>, Unread>;
 
 impl Handler for Service {
-    fn trouble(&self, trouble: &Trouble) {
+    fn connection_failed(&self, failure: &ConnectionFailure) {
         let logger = &self.logs.request;
-        logger.error("no-connection", trouble, Fields::new());
+        logger.error("no-connection", failure, Fields::new());
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {

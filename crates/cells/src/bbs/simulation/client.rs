@@ -24,7 +24,7 @@ pub(crate) enum Event {
 }
 
 #[derive(Clone, Debug)]
-enum Wish {
+enum Intent {
     /// So many instances of a process; 0: none, and it is not desired any more.
     Process(&'static str, i32),
     Task(String),
@@ -51,7 +51,7 @@ const SENT: u32 = 3;
 
 #[derive(Default)]
 pub(crate) struct Client {
-    wish: Option<Wish>,
+    intent: Option<Intent>,
     attempt: u64,
     /// What was acknowledged.
     desired: BTreeMap<&'static str, i32>,
@@ -118,8 +118,8 @@ impl World {
     pub(crate) fn happen_client(&mut self, event: Event) {
         match event {
             Event::Next => {
-                let wish = self.wish();
-                self.client.wish = Some(wish);
+                let intent = self.intent();
+                self.client.intent = Some(intent);
                 self.ask_bbs();
             }
             Event::Ask(attempt) => {
@@ -128,9 +128,9 @@ impl World {
                 }
             }
             Event::Answered(attempt) if attempt == self.client.attempt => {
-                let wish = self.client.wish.take();
+                let intent = self.client.intent.take();
                 self.client.attempt += 1;
-                self.acknowledged(wish);
+                self.acknowledged(intent);
                 // Longer than any message of before is on its way.
                 let pause = self.rng.random_range(3 * SECOND..9 * SECOND);
                 if !self.client.done {
@@ -150,44 +150,44 @@ impl World {
         self.after(5 * SECOND, Happens::Client(Event::Late(attempt)));
     }
 
-    fn wish(&mut self) -> Wish {
+    fn intent(&mut self) -> Intent {
         if !self.chaos() {
-            return Wish::Domain(0);
+            return Intent::Domain(0);
         }
         match self.rng.random_range(0..8) {
-            0 | 1 => Wish::Domain(self.rng.random_range(5..40)),
+            0 | 1 => Intent::Domain(self.rng.random_range(5..40)),
             2..5 => {
                 let process = PROCESSES[self.rng.random_range(0..PROCESSES.len())];
-                Wish::Process(process, self.rng.random_range(0..=INSTANCES))
+                Intent::Process(process, self.rng.random_range(0..=INSTANCES))
             }
             5 if self.client.made > 0 => {
-                Wish::Cancel(format!("t{}", self.rng.random_range(0..self.client.made)))
+                Intent::Cancel(format!("t{}", self.rng.random_range(0..self.client.made)))
             }
             _ if self.client.made < TASKS => {
                 self.client.made += 1;
-                Wish::Task(format!("t{}", self.client.made - 1))
+                Intent::Task(format!("t{}", self.client.made - 1))
             }
-            _ => Wish::Domain(20),
+            _ => Intent::Domain(20),
         }
     }
 
     /// The request at the BBS. One that was done before, and whose answer was lost, is done.
     fn carry_out(&mut self) -> bool {
         let trace = || "".into();
-        let (command, done) = match self.client.wish.clone() {
+        let (command, done) = match self.client.intent.clone() {
             None => return false,
-            Some(Wish::Domain(ttl)) => {
+            Some(Intent::Domain(ttl)) => {
                 let domain = "d".into();
                 (
                     Command::UpsertDomain(UpsertDomainRequest { domain, ttl }),
                     None,
                 )
             }
-            Some(Wish::Process(guid, 0)) => {
+            Some(Intent::Process(guid, 0)) => {
                 let remove = Command::RemoveLrp(guid.into(), trace());
                 (remove, Some(Type::ResourceNotFound))
             }
-            Some(Wish::Process(guid, instances)) if self.client.desired.contains_key(guid) => {
+            Some(Intent::Process(guid, instances)) if self.client.desired.contains_key(guid) => {
                 let update = UpdateDesiredLrpRequest {
                     process_guid: guid.into(),
                     update: Some(DesiredLrpUpdate {
@@ -197,7 +197,7 @@ impl World {
                 };
                 (Command::UpdateLrp(Box::new(update), trace()), None)
             }
-            Some(Wish::Process(guid, instances)) => {
+            Some(Intent::Process(guid, instances)) => {
                 let desired = DesiredLrp {
                     process_guid: guid.into(),
                     domain: "d".into(),
@@ -209,7 +209,7 @@ impl World {
                 let desire = Command::DesireLrp(Box::new(desired), trace());
                 (desire, Some(Type::ResourceExists))
             }
-            Some(Wish::Task(task_guid)) => {
+            Some(Intent::Task(task_guid)) => {
                 let task = DesireTaskRequest {
                     task_guid,
                     domain: "d".into(),
@@ -223,7 +223,7 @@ impl World {
                 let desire = Command::DesireTask(Box::new(task));
                 (desire, Some(Type::ResourceExists))
             }
-            Some(Wish::Cancel(guid)) => {
+            Some(Intent::Cancel(guid)) => {
                 // Any answer will do: it may be over, or on its way to its owner.
                 let _ = self.command(Command::CancelTask(guid, trace()));
                 return true;
@@ -236,22 +236,22 @@ impl World {
                     Some(error.r#type()),
                     done,
                     "{:?}: {error:?}",
-                    self.client.wish
+                    self.client.intent
                 );
                 true
             }
         }
     }
 
-    fn acknowledged(&mut self, wish: Option<Wish>) {
+    fn acknowledged(&mut self, intent: Option<Intent>) {
         let client = &mut self.client;
-        match wish {
-            Some(Wish::Process(guid, 0)) => drop(client.desired.remove(guid)),
-            Some(Wish::Process(guid, instances)) => {
+        match intent {
+            Some(Intent::Process(guid, 0)) => drop(client.desired.remove(guid)),
+            Some(Intent::Process(guid, instances)) => {
                 client.desired.insert(guid, instances);
             }
-            Some(Wish::Task(guid)) => drop(client.tasks.entry(guid).or_default()),
-            Some(Wish::Domain(0)) => client.done = true,
+            Some(Intent::Task(guid)) => drop(client.tasks.entry(guid).or_default()),
+            Some(Intent::Domain(0)) => client.done = true,
             _ => {}
         }
     }

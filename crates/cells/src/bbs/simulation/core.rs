@@ -10,12 +10,12 @@ use diego::models::actual_lrp::Presence;
 
 use crate::bbs::apply::{Command, Converge, Reply, Transaction, Watched, Work};
 use crate::bbs::convergence::{
-    Cells, Circumstances, Judge, Key, Touched, Tracker, all_keys, keys_on,
+    Cells, ConvergenceContext, Judge, Key, Touched, Tracker, all_keys, keys_on,
 };
 use crate::bbs::model::Context;
 use crate::bbs::model::convergence::{Action, Ages};
 use crate::bbs::model::slot::{Phase, Row, Slot};
-use crate::bbs::presence::{Change as Held, Kept, Presences, Refusal};
+use crate::bbs::presence::{Change as Held, Presences, Refusal, StoredLock};
 use crate::bbs::state::{Batch, Names, NextIds, State};
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -41,7 +41,7 @@ pub(crate) struct Core {
     guids: u64,
     presences: Presences,
     /// The presences on the disk.
-    kept: Vec<Kept>,
+    kept: Vec<StoredLock>,
     /// The time 0 of the simulation.
     origin: Instant,
     /// Every instance has a guid of its own, so records can be held against that.
@@ -211,7 +211,7 @@ impl Core {
     /// The pass: what is to be done, which a full pass must find as well.
     pub(crate) fn pass(&mut self, cells: &Cells, now: i64) -> Vec<Key> {
         let found = self.long_pass(cells, now, now);
-        let by = Circumstances {
+        let by = ConvergenceContext {
             cells,
             ages: &self.ages,
             now,
@@ -234,7 +234,7 @@ impl Core {
         let touched = std::mem::take(&mut self.touched);
         let keys = self.tracker.candidates(&self.state, touched, cells, begin);
         let keys = keys.in_order();
-        let by = Circumstances {
+        let by = ConvergenceContext {
             cells,
             ages: &self.ages,
             now,
@@ -257,7 +257,7 @@ impl Core {
             .iter()
             .flat_map(|cell| keys_on(&self.state, cell))
             .collect();
-        let by = Circumstances {
+        let by = ConvergenceContext {
             cells,
             ages: &self.ages,
             now,
@@ -293,7 +293,7 @@ impl Core {
 }
 
 /// The full pass.
-pub(crate) fn full(state: &State, by: Circumstances<'_>) -> Vec<(Key, Vec<Action>)> {
+pub(crate) fn full(state: &State, by: ConvergenceContext<'_>) -> Vec<(Key, Vec<Action>)> {
     let mut judge = Judge::default();
     let mut found = Vec::new();
     for key in BTreeSet::from_iter(all_keys(state)) {

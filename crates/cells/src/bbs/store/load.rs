@@ -10,7 +10,7 @@ use diego::locket::Resource;
 use prost::Message;
 
 use crate::bbs::encryption::{Column, Vault};
-use crate::bbs::presence::{self, Kept};
+use crate::bbs::presence::{self, StoredLock};
 use crate::bbs::state::{Actual, Desired, Names, NextIds, Process, State, Task};
 
 /// Why a row cannot be read.
@@ -169,10 +169,10 @@ impl KeptRow {
         reading: &mut Reading<'_>,
         label: Option<&str>,
         value: &[u8],
-    ) -> Result<Kept, Unreadable> {
+    ) -> Result<StoredLock, Unreadable> {
         reading.row(label);
         let value = reading.value(label, Column::Presence, self.id, value)?;
-        Ok(Kept {
+        Ok(StoredLock {
             id: self.id,
             resource: Resource {
                 key: self.key,

@@ -18,7 +18,7 @@ use commit::postgres::{Found, PostgresSettings};
 use commit::{Postgres, Sqlite, StoreError};
 
 use super::encryption::{EncryptionKeys, Vault, admit};
-use super::presence::Kept;
+use super::presence::StoredLock;
 use super::state::{Names, NextIds, State};
 use load::{Loading, Reading};
 use reencryption::Walk;
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Reads who held which key.
-    pub(crate) async fn presences(&mut self) -> Result<Vec<Kept>, StoreError> {
+    pub(crate) async fn presences(&mut self) -> Result<Vec<StoredLock>, StoreError> {
         let mut reading = Reading::new(self.vault.as_mut());
         let presences = match &self.database {
             Database::Sqlite(store) => sqlite::presences(store, &mut reading)?,

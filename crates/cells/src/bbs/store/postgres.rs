@@ -13,7 +13,7 @@ use super::OWNER;
 use super::load::{KeptRow, Loading, Reading, Unreadable};
 use super::writes::{Held, Put, Rows, Writes};
 use crate::bbs::encryption::Listed;
-use crate::bbs::presence::Kept;
+use crate::bbs::presence::StoredLock;
 use crate::bbs::state::{Actual, Desired, Task};
 
 /// Rows that are written again and again find room on their page.
@@ -103,7 +103,7 @@ fn text(row: &Row, column: usize) -> Result<String, Unreadable> {
 pub(super) async fn presences(
     store: &Postgres,
     reading: &mut Reading<'_>,
-) -> Result<Vec<Kept>, StoreError> {
+) -> Result<Vec<StoredLock>, StoreError> {
     let mut presences = Vec::new();
     let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM bbs_presences";
     let take = |row: &Row| {
@@ -354,8 +354,9 @@ fn put_presences<'a>(held: &'a [Held<'a>], label: Option<&'a str>) -> Statement<
             key_label = excluded.key_label";
     let bytes =
         |of: fn(&'a Held<'a>) -> &'a [u8]| -> Vec<&'a [u8]> { held.iter().map(of).collect() };
-    let number =
-        |of: fn(&Kept) -> i64| -> Vec<i64> { held.iter().map(|held| of(held.kept)).collect() };
+    let number = |of: fn(&StoredLock) -> i64| -> Vec<i64> {
+        held.iter().map(|held| of(held.kept)).collect()
+    };
     let codes = held.iter().map(|held| held.kept.resource.type_code);
     let columns = vec![
         bytes(|held| held.kept.resource.key.as_bytes()).into(),

@@ -12,7 +12,7 @@ use super::OWNER;
 use super::load::{KeptRow, Loading, Reading, Unreadable};
 use super::writes::{Held, Put, Writes};
 use crate::bbs::encryption::Listed;
-use crate::bbs::presence::Kept;
+use crate::bbs::presence::StoredLock;
 
 /// What leads from each version of the tables to the next. Folders of before the first one
 /// was numbered have its tables already.
@@ -106,7 +106,7 @@ fn bytes<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], Unreadable> {
 pub(super) fn presences(
     store: &Sqlite,
     reading: &mut Reading<'_>,
-) -> Result<Vec<Kept>, StoreError> {
+) -> Result<Vec<StoredLock>, StoreError> {
     let mut presences = Vec::new();
     let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM presences";
     store.rows("presences", query, |row| {
@@ -278,7 +278,7 @@ fn write_keyed(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Resul
         };
     }
     for Held { kept, value } in &writes.held {
-        let Kept { id, resource, ttl } = kept;
+        let StoredLock { id, resource, ttl } = kept;
         transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO presences

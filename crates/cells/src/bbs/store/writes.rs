@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::bbs::encryption::{Column, SealError, Vault};
-use crate::bbs::presence::{Change, Kept};
+use crate::bbs::presence::{Change, StoredLock};
 use crate::bbs::state::{Actual, Desired, Overlay, Process, State, Task};
 
 /// What a batch changes, row by row; each row once.
@@ -25,7 +25,7 @@ pub(crate) struct Writes<'a> {
 
 /// Who holds a key, with the value as it is stored.
 pub(super) struct Held<'a> {
-    pub(super) kept: &'a Kept,
+    pub(super) kept: &'a StoredLock,
     pub(super) value: Cow<'a, [u8]>,
 }
 
@@ -196,8 +196,8 @@ impl<'a> Writes<'a> {
 }
 
 /// What is left of changes that came one after the other.
-fn last(changes: &[Change]) -> (Vec<&Kept>, Vec<(&str, i64)>) {
-    let mut last: BTreeMap<&str, Result<&Kept, i64>> = BTreeMap::new();
+fn last(changes: &[Change]) -> (Vec<&StoredLock>, Vec<(&str, i64)>) {
+    let mut last: BTreeMap<&str, Result<&StoredLock, i64>> = BTreeMap::new();
     for change in changes {
         match change {
             Change::Held(kept) => {
@@ -231,8 +231,8 @@ mod tests {
 
     use super::*;
 
-    fn kept(key: &str, id: i64) -> Kept {
-        Kept {
+    fn kept(key: &str, id: i64) -> StoredLock {
+        StoredLock {
             id,
             resource: Resource {
                 key: key.into(),

@@ -46,10 +46,10 @@ pub(super) struct Cell<E> {
     pub(super) metrics: Arc<Metrics>,
     held: watch::Receiver<Hold>,
     executor: Arc<E>,
-    inside: Mutex<Inside>,
+    inner: Mutex<CellInner>,
 }
 
-struct Inside {
+struct CellInner {
     ledger: Ledger,
     containers: HashMap<String, Slot>,
     /// No new work is taken and nothing new is begun.
@@ -101,7 +101,7 @@ impl<E: Executor> Cell<E> {
             held,
             metrics,
             executor,
-            inside: Mutex::new(Inside {
+            inner: Mutex::new(CellInner {
                 ledger,
                 containers: HashMap::new(),
                 closed: false,
@@ -117,11 +117,11 @@ impl<E: Executor> Cell<E> {
 
     /// What the cell holds and what is free.
     pub(super) fn state(&self) -> CellState {
-        let inside = self.lock();
+        let inner = self.lock();
         let mut state = self.identity.state.clone();
-        state.available_resources = inside.ledger.free();
-        state.evacuating = inside.evacuating;
-        for slot in inside.containers.values() {
+        state.available_resources = inner.ledger.free();
+        state.evacuating = inner.evacuating;
+        for slot in inner.containers.values() {
             let phase = slot.machine.phase();
             state.starting_container_count += i32::from(slot.machine.starting());
             match &*slot.work {
@@ -141,8 +141,8 @@ impl<E: Executor> Cell<E> {
 
     /// Adds the containers by state.
     pub(super) fn count_containers(&self, containers: &mut Containers) {
-        let inside = self.lock();
-        let machines = inside.containers.values().map(|slot| &slot.machine);
+        let inner = self.lock();
+        let machines = inner.containers.values().map(|slot| &slot.machine);
         machines.for_each(|machine| containers.add(machine.phase()));
     }
 
@@ -157,31 +157,31 @@ impl<E: Executor> Cell<E> {
         let mut refused = auction::Work::default();
         let mut taken = Vec::with_capacity(work.lrps.len() + work.tasks.len());
         let held = self.is_held();
-        let mut inside = self.lock();
+        let mut inner = self.lock();
         for lrp in work.lrps {
-            if held && inside.take(lrp.resource) {
+            if held && inner.take(lrp.resource) {
                 let instance_guid = instance_guid(&mut rand::rng());
                 let lrp = Lrp {
                     instance_guid,
                     ..lrp
                 };
-                taken.push(self.reserve(&mut inside, Work::Lrp(lrp)));
+                taken.push(self.reserve(&mut inner, Work::Lrp(lrp)));
             } else {
                 refused.lrps.push(lrp);
             }
         }
         for task in work.tasks {
             // A request that arrives twice does no harm: the task is here.
-            if inside.containers.contains_key(&task.task_guid) {
+            if inner.containers.contains_key(&task.task_guid) {
                 continue;
             }
-            if held && inside.take(task.resource) {
-                taken.push(self.reserve(&mut inside, Work::Task(task)));
+            if held && inner.take(task.resource) {
+                taken.push(self.reserve(&mut inner, Work::Task(task)));
             } else {
                 refused.tasks.push(task);
             }
         }
-        drop(inside);
+        drop(inner);
         count(&self.metrics.taken, taken.len());
         let no_room = refused.lrps.len() + refused.tasks.len();
         count(&self.metrics.refused, no_room);
@@ -192,7 +192,7 @@ impl<E: Executor> Cell<E> {
     }
 
     /// Makes a container for `work`, whose room has been taken.
-    fn reserve(&self, inside: &mut Inside, work: Work) -> String {
+    fn reserve(&self, inner: &mut CellInner, work: Work) -> String {
         let fields = work.fields();
         self.logs
             .allocate
@@ -209,7 +209,7 @@ impl<E: Executor> Cell<E> {
             stop: None,
             update: Update::default(),
         };
-        inside.containers.insert(guid.clone(), slot);
+        inner.containers.insert(guid.clone(), slot);
         guid
     }
 
@@ -220,57 +220,57 @@ impl<E: Executor> Cell<E> {
 
     /// As [`Cell::feed`], from something that was begun in `epoch`.
     fn tell(self: &Arc<Self>, epoch: u64, guid: &str, event: Event) {
-        let mut inside = self.lock();
-        if inside.epoch == epoch {
-            self.step(&mut inside, guid, event);
+        let mut inner = self.lock();
+        if inner.epoch == epoch {
+            self.step(&mut inner, guid, event);
         }
     }
 
-    fn step(self: &Arc<Self>, inside: &mut Inside, guid: &str, event: Event) {
-        let Some(slot) = inside.containers.get_mut(guid) else {
+    fn step(self: &Arc<Self>, inner: &mut CellInner, guid: &str, event: Event) {
+        let Some(slot) = inner.containers.get_mut(guid) else {
             return;
         };
         for command in slot.machine.on(event) {
-            self.perform(inside, guid, command);
+            self.perform(inner, guid, command);
         }
     }
 
     /// Asks an instance to stop or cancels a task.
     pub(super) fn stop(self: &Arc<Self>, guid: &str, kind: Kind) {
-        let mut inside = self.lock();
-        let Some(slot) = inside.containers.get(guid) else {
+        let mut inner = self.lock();
+        let Some(slot) = inner.containers.get(guid) else {
             return;
         };
         if slot.machine.kind() == kind {
             if kind == Kind::Lrp {
                 self.logs.stop.info("stopping", slot.work.fields());
             }
-            self.step(&mut inside, guid, Event::Stop);
+            self.step(&mut inner, guid, Event::Stop);
         }
     }
 
     /// Keeps new routes or tags of an instance and reports them to the BBS.
     pub(super) fn update(self: &Arc<Self>, guid: &str, update: Update) {
-        let mut inside = self.lock();
-        if let Some(slot) = inside.containers.get_mut(guid) {
+        let mut inner = self.lock();
+        if let Some(slot) = inner.containers.get_mut(guid) {
             slot.update.merge(update);
-            self.step(&mut inside, guid, Event::Refresh);
+            self.step(&mut inner, guid, Event::Refresh);
         }
     }
 
     /// All containers, and of which the BBS has acknowledged that they are this cell's: of
     /// an instance that it runs, of a task that it was started.
     pub(super) fn acknowledged(&self) -> HashMap<String, bool> {
-        let inside = self.lock();
-        let all = inside.containers.iter();
+        let inner = self.lock();
+        let all = inner.containers.iter();
         all.map(|(guid, slot)| (guid.clone(), slot.machine.acknowledged()))
             .collect()
     }
 
     /// What the BBS's record of an instance is to say; `None` when none runs under this guid.
     pub(super) fn report(&self, guid: &str) -> Option<StartActualLrpRequest> {
-        let inside = self.lock();
-        let slot = inside.containers.get(guid)?;
+        let inner = self.lock();
+        let slot = inner.containers.get(guid)?;
         let running = *slot.machine.phase() == Phase::Running;
         match &*slot.work {
             Work::Lrp(lrp) if running => Some(self.start_request(&slot.subject(), lrp)),
@@ -280,8 +280,8 @@ impl<E: Executor> Cell<E> {
 
     /// Ends a task that the BBS does not know as this cell's any more.
     pub(super) fn end_disowned_task(self: &Arc<Self>, guid: &str) {
-        let mut inside = self.lock();
-        let Some(slot) = inside.containers.get(guid) else {
+        let mut inner = self.lock();
+        let Some(slot) = inner.containers.get(guid) else {
             return;
         };
         let (kind, phase) = (slot.machine.kind(), slot.machine.phase());
@@ -289,17 +289,17 @@ impl<E: Executor> Cell<E> {
         {
             let fields = slot.work.fields();
             self.logs.bulk.info("ending-disowned-task", fields);
-            self.step(&mut inside, guid, Event::Stop);
+            self.step(&mut inner, guid, Event::Stop);
         }
     }
 
     /// Takes no more work, and tells all containers to leave.
     pub(super) fn evacuate(self: &Arc<Self>) {
-        let mut inside = self.lock();
-        inside.evacuating = true;
-        let guids: Vec<String> = inside.containers.keys().cloned().collect();
+        let mut inner = self.lock();
+        inner.evacuating = true;
+        let guids: Vec<String> = inner.containers.keys().cloned().collect();
         for guid in guids {
-            self.step(&mut inside, &guid, Event::Evacuate);
+            self.step(&mut inner, &guid, Event::Evacuate);
         }
     }
 
@@ -315,11 +315,11 @@ impl<E: Executor> Cell<E> {
 
     /// Forgets every container without telling anybody.
     pub(super) fn reset(&self) {
-        let mut inside = self.lock();
-        inside.epoch += 1;
-        let guids: Vec<String> = inside.containers.keys().cloned().collect();
+        let mut inner = self.lock();
+        inner.epoch += 1;
+        let guids: Vec<String> = inner.containers.keys().cloned().collect();
         for guid in guids {
-            self.delete(&mut inside, &guid);
+            self.delete(&mut inner, &guid);
         }
     }
 
@@ -351,9 +351,9 @@ impl<E: Executor> Cell<E> {
     /// most `within`. The BBS is not told: it sees the cell go.
     pub(super) async fn close(&self, within: Duration) {
         {
-            let mut inside = self.lock();
-            inside.closed = true;
-            for slot in inside.containers.values() {
+            let mut inner = self.lock();
+            inner.closed = true;
+            for slot in inner.containers.values() {
                 if let Some(stop) = &slot.stop {
                     // Nobody listens when the process has ended meanwhile.
                     let _ = stop.send(true);
@@ -380,12 +380,12 @@ impl<E: Executor> Cell<E> {
         Answer::Done
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CellInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inside {
+impl CellInner {
     fn take(&mut self, resource: Resource) -> bool {
         !self.closed && !self.evacuating && self.ledger.take(resource)
     }

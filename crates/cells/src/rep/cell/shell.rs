@@ -12,18 +12,18 @@ use super::super::executor::{Definition, End, Executor, Job, Network, name_of};
 use super::super::metrics::count;
 use super::super::steps::Sign;
 use super::super::work::Work;
-use super::{Cell, Inside, Slot};
+use super::{Cell, CellInner, Slot};
 
 /// Longest pause before a failed call is made again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl<E: Executor> Cell<E> {
-    pub(super) fn perform(self: &Arc<Self>, inside: &mut Inside, guid: &str, command: Command) {
-        if inside.closed && !matches!(command, Command::Kill | Command::Delete) {
+    pub(super) fn perform(self: &Arc<Self>, inner: &mut CellInner, guid: &str, command: Command) {
+        if inner.closed && !matches!(command, Command::Kill | Command::Delete) {
             return;
         }
-        let epoch = inside.epoch;
-        let Some(slot) = inside.containers.get_mut(guid) else {
+        let epoch = inner.epoch;
+        let Some(slot) = inner.containers.get_mut(guid) else {
             return;
         };
         let (cell, guid) = (Arc::clone(self), guid.to_owned());
@@ -47,7 +47,7 @@ impl<E: Executor> Cell<E> {
                     cell.tell(epoch, &guid, Event::Retry);
                 }));
             }
-            Command::Create => self.create(inside, guid),
+            Command::Create => self.create(inner, guid),
             Command::Run => self.run(epoch, slot, guid),
             Command::Kill => {
                 if let Some(stop) = &slot.stop {
@@ -55,13 +55,13 @@ impl<E: Executor> Cell<E> {
                     let _ = stop.send(true);
                 }
             }
-            Command::Delete => self.delete(inside, &guid),
+            Command::Delete => self.delete(inner, &guid),
         }
     }
 
-    fn create(self: &Arc<Self>, inside: &mut Inside, guid: String) {
-        let epoch = inside.epoch;
-        let Some(slot) = inside.containers.get_mut(&guid) else {
+    fn create(self: &Arc<Self>, inner: &mut CellInner, guid: String) {
+        let epoch = inner.epoch;
+        let Some(slot) = inner.containers.get_mut(&guid) else {
             return;
         };
         let Some(definition) = slot.definition.take() else {
@@ -147,11 +147,11 @@ impl<E: Executor> Cell<E> {
     }
 
     fn ended(self: &Arc<Self>, epoch: u64, guid: &str, end: End) {
-        let mut inside = self.lock();
-        if inside.epoch != epoch {
+        let mut inner = self.lock();
+        if inner.epoch != epoch {
             return;
         }
-        let Some(slot) = inside.containers.get_mut(guid) else {
+        let Some(slot) = inner.containers.get_mut(guid) else {
             return;
         };
         slot.stop = None;
@@ -164,12 +164,12 @@ impl<E: Executor> Cell<E> {
             step.info("step-cancelled", fields.clone());
         }
         step.info("succeeded-transitioning-to-complete", fields);
-        self.step(&mut inside, guid, Event::Ended(end.completion));
+        self.step(&mut inner, guid, Event::Ended(end.completion));
     }
 
-    pub(super) fn delete(&self, inside: &mut Inside, guid: &str) {
-        if let Some(slot) = inside.containers.remove(guid) {
-            inside.ledger.give_back(slot.work.resource());
+    pub(super) fn delete(&self, inner: &mut CellInner, guid: &str) {
+        if let Some(slot) = inner.containers.remove(guid) {
+            inner.ledger.give_back(slot.work.resource());
             if let Some(job) = slot.job {
                 if job.network.is_none() {
                     let ports = job

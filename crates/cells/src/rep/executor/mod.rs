@@ -4,6 +4,7 @@ pub(super) mod process;
 pub(super) mod simulated;
 
 use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ use net::Shutdown;
 
 use super::container::Completion;
 use super::steps::Sign;
+
+/// Bytes of a guid that a container's name has beside the number of its cell; the names of folders have
+/// 255 at most.
+const LONGEST_IN_NAME: usize = 240;
 
 /// Runs containers. Calls for one container come in the order create, run, forget.
 pub(super) trait Executor: Send + Sync + 'static {
@@ -71,7 +76,14 @@ pub(super) struct End {
 /// What a container is called among those of all cells: one cell may still have a task that was
 /// given to another.
 pub(super) fn name_of(cell: i32, guid: &str) -> String {
-    format!("{cell}-{guid}")
+    if guid.len() <= LONGEST_IN_NAME {
+        return format!("{cell}-{guid}");
+    }
+    // A guid may be as long as the name of a folder.
+    let begin = &guid[..guid.floor_char_boundary(LONGEST_IN_NAME - 17)];
+    let mut hash = DefaultHasher::new();
+    guid.hash(&mut hash);
+    format!("{cell}-{begin}-{:016x}", hash.finish())
 }
 
 /// What a container is to run, and where.
@@ -176,5 +188,20 @@ impl Job {
             Definition::Task(task) => &task.log_source,
         };
         if source.is_empty() { "LOG" } else { source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_longer_than_a_folder_s_may_be_and_stays_one_container_s() {
+        assert_eq!(name_of(7, "a-task"), "7-a-task");
+        let (one, other) = ("a".repeat(255), format!("{}b", "a".repeat(254)));
+        for guid in [&one, &other] {
+            assert!(name_of(i32::MAX, guid).len() <= 255);
+        }
+        assert_ne!(name_of(7, &one), name_of(7, &other));
     }
 }

@@ -6,7 +6,7 @@ use diego::models::{Action, DesiredLrp};
 use net::Shutdown;
 
 use super::performing::{Ends, codependently, is_asked};
-use super::{Asked, Failure, Health, Leaves, Outcome, Ready, Sign, Steps, Voice};
+use super::{Asked, Failure, Health, Leaves, LogContext, Outcome, Ready, Sign, Steps};
 
 /// What a container is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,7 @@ impl<L: Leaves> Steps<'_, L> {
         signs: &(dyn Fn(Sign) + Send + Sync),
         mut stop: Shutdown,
     ) -> Outcome {
-        let voice = Voice::new(source);
+        let log_context = LogContext::new(source);
         if let Health::Asked(asked) = &plan.health {
             asked.bounded()?;
         }
@@ -87,7 +87,7 @@ impl<L: Leaves> Steps<'_, L> {
         }
         if let Some(setup) = plan.setup {
             let ready = Ready::untold();
-            self.perform(setup, voice.clone(), ready, stop.clone(), 0)
+            self.perform(setup, log_context.clone(), ready, stop.clone(), 0)
                 .await?;
             if is_asked(&mut stop).await {
                 return Ok(());
@@ -99,7 +99,7 @@ impl<L: Leaves> Steps<'_, L> {
         let running = Ready::new(|| signs(Sign::Running));
         let checked = plan.health != Health::Unchecked;
         if !checked && plan.sidecars.is_empty() && plan.readiness.is_none() {
-            return self.perform(action, voice, running, stop, 0).await;
+            return self.perform(action, log_context, running, stop, 0).await;
         }
         let ends = Ends {
             end_fails: false,
@@ -114,12 +114,12 @@ impl<L: Leaves> Steps<'_, L> {
             let mut readies = running.split(count);
             let mut ready = || readies.pop().unwrap_or_else(Ready::untold);
             let mut steps: Vec<_> = programs
-                .map(|action| self.perform(action, voice.clone(), ready(), stop.clone(), 0))
+                .map(|action| self.perform(action, log_context.clone(), ready(), stop.clone(), 0))
                 .collect();
             if checked {
                 let (health, within) = (&plan.health, plan.start_within);
-                let voice = voice.clone();
-                steps.push(self.healthy(health, within, voice, ready(), stop.clone()));
+                let log_context = log_context.clone();
+                steps.push(self.healthy(health, within, log_context, ready(), stop.clone()));
             }
             if let Some(asked) = &plan.readiness {
                 steps.push(self.routable(asked, signs, ready(), stop.clone()));

@@ -7,7 +7,7 @@ use net::Shutdown;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::performing::{Ends, codependently, together};
-use super::{Failure, Leaves, Outcome, Performing, Ready, Sign, Steps, Voice, go_duration};
+use super::{Failure, Leaves, LogContext, Outcome, Performing, Ready, Sign, Steps, go_duration};
 
 /// Source of what is told about declared checks that name none.
 const SOURCE: &str = "HEALTH";
@@ -103,12 +103,12 @@ impl<L: Leaves> Steps<'_, L> {
         &'s self,
         health: &'s Health<'s>,
         start_within: Duration,
-        voice: Voice,
+        log_context: LogContext,
         ready: Ready<'s>,
         stop: Shutdown,
     ) -> Performing<'s> {
         Box::pin(async move {
-            let source = voice.source.as_str();
+            let source = log_context.source.as_str();
             let checks = match health {
                 Health::Asked(asked) => asked.source.as_str(),
                 Health::Monitored(_) | Health::Unchecked => source,
@@ -125,7 +125,7 @@ impl<L: Leaves> Steps<'_, L> {
                     unless(stop.clone(), together(all.collect())).await
                 }
                 Health::Monitored(action) => {
-                    self.monitor_until_it_succeeds(action, limit, &voice, stop.clone())
+                    self.monitor_until_it_succeeds(action, limit, &log_context, stop.clone())
                         .await
                 }
             };
@@ -148,7 +148,7 @@ impl<L: Leaves> Steps<'_, L> {
                     unless(stop.clone(), self.all_stay(asked, prefix)).await
                 }
                 Health::Monitored(action) => {
-                    self.monitor_while_it_succeeds(action, &voice, stop.clone())
+                    self.monitor_while_it_succeeds(action, &log_context, stop.clone())
                         .await
                 }
                 Health::Asked(_) | Health::Unchecked => {
@@ -267,7 +267,7 @@ impl<L: Leaves> Steps<'_, L> {
         &self,
         action: &Action,
         limit: Option<Instant>,
-        voice: &Voice,
+        log_context: &LogContext,
         mut stop: Shutdown,
     ) -> Outcome {
         loop {
@@ -275,7 +275,7 @@ impl<L: Leaves> Steps<'_, L> {
                 () = sleep(self.monitoring.unhealthy) => {}
                 () = stop.asked() => return Err(Failure::cancelled()),
             }
-            let outcome = self.monitor(action, voice, stop.clone()).await;
+            let outcome = self.monitor(action, log_context, stop.clone()).await;
             if outcome.is_ok() || limit.is_some_and(|limit| Instant::now() > limit) {
                 return outcome;
             }
@@ -285,7 +285,7 @@ impl<L: Leaves> Steps<'_, L> {
     async fn monitor_while_it_succeeds(
         &self,
         action: &Action,
-        voice: &Voice,
+        log_context: &LogContext,
         mut stop: Shutdown,
     ) -> Outcome {
         loop {
@@ -293,21 +293,27 @@ impl<L: Leaves> Steps<'_, L> {
                 () = sleep(self.monitoring.healthy) => {}
                 () = stop.asked() => return Err(Failure::cancelled()),
             }
-            self.monitor(action, voice, stop.clone()).await?;
+            self.monitor(action, log_context, stop.clone()).await?;
         }
     }
 
     /// Performs the monitor once, when there is a place for it.
-    async fn monitor(&self, action: &Action, voice: &Voice, mut stop: Shutdown) -> Outcome {
+    async fn monitor(
+        &self,
+        action: &Action,
+        log_context: &LogContext,
+        mut stop: Shutdown,
+    ) -> Outcome {
         let _worker = tokio::select! {
             worker = self.monitoring.pool.worker(std::time::Instant::now()) => worker,
             () = stop.asked() => return Err(Failure::cancelled()),
         };
-        let voice = Voice {
+        let log_context = LogContext {
             checks: true,
-            ..voice.clone()
+            ..log_context.clone()
         };
-        self.perform(action, voice, Ready::untold(), stop, 0).await
+        self.perform(action, log_context, Ready::untold(), stop, 0)
+            .await
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) trait Leaves: Sync {
     fn run(
         &self,
         run: &RunAction,
-        voice: &Voice,
+        log_context: &LogContext,
         ready: Ready<'_>,
         stop: Shutdown,
     ) -> impl Future<Output = Outcome> + Send;
@@ -63,7 +63,7 @@ pub(super) trait Leaves: Sync {
     fn download(
         &self,
         download: &DownloadAction,
-        voice: &Voice,
+        log_context: &LogContext,
         stop: Shutdown,
     ) -> impl Future<Output = Outcome> + Send;
 
@@ -71,7 +71,7 @@ pub(super) trait Leaves: Sync {
     fn upload(
         &self,
         upload: &UploadAction,
-        voice: &Voice,
+        log_context: &LogContext,
         stop: Shutdown,
     ) -> impl Future<Output = Outcome> + Send;
 
@@ -79,22 +79,22 @@ pub(super) trait Leaves: Sync {
     fn ask(&self, check: &Check) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Writes a line into the container's log.
-    fn say(&self, source: &str, text: &str);
+    fn write_log(&self, source: &str, text: &str);
 }
 
 /// In whose name a step speaks.
 #[derive(Debug, Clone)]
-pub(super) struct Voice {
+pub(super) struct LogContext {
     /// The source of its log lines.
     pub(super) source: String,
     /// Takes what programs write, instead of the log.
-    pub(super) heard: Option<Arc<Heard>>,
+    pub(super) heard: Option<Arc<CapturedOutput>>,
     /// It checks the container: that a program failed is told by what it wrote, not by its
     /// status.
     pub(super) checks: bool,
 }
 
-impl Voice {
+impl LogContext {
     /// Of the container itself.
     pub(super) fn new(source: impl Into<String>) -> Self {
         Self {
@@ -106,19 +106,19 @@ impl Voice {
 
     /// The same under another name, if there is one.
     fn named(&self, source: &str) -> Self {
-        let mut voice = self.clone();
+        let mut log_context = self.clone();
         if !source.is_empty() {
-            source.clone_into(&mut voice.source);
+            source.clone_into(&mut log_context.source);
         }
-        voice
+        log_context
     }
 }
 
 /// The beginning of what programs wrote.
 #[derive(Debug, Default)]
-pub(super) struct Heard(Mutex<Vec<u8>>);
+pub(super) struct CapturedOutput(Mutex<Vec<u8>>);
 
-impl Heard {
+impl CapturedOutput {
     /// Adds what was written, up to 16 KiB of all.
     pub(super) fn push(&self, bytes: &[u8]) {
         let mut said = self.lock();

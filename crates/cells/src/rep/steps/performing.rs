@@ -8,7 +8,8 @@ use net::Shutdown;
 use tokio::time::sleep;
 
 use super::{
-    DEPTH_MAX, Failure, Heard, Leaves, Outcome, Performing, Ready, Steps, Voice, go_duration,
+    CapturedOutput, DEPTH_MAX, Failure, Leaves, LogContext, Outcome, Performing, Ready, Steps,
+    go_duration,
 };
 
 /// What ends steps that run beside each other.
@@ -24,7 +25,7 @@ impl<L: Leaves> Steps<'_, L> {
     pub(super) fn perform<'s>(
         &'s self,
         action: &'s Action,
-        voice: Voice,
+        log_context: LogContext,
         ready: Ready<'s>,
         mut stop: Shutdown,
         depth: usize,
@@ -39,30 +40,30 @@ impl<L: Leaves> Steps<'_, L> {
                 return Err(Failure::cancelled());
             }
             if let Some(run) = &action.run_action {
-                let voice = voice.named(&run.log_source);
-                self.leaves.run(run, &voice, ready, stop).await
+                let log_context = log_context.named(&run.log_source);
+                self.leaves.run(run, &log_context, ready, stop).await
             } else if let Some(download) = &action.download_action {
                 ready.tell();
-                let voice = voice.named(&download.log_source);
-                self.leaves.download(download, &voice, stop).await
+                let log_context = log_context.named(&download.log_source);
+                self.leaves.download(download, &log_context, stop).await
             } else if let Some(upload) = &action.upload_action {
                 ready.tell();
-                let voice = voice.named(&upload.log_source);
-                self.leaves.upload(upload, &voice, stop).await
+                let log_context = log_context.named(&upload.log_source);
+                self.leaves.upload(upload, &log_context, stop).await
             } else if let Some(limited) = &action.timeout_action {
-                let voice = voice.named(&limited.log_source);
-                self.limited(limited, voice, ready, stop, depth).await
+                let log_context = log_context.named(&limited.log_source);
+                self.limited(limited, log_context, ready, stop, depth).await
             } else if let Some(tried) = &action.try_action {
-                let voice = voice.named(&tried.log_source);
+                let log_context = log_context.named(&tried.log_source);
                 let inner = tried.action.as_deref();
                 // Whatever it ends with is fine; that is what it is for.
-                let _ = self.inner(inner, voice, ready, stop, depth).await;
+                let _ = self.inner(inner, log_context, ready, stop, depth).await;
                 Ok(())
             } else if let Some(told) = &action.emit_progress_action {
-                let source = voice.named(&told.log_source).source;
+                let source = log_context.named(&told.log_source).source;
                 self.tell(&source, &told.start_message);
                 let inner = told.action.as_deref();
-                let outcome = self.inner(inner, voice, ready, stop, depth).await;
+                let outcome = self.inner(inner, log_context, ready, stop, depth).await;
                 match &outcome {
                     Ok(()) => self.tell(&source, &told.success_message),
                     Err(failure) if !told.failure_message_prefix.is_empty() => {
@@ -74,20 +75,26 @@ impl<L: Leaves> Steps<'_, L> {
                 }
                 outcome
             } else if let Some(serial) = &action.serial_action {
-                self.serial(&serial.actions, voice, ready, stop, depth)
+                self.serial(&serial.actions, log_context, ready, stop, depth)
                     .await
             } else if let Some(parallel) = &action.parallel_action {
-                let voice = voice.named(&parallel.log_source);
-                let each = self.beside(parallel.actions.iter(), &voice, ready, &stop, depth);
+                let log_context = log_context.named(&parallel.log_source);
+                let each = self.beside(parallel.actions.iter(), &log_context, ready, &stop, depth);
                 together(each).await
             } else if let Some(codependent) = &action.codependent_action {
-                let voice = voice.named(&codependent.log_source);
+                let log_context = log_context.named(&codependent.log_source);
                 let ends = Ends {
                     end_fails: true,
                     with_first: false,
                 };
                 codependently(stop, ends, |stop| {
-                    self.beside(codependent.actions.iter(), &voice, ready, &stop, depth)
+                    self.beside(
+                        codependent.actions.iter(),
+                        &log_context,
+                        ready,
+                        &stop,
+                        depth,
+                    )
                 })
                 .await
             } else {
@@ -101,13 +108,13 @@ impl<L: Leaves> Steps<'_, L> {
     fn inner<'s>(
         &'s self,
         action: Option<&'s Action>,
-        voice: Voice,
+        log_context: LogContext,
         ready: Ready<'s>,
         stop: Shutdown,
         depth: usize,
     ) -> Performing<'s> {
         match action {
-            Some(action) => self.perform(action, voice, ready, stop, depth),
+            Some(action) => self.perform(action, log_context, ready, stop, depth),
             None => Box::pin(std::future::ready(Err(Failure::plain(
                 "an action that should wrap another one is empty",
             )))),
@@ -117,7 +124,7 @@ impl<L: Leaves> Steps<'_, L> {
     async fn serial<'s>(
         &'s self,
         actions: &'s [Action],
-        voice: Voice,
+        log_context: LogContext,
         ready: Ready<'s>,
         mut stop: Shutdown,
         depth: usize,
@@ -128,7 +135,7 @@ impl<L: Leaves> Steps<'_, L> {
                 true => last.take().unwrap_or_else(Ready::untold),
                 false => Ready::untold(),
             };
-            self.perform(action, voice.clone(), ready, stop.clone(), depth)
+            self.perform(action, log_context.clone(), ready, stop.clone(), depth)
                 .await?;
             // What was asked to stop begins nothing: the step before may only have been tried.
             if is_asked(&mut stop).await {
@@ -142,23 +149,23 @@ impl<L: Leaves> Steps<'_, L> {
     fn beside<'s>(
         &'s self,
         actions: impl ExactSizeIterator<Item = &'s Action>,
-        voice: &Voice,
+        log_context: &LogContext,
         ready: Ready<'s>,
         stop: &Shutdown,
         depth: usize,
     ) -> Vec<Performing<'s>> {
         let readies = ready.split(actions.len());
         let each = actions.zip(readies).map(|(action, ready)| {
-            let (voice, stop) = (voice.clone(), stop.clone());
-            if !voice.checks {
-                return self.perform(action, voice, ready, stop, depth);
+            let (log_context, stop) = (log_context.clone(), stop.clone());
+            if !log_context.checks {
+                return self.perform(action, log_context, ready, stop, depth);
             }
-            let heard = Arc::new(Heard::default());
-            let voice = Voice {
+            let heard = Arc::new(CapturedOutput::default());
+            let log_context = LogContext {
                 heard: Some(Arc::clone(&heard)),
-                ..voice
+                ..log_context
             };
-            let step = self.perform(action, voice, ready, stop, depth);
+            let step = self.perform(action, log_context, ready, stop, depth);
             Box::pin(async move {
                 let failure = match step.await {
                     Ok(()) => return Ok(()),
@@ -177,7 +184,7 @@ impl<L: Leaves> Steps<'_, L> {
     async fn limited<'s>(
         &'s self,
         limited: &'s TimeoutAction,
-        voice: Voice,
+        log_context: LogContext,
         ready: Ready<'s>,
         mut stop: Shutdown,
         depth: usize,
@@ -188,7 +195,7 @@ impl<L: Leaves> Steps<'_, L> {
             Duration::from_nanos(limited.deprecated_timeout_ns.max(0).unsigned_abs())
         };
         let (ask, asked) = net::shutdown();
-        let mut inner = self.inner(limited.action.as_deref(), voice, ready, asked, depth);
+        let mut inner = self.inner(limited.action.as_deref(), log_context, ready, asked, depth);
         tokio::select! {
             outcome = &mut inner => return outcome,
             () = stop.asked() => {
@@ -207,7 +214,7 @@ impl<L: Leaves> Steps<'_, L> {
 
     pub(super) fn tell(&self, source: &str, text: &str) {
         if !text.is_empty() {
-            self.leaves.say(source, text);
+            self.leaves.write_log(source, text);
         }
     }
 }

@@ -33,13 +33,13 @@ pub(super) fn whole(text: &str) -> Result<Regex, Problem> {
 }
 
 /// What a file's text should be, and what is said of it if it is another.
-struct Wish {
+struct DesiredText {
     text: String,
     why: String,
 }
 
-fn wish(text: String, why: impl Into<String>) -> Wish {
-    Wish {
+fn desired(text: String, why: impl Into<String>) -> DesiredText {
+    DesiredText {
         text,
         why: why.into(),
     }
@@ -66,17 +66,17 @@ pub(super) fn plan<S: System>(system: &S, call: &Invocation<'_>) -> Option<Plann
 
 fn planned<S: System>(system: &S, call: &Invocation<'_>, path: &str) -> Planned {
     let old = text_of(system, path)?;
-    let Some(wish) = wished(call, old.as_deref())? else {
+    let Some(desired) = desired_text(call, old.as_deref())? else {
         return Ok(Found::Right);
     };
-    if old.as_ref() == Some(&wish.text) {
+    if old.as_ref() == Some(&desired.text) {
         return Ok(Found::Right);
     }
     let why = match old {
         None => "there is no such file".to_owned(),
-        Some(_) => wish.why,
+        Some(_) => desired.why,
     };
-    let change = Change::Write(path.to_owned(), wish.text.into_bytes());
+    let change = Change::Write(path.to_owned(), desired.text.into_bytes());
     Ok(Found::Wrong(why, vec![change]))
 }
 
@@ -104,7 +104,7 @@ fn one_full_line<'c>(call: &Invocation<'c>, parameter: &str) -> Result<&'c str, 
 }
 
 /// What the text should be; none if there is nothing to do.
-fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Problem> {
+fn desired_text(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<DesiredText>, Problem> {
     let text = old.unwrap_or_default();
     let all_lines = || {
         let given = call.param("lines").or(call.param("text"));
@@ -125,23 +125,23 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
             let exact = call.param("enforce").is_none() || flag(call, "enforce")?;
             let wanted = all_lines()?;
             match exact {
-                true => wish(wanted.join("\n") + "\n", "its content is another one"),
+                true => desired(wanted.join("\n") + "\n", "its content is another one"),
                 false => {
                     let new = with_lines(text, &wanted);
                     let why = lacks(&new);
-                    wish(new, why)
+                    desired(new, why)
                 }
             }
         }
-        "file_present" => wish(text.to_owned(), ""),
+        "file_present" => desired(text.to_owned(), ""),
         "file_lines_present" => {
             let new = with_lines(text, &all_lines()?);
             let why = lacks(&new);
-            wish(new, why)
+            desired(new, why)
         }
         "file_lines_absent" => match old {
             None => return Ok(None),
-            Some(old) => wish(
+            Some(old) => desired(
                 without_lines(old, &all_lines()?),
                 "it has lines that it should not have",
             ),
@@ -152,7 +152,7 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
                 one_full_line(call, "line")?,
             );
             let new = with_section(text, section, |inside| with_lines(inside, &[line]));
-            wish(new, format!("its section {section} lacks the line"))
+            desired(new, format!("its section {section} lacks the line"))
         }
         "file_key_value_present" | "file_key_value_present_option" => {
             let (key, value) = (one_full_line(call, "key")?, one_line(call, "value")?);
@@ -169,7 +169,7 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
                 text => Separator { text, lax },
             };
             let new = with_value(text, key, value, separator);
-            wish(new, format!("its {key} has another value"))
+            desired(new, format!("its {key} has another value"))
         }
         "file_key_value_present_in_ini_section" => {
             let section = one_full_line(call, "section")?;
@@ -179,14 +179,14 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
                 ..EQUALS
             };
             let new = with_section(text, section, |inside| with_value(inside, key, value, lax));
-            wish(
+            desired(
                 new,
                 format!("{key} of its section {section} has another value"),
             )
         }
         "file_block_present" => {
             let block = lines(wanted(call, "block")?);
-            wish(with_block(text, &block), "it lacks the block")
+            desired(with_block(text, &block), "it lacks the block")
         }
         "file_block_present_in_section" => {
             let start = one_full_line(call, "section_start")?;
@@ -197,7 +197,7 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
             let new = new.ok_or_else(|| {
                 Problem::new("the section's first line is there without its last one; put it back")
             })?;
-            wish(new, "its section has another content")
+            desired(new, "its section has another content")
         }
         "file_replace_lines" => {
             let Some(old) = old else {
@@ -205,7 +205,7 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
             };
             let line = whole(one_full_line(call, "line")?)?;
             let replacement = one_line(call, "replacement")?;
-            wish(
+            desired(
                 with_replaced(old, &line, replacement),
                 "it has lines that are to be replaced",
             )
@@ -218,7 +218,7 @@ fn wished(call: &Invocation<'_>, old: Option<&str>) -> Result<Option<Wish>, Prob
                     "{name:?} is no name of a variable; expected letters, digits and _"
                 )));
             }
-            wish(
+            desired(
                 with_value(text, name, value, EQUALS),
                 format!("it is not set so in {ENVIRONMENT}"),
             )

@@ -5,7 +5,7 @@ use crate::agent::Invocation;
 use crate::agent::system::{Act, Installed, Manager, Package, System};
 
 /// What is wanted of a package.
-enum Wish<'c> {
+enum DesiredPackage<'c> {
     Absent(Option<&'c str>),
     Any,
     Latest,
@@ -48,18 +48,18 @@ fn planned<S: System>(system: &S, call: &Invocation<'_>, present: bool) -> Plann
     };
     let version = call.param("version").filter(|version| *version != "any");
     let version = version.map(|one| plain("version", one)).transpose()?;
-    let wish = match (present, version) {
-        (false, version) => Wish::Absent(version),
-        (true, None) => Wish::Any,
-        (true, Some("latest")) => Wish::Latest,
-        (true, Some(version)) => Wish::Version(version),
+    let desired = match (present, version) {
+        (false, version) => DesiredPackage::Absent(version),
+        (true, None) => DesiredPackage::Any,
+        (true, Some("latest")) => DesiredPackage::Latest,
+        (true, Some(version)) => DesiredPackage::Version(version),
     };
     let found = system.packages(&package)?;
-    let newer = match wish {
-        Wish::Latest if !found.is_empty() => system.update(&package)?,
+    let newer = match desired {
+        DesiredPackage::Latest if !found.is_empty() => system.update(&package)?,
         _ => None,
     };
-    Ok(decide(package, &wish, &found, newer.as_deref()))
+    Ok(decide(package, &desired, &found, newer.as_deref()))
 }
 
 /// A text that cannot be taken for an option or for several words.
@@ -72,37 +72,42 @@ fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str, Problem> {
     Err(Problem::new(message))
 }
 
-fn decide(package: Package, wish: &Wish<'_>, found: &[Installed], newer: Option<&str>) -> Found {
+fn decide(
+    package: Package,
+    desired: &DesiredPackage<'_>,
+    found: &[Installed],
+    newer: Option<&str>,
+) -> Found {
     let has = |version: &str| found.iter().any(|one| is_version(&one.version, version));
     let versions = || {
         let versions: Vec<_> = found.iter().map(|one| one.version.as_str()).collect();
         versions.join(", ")
     };
     let install = |version: Option<&str>| Act::Install(package.clone(), version.map(str::to_owned));
-    let (why, act) = match *wish {
-        Wish::Absent(None) if found.is_empty() => return Found::Right,
-        Wish::Absent(Some(version)) if !has(version) => return Found::Right,
-        Wish::Any if !found.is_empty() => return Found::Right,
-        Wish::Version(version) if has(version) => return Found::Right,
-        Wish::Absent(_) => (
+    let (why, act) = match *desired {
+        DesiredPackage::Absent(None) if found.is_empty() => return Found::Right,
+        DesiredPackage::Absent(Some(version)) if !has(version) => return Found::Right,
+        DesiredPackage::Any if !found.is_empty() => return Found::Right,
+        DesiredPackage::Version(version) if has(version) => return Found::Right,
+        DesiredPackage::Absent(_) => (
             format!("version {} is installed", versions()),
             Act::Uninstall(package),
         ),
-        Wish::Any | Wish::Latest if found.is_empty() => {
+        DesiredPackage::Any | DesiredPackage::Latest if found.is_empty() => {
             ("it is not installed".to_owned(), install(None))
         }
-        Wish::Any | Wish::Latest => match newer {
+        DesiredPackage::Any | DesiredPackage::Latest => match newer {
             None => return Found::Right,
             Some(newer) => (
                 format!("version {} is installed, {newer} is newer", versions()),
                 install(None),
             ),
         },
-        Wish::Version(version) if found.is_empty() => (
+        DesiredPackage::Version(version) if found.is_empty() => (
             format!("it is not installed; expected version {version}"),
             install(Some(version)),
         ),
-        Wish::Version(version) => (
+        DesiredPackage::Version(version) => (
             format!("version {} is installed; expected {version}", versions()),
             install(Some(version)),
         ),

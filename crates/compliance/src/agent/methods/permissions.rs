@@ -10,7 +10,7 @@ pub(super) const ENTRIES: usize = 100_000;
 pub(super) const DEPTH: usize = 128;
 
 /// What is wanted of each.
-struct Wish {
+struct DesiredPermissions {
     mode: Option<u32>,
     owner: Option<u32>,
     group: Option<u32>,
@@ -48,7 +48,7 @@ pub(super) fn depth(text: &str) -> Result<usize, Problem> {
 fn planned<S: System>(system: &S, call: &Invocation<'_>, of: &str, depth: usize) -> Planned {
     let path = call.key();
     let mode = call.param("mode").map(mode).transpose()?;
-    let wish = Wish {
+    let desired = DesiredPermissions {
         mode,
         owner: call
             .param("owner")
@@ -61,19 +61,19 @@ fn planned<S: System>(system: &S, call: &Invocation<'_>, of: &str, depth: usize)
         files: matches!(of, "all" | "files"),
         directories: matches!(of, "all" | "directories"),
     };
-    if !(wish.files || wish.directories) {
+    if !(desired.files || desired.directories) {
         let message = format!("the type is {of:?}; expected all, files or directories");
         return Err(Problem::new(message));
     }
     let (mut changes, mut others, mut first) = (Vec::new(), 0, None);
     walk(system, path, depth, &mut |path, stat| {
         let wanted = match stat.kind {
-            Kind::Directory => wish.directories,
-            Kind::File | Kind::Other => wish.files,
+            Kind::Directory => desired.directories,
+            Kind::File | Kind::Other => desired.files,
             Kind::Symlink(_) => false,
         };
         let found = match wanted {
-            true => differences(path, stat, &wish),
+            true => differences(path, stat, &desired),
             false => Vec::new(),
         };
         if !found.is_empty() {
@@ -125,16 +125,16 @@ fn told(stat: &Stat) -> String {
     format!("it has mode {mode:04o}, user {owner} and group {group}")
 }
 
-fn differences(path: &str, stat: &Stat, wish: &Wish) -> Vec<Change> {
+fn differences(path: &str, stat: &Stat, desired: &DesiredPermissions) -> Vec<Change> {
     let mut changes = Vec::new();
-    let owner = wish.owner.filter(|owner| *owner != stat.owner);
-    let group = wish.group.filter(|group| *group != stat.group);
+    let owner = desired.owner.filter(|owner| *owner != stat.owner);
+    let group = desired.group.filter(|group| *group != stat.group);
     let owned = owner.is_some() || group.is_some();
     if owned {
         changes.push(Change::Owner(path.to_owned(), owner, group));
     }
     // An owner may lose bits of the mode as it changes: the mode comes last.
-    match wish.mode {
+    match desired.mode {
         Some(mode) if mode != stat.mode || (owned && mode & 0o6000 != 0) => {
             changes.push(Change::Mode(path.to_owned(), mode));
         }

@@ -191,20 +191,22 @@ fn templates_see_the_properties_of_their_node() {
 
 #[test]
 fn a_property_that_the_policy_leaves_to_the_node_is_looked_up() {
-    let lines = "${node.properties[site][racks][1] | node} ${node.properties[no]|node}";
+    let lines = "${node.properties[site][racks][1] | node} ${node.properties[a|b]|node} \
+                 ${node.properties[no]|node}";
     let params = [("path", "/f"), ("lines", lines)];
     let condition = "in_${node.properties[role]|node}";
     let calls = vec![when(condition, call("1", "file_content", &params))];
     let mut policy = policy(Enforce, calls);
     policy.conditions.push("in_front_end".into());
     policy.properties.insert("role".into(), "front-end".into());
+    policy.properties.insert("a|b".into(), "c".into());
     let site = serde_json::json!({"racks": ["a", "b"]});
     policy.properties.insert("site".into(), site);
     let mut methods = OnSystem::new(Memory::default(), Duration::from_secs(1));
     let outcome = run_on(&policy, &mut methods);
     assert_eq!(kinds(&outcome), ["result_repaired"]);
     let written = String::from_utf8(methods.system.files["/f"].1.clone()).unwrap();
-    assert_eq!(written, "b ${node.properties[no]|node}\n");
+    assert_eq!(written, "b c ${node.properties[no]|node}\n");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::cursor::Cursor;
 use super::super::expression::Expression;
 use super::{DEPTH, EXPRESSION_PREFIX, NodeFact, SOURCE_BYTES, Template, Token};
+use crate::agent::PROPERTY;
 use crate::model::property::is_name_char;
 
 /// What a variable counts where texts stand for it, in bytes.
@@ -182,8 +183,12 @@ impl<'t> Reader<'t> {
         }
         tokens.push(match token {
             Some(token) => token,
-            // `| node`: the agent looks it up.
-            None => Token::Text(self.cursor.text[start..self.cursor.at].into()),
+            // `| node`: the agent looks it up, who knows it by how it usually begins.
+            None => {
+                let written = &self.cursor.text[name_at..self.cursor.at];
+                let keys = &written[written.find('[').unwrap_or_default()..];
+                Token::Text(format!("{PROPERTY}{keys}").into())
+            }
         });
         Ok(())
     }

@@ -217,6 +217,11 @@ fn what_a_text_names() {
     assert!(!mentions.all_properties);
     mentions.add(&read("x ${node.properties[e] | node}").unwrap());
     assert!(mentions.all_properties);
+    let written = read("x ${ Node . properties [e] | node }").unwrap();
+    assert_eq!(
+        written,
+        [Token::Text("x ${node.properties[e] | node }".into())]
+    );
 }
 
 #[test]

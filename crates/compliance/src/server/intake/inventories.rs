@@ -15,16 +15,16 @@ use crate::model::inventory::Inventory;
 use crate::model::node::Node;
 use crate::policy::generation::Change;
 use crate::server::generator::Task;
-use crate::server::ledger::{Newcome, Refusal, Reply, Request};
+use crate::server::ledger::{CheckedNode, Refusal, Reply, Request};
 use crate::server::{Acceptance, now, packed};
 use crate::uploads::{
-    CheckedInventory, Half, NotTaken, Taken, check_inventory, first_half, paired,
+    CheckedInventory, Half, UploadRejection, UploadResult, check_inventory, first_half, paired,
 };
 
 impl Intake {
     /// Takes half of an inventory by its file's name: the second half that comes is answered for
     /// both.
-    pub(crate) async fn inventory(&self, name: &str, body: Bytes) -> Taken {
+    pub(crate) async fn inventory(&self, name: &str, body: Bytes) -> UploadResult {
         let Some((whole, signature)) = paired(&self.halves, name, body)? else {
             return Ok(first_half());
         };
@@ -43,7 +43,7 @@ impl Intake {
         taken
     }
 
-    async fn whole_inventory(&self, whole: Half, signature: Bytes) -> Taken {
+    async fn whole_inventory(&self, whole: Half, signature: Bytes) -> UploadResult {
         let known = |id: &str| {
             let node = self.node(id)?;
             let certified = node.known.key_status == KeyStatus::Certified;
@@ -60,8 +60,8 @@ impl Intake {
             updates: facts.updates,
         };
         let json = kept.json();
-        let json = json.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
-        let newcome = Newcome {
+        let json = json.map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))?;
+        let newcome = CheckedNode {
             node,
             key,
             certificate: facts.certificate,
@@ -94,10 +94,10 @@ impl Intake {
         }
     }
 
-    async fn accept(&self, id: &str) -> Result<(), NotTaken> {
+    async fn accept(&self, id: &str) -> Result<(), UploadRejection> {
         let nodes = vec![id.to_owned()];
         for decided in self.decide(nodes, true).await? {
-            decided.map_err(|error| NotTaken::new(StatusCode::CONFLICT, error))?;
+            decided.map_err(|error| UploadRejection::new(StatusCode::CONFLICT, error))?;
         }
         Ok(())
     }

@@ -22,7 +22,8 @@ use crate::acceptance::Standing;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::uploads::{
-    Halves, NotHeld, NotTaken, Taken, aside, beside, check_report, half_of, hold, read_log, run_of,
+    Halves, HoldError, UploadRejection, UploadResult, aside, beside, check_report, half_of, hold,
+    read_log, run_of,
 };
 
 pub(crate) use inventories::{Kept, inventory_of};
@@ -35,7 +36,7 @@ const MESSAGE_BYTES: usize = 4 << 10;
 /// A run of more reports takes longer to be counted than others should wait.
 const LONG_REPORTS: usize = 4_000;
 
-impl From<Refusal> for NotTaken {
+impl From<Refusal> for UploadRejection {
     fn from(refusal: Refusal) -> Self {
         let status = match &refusal {
             Refusal::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -71,7 +72,7 @@ impl Intake {
         name: &str,
         body: Incoming,
         limits: &super::Limits,
-    ) -> Taken {
+    ) -> UploadResult {
         let reports = folder == "reports";
         let expected = match reports {
             true => self.named(name).map(drop),
@@ -80,18 +81,18 @@ impl Intake {
         let (most, within) = (limits.upload_bytes, limits.body_within);
         let held = match hold(&self.room, body, expected, most, within).await {
             Ok(held) => held,
-            Err(NotHeld::Named(refused)) => {
+            Err(HoldError::Named(refused)) => {
                 if reports {
                     self.refused_report(name, &refused, &Bytes::new()).await;
                 }
                 return Err(refused);
             }
-            Err(NotHeld::Body(refused)) => return Err(refused),
-            Err(NotHeld::NoRoom) => {
+            Err(HoldError::Body(refused)) => return Err(refused),
+            Err(HoldError::NoRoom) => {
                 if reports {
                     self.metrics.failed.add(1);
                 }
-                return Err(NotTaken::busy());
+                return Err(UploadRejection::busy());
             }
         };
         let body = held.body.clone();
@@ -102,7 +103,7 @@ impl Intake {
     }
 
     /// Takes a run log by its file's name. What is answered with success is on the disk.
-    pub(crate) async fn report(&self, name: &str, body: Bytes) -> Taken {
+    pub(crate) async fn report(&self, name: &str, body: Bytes) -> UploadResult {
         let start = Instant::now();
         let metrics = &self.metrics;
         metrics
@@ -117,7 +118,7 @@ impl Intake {
     }
 
     /// Counts a report that is refused and keeps it aside.
-    async fn refused_report(&self, name: &str, refused: &NotTaken, body: &Bytes) {
+    async fn refused_report(&self, name: &str, refused: &UploadRejection, body: &Bytes) {
         let metrics = &self.metrics;
         let counter = match refused.status {
             StatusCode::SERVICE_UNAVAILABLE => &metrics.failed,
@@ -130,7 +131,7 @@ impl Intake {
         }
     }
 
-    async fn set_aside(&self, name: &str, refused: &NotTaken, body: &Bytes) {
+    async fn set_aside(&self, name: &str, refused: &UploadRejection, body: &Bytes) {
         let fields = Fields::new().and("file", name).and("why", &refused.why);
         self.logger.info("upload-refused", fields);
         let record = RefusedRecord {
@@ -148,12 +149,14 @@ impl Intake {
     }
 
     /// A place among the uploads that are in memory.
-    fn place(&self) -> Result<SemaphorePermit<'_>, NotTaken> {
-        self.places.try_acquire().map_err(|_| NotTaken::busy())
+    fn place(&self) -> Result<SemaphorePermit<'_>, UploadRejection> {
+        self.places
+            .try_acquire()
+            .map_err(|_| UploadRejection::busy())
     }
 
     /// What a file's name tells, and the accepted node that it names.
-    fn named(&self, name: &str) -> Result<(RunInfo, Packing, Arc<NodeRecord>), NotTaken> {
+    fn named(&self, name: &str) -> Result<(RunInfo, Packing, Arc<NodeRecord>), UploadRejection> {
         let (info, packing) = run_of(name)?;
         let node = self.node(&info.node_id);
         match node.filter(|node| node.known.standing == Standing::Accepted) {
@@ -162,8 +165,9 @@ impl Intake {
         }
     }
 
-    async fn checked_report(&self, name: &str, body: &Bytes) -> Taken {
-        let bad = |error: &dyn std::fmt::Display| NotTaken::new(StatusCode::BAD_REQUEST, error);
+    async fn checked_report(&self, name: &str, body: &Bytes) -> UploadResult {
+        let bad =
+            |error: &dyn std::fmt::Display| UploadRejection::new(StatusCode::BAD_REQUEST, error);
         let (info, packing, node) = self.named(name)?;
         let _place = self.place()?;
         let checked = {
@@ -184,7 +188,7 @@ impl Intake {
         message: Bytes,
         digest: i64,
         signed: bool,
-    ) -> Taken {
+    ) -> UploadResult {
         let file = log.info.file_name();
         let left_out = LeftOut::of(log);
         let long = log.reports.len() > LONG_REPORTS;

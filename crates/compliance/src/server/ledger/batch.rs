@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use commit::Layer;
 
-use super::{Accepted, Ledger, Newcome, Refusal, Reply, Request, TOKENS};
-use crate::acceptance::{DecisionError, Newcomer, Standing};
+use super::{Accepted, CheckedNode, Ledger, Refusal, Reply, Request, TOKENS};
+use crate::acceptance::{DecisionError, NodeCandidate, Standing};
 use crate::definitions::Edit;
 use crate::model::node::Node;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
@@ -126,8 +126,8 @@ impl Ledger {
         }
     }
 
-    fn inventory(&mut self, batch: &mut Batch<'_>, newcome: Newcome) -> Result<Reply, Refusal> {
-        let Newcome {
+    fn inventory(&mut self, batch: &mut Batch<'_>, newcome: CheckedNode) -> Result<Reply, Refusal> {
+        let CheckedNode {
             mut node,
             key,
             certificate,
@@ -135,7 +135,7 @@ impl Ledger {
             inventory,
         } = newcome;
         let id: Arc<str> = node.id.as_str().into();
-        let arrival = self.nodes.receive(Newcomer {
+        let arrival = self.nodes.receive(NodeCandidate {
             id: node.id.clone(),
             hostname: node.hostname.clone(),
             key,

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use commit::postgres::Found;
-use commit::{Applied, Layer, Limits, Model, NotDone, Requests, StoreError};
+use commit::{Applied, CommitFailure, Layer, Limits, Model, Requests, StoreError};
 use telemetry::{Fields, Logger};
 use tokio::sync::oneshot;
 
@@ -24,7 +24,7 @@ use crate::reports::signature::NodeCertificate;
 
 pub(super) use batch::Batch;
 pub(crate) use recovery::{Absence, Recovery};
-pub(crate) use request::{Accepted, Newcome, Refusal, Reply, Request};
+pub(crate) use request::{Accepted, CheckedNode, Refusal, Reply, Request};
 
 /// Bounds of the writer. A batch holds 16 MB of runs, a sync of which takes milliseconds.
 pub(crate) const LIMITS: Limits = Limits {
@@ -169,7 +169,7 @@ impl commit::Ledger for Ledger {
     type Reply = Reply;
     type Refusal = Refusal;
     type Changes = Vec<Write>;
-    type News = ();
+    type Notifications = ();
     type Error = StoreError;
 
     fn weight(request: &Request) -> usize {
@@ -250,7 +250,7 @@ impl commit::Ledger for Ledger {
         Applied {
             answers,
             changes: (!batch.writes.is_empty()).then_some(batch.writes),
-            news: (),
+            notifications: (),
         }
     }
 
@@ -278,7 +278,7 @@ impl commit::Ledger for Ledger {
         state.merge(writes);
     }
 
-    fn tell(&mut self, (): ()) {}
+    fn notify(&mut self, (): ()) {}
 
     fn failed(&mut self, error: &StoreError, requests: usize) {
         self.stale = true;
@@ -286,11 +286,11 @@ impl commit::Ledger for Ledger {
         self.logger.error("failed-to-commit", error, fields);
     }
 
-    fn refusal(why: NotDone<'_, StoreError>) -> Refusal {
+    fn refusal(why: CommitFailure<'_, StoreError>) -> Refusal {
         Refusal::Store(match why {
-            NotDone::Stopping => "the server stops".to_owned(),
-            NotDone::Late => "it took too long".to_owned(),
-            NotDone::Failed(error) => error.to_string(),
+            CommitFailure::Stopping => "the server stops".to_owned(),
+            CommitFailure::Late => "it took too long".to_owned(),
+            CommitFailure::Failed(error) => error.to_string(),
         })
     }
 }

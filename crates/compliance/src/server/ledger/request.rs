@@ -17,7 +17,7 @@ use crate::server::state::{HourOf, PolicyRecord, RefusedRecord, RunRecord, Token
 #[derive(Debug)]
 pub(crate) enum Request {
     /// A checked inventory.
-    Inventory(Box<Newcome>),
+    Inventory(Box<CheckedNode>),
     /// Decisions about pending nodes: accepted, or refused.
     Decide {
         /// Their identities.
@@ -77,7 +77,7 @@ pub(crate) enum Request {
 
 /// A node as its checked inventory tells of it.
 #[derive(Debug)]
-pub(crate) struct Newcome {
+pub(crate) struct CheckedNode {
     /// The node.
     pub(crate) node: Node,
     /// Its certificate.

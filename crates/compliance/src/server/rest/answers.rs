@@ -110,7 +110,7 @@ impl ApiError {
 
 /// What a call came to.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct CallResult {
     /// The identity that it was about.
     pub(super) id: Option<String>,
     /// An object; or a text, a table for spreadsheets, which has no envelope.
@@ -127,15 +127,15 @@ pub(super) fn under(key: &str, value: Value) -> Value {
 /// An answer in Rudder's envelope.
 pub(super) fn enveloped(
     action: &str,
-    done: Result<Told, ApiError>,
+    done: Result<CallResult, ApiError>,
     pretty: bool,
 ) -> Response<Body> {
     let (status, body) = match done {
-        Ok(Told {
+        Ok(CallResult {
             data: Value::String(table),
             ..
         }) => return answer(StatusCode::OK, "text/csv; charset=utf-8", table),
-        Ok(Told { id, data, .. }) => {
+        Ok(CallResult { id, data, .. }) => {
             let mut body = under("data", data);
             body["action"] = action.into();
             body["result"] = "success".into();

@@ -78,7 +78,7 @@ impl Service {
             part.ok_or_else(|| ApiError::field(name, "it is missing in the form"))
         };
         let (file, signature) = (of("file")?, of("signature")?);
-        let taken = |error: crate::uploads::NotTaken| ApiError::new(error.status, error.why);
+        let taken = |error: crate::uploads::UploadRejection| ApiError::new(error.status, error.why);
         let stem = file.file.strip_suffix(".gz").unwrap_or(&file.file);
         let of_signature = format!("{stem}.sign");
         let content = signature.content.clone();

@@ -31,7 +31,7 @@ use net::{Body, Incoming, read_body};
 use super::service::Service;
 use super::state::Access;
 use crate::uploads::body_status;
-use answers::Told;
+use answers::CallResult;
 use query::Query;
 use route::{Call, Input, Route, Verb, Work};
 
@@ -209,7 +209,7 @@ impl Service {
         (query, form): (Query, bool),
         account: String,
         body: Incoming,
-    ) -> Result<Told, ApiError> {
+    ) -> Result<CallResult, ApiError> {
         let body = read_body(body, self.limits.call_bytes, self.limits.body_within).await;
         let body = body.map_err(|error| ApiError::new(body_status(&error), error))?;
         for parameter in route.query {
@@ -264,6 +264,6 @@ impl Service {
             _ => id,
         };
         let turn = call.turn;
-        Ok(Told { id, data, turn })
+        Ok(CallResult { id, data, turn })
     }
 }

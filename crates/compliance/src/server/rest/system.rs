@@ -1,6 +1,6 @@
 //! The server itself.
 
-use commit::Looking;
+use commit::PendingLookup;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
@@ -154,7 +154,7 @@ impl Service {
     /// What the writer looked up in the store. A database that is away is not waited for.
     pub(super) async fn looked_up<T: Send + 'static>(
         &self,
-        look: impl for<'l> FnOnce(&'l mut Ledger) -> Looking<'l, T> + Send + 'static,
+        look: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, T> + Send + 'static,
     ) -> Result<T, ApiError> {
         tokio::select! {
             looked = self.commands.look(look) => {

@@ -12,7 +12,7 @@ use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Limits, RunLog};
 use crate::reports::syslog::runs::OverRun;
-use crate::uploads::{NotTaken, Taken, digest_of};
+use crate::uploads::{UploadRejection, UploadResult, digest_of};
 
 /// The property of a node that says how its reports come, and its value for syslog.
 const REPORT_PROTOCOL: &str = "reportProtocol";
@@ -20,7 +20,7 @@ const SYSLOG: &str = "SYSLOG";
 
 impl Intake {
     /// Takes a run that came over syslog. Who it is of is only what its reports say.
-    pub(super) async fn unsigned_run(&self, run: &OverRun) -> Taken {
+    pub(super) async fn unsigned_run(&self, run: &OverRun) -> UploadResult {
         let node = self.node(&run.node);
         if !node.is_some_and(|node| is_heard_over_syslog(&node)) {
             return Err(Refusal::UnknownNode(run.node.clone()).into());
@@ -31,7 +31,7 @@ impl Intake {
             timestamp: Moment::utc(jiff::Timestamp::now()),
         };
         let log = RunLog::parse(info, &run.text, &Limits::default());
-        let log = log.map_err(|error| NotTaken::new(StatusCode::BAD_REQUEST, error))?;
+        let log = log.map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))?;
         let message = packed::pack(run.text.as_bytes()).into();
         self.keep_run(&log, message, digest_of(run.text.as_bytes()), false)
             .await

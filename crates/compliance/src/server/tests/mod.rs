@@ -15,7 +15,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 
-use super::ledger::{Commands, LIMITS, Ledger, Newcome, Recovery, Request};
+use super::ledger::{CheckedNode, Commands, LIMITS, Ledger, Recovery, Request};
 use super::packed;
 use super::state::{PolicyRecord, RunRecord, ServedPolicy, State};
 use super::store::Store;
@@ -39,7 +39,7 @@ pub(super) fn identity(node: &str) -> (String, String) {
 }
 
 pub(super) fn newcome(node: &str, certificate: &str) -> Request {
-    Request::Inventory(Box::new(Newcome {
+    Request::Inventory(Box::new(CheckedNode {
         node: Node::new(node, format!("{node}.example.org")),
         key: NodeCertificate::from_pem(certificate.as_bytes()).unwrap(),
         certificate: certificate.to_owned(),

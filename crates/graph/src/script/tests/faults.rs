@@ -2,8 +2,8 @@
 
 use traces::failure;
 
+use super::harness::{Harness, failed, one_call, one_wait};
 use super::plan::{MS, Plan, call};
-use super::seat::{Seat, failed, one_call, one_wait};
 use crate::Nanos;
 use crate::amount::Amount;
 use crate::script::{Arrival, Command, Program, Request};
@@ -18,7 +18,7 @@ fn plan(faults: Faults) -> Plan {
 
 #[test]
 fn an_error_comes_before_any_step() {
-    let (seat, commands) = Seat::of(
+    let (harness, commands) = Harness::of(
         plan(Faults {
             error: 1.0,
             status: 418,
@@ -27,12 +27,12 @@ fn an_error_comes_before_any_step() {
         Nanos::MAX,
     );
     assert_eq!(commands, failed(418, None, failure::FAULT));
-    assert!(seat.request.is_finished());
+    assert!(harness.request.is_finished());
 }
 
 #[test]
 fn a_drop_has_no_answer() {
-    let (seat, commands) = Seat::of(
+    let (harness, commands) = Harness::of(
         plan(Faults {
             drop: 1.0,
             error: 1.0,
@@ -41,7 +41,7 @@ fn a_drop_has_no_answer() {
         Nanos::MAX,
     );
     assert_eq!(commands, [Command::Drop]);
-    assert!(seat.request.is_finished());
+    assert!(harness.request.is_finished());
 }
 
 #[test]
@@ -54,22 +54,28 @@ fn a_delay_comes_before_steps_and_faults() {
             ..Faults::default()
         })
     };
-    let (mut seat, commands) = Seat::of(delayed(0.0), Nanos::MAX);
-    let (ticket, until) = one_wait(&commands);
+    let (mut harness, commands) = Harness::of(delayed(0.0), Nanos::MAX);
+    let (operation_id, until) = one_wait(&commands);
     assert_eq!(until, 50 * MS);
-    seat.now = until;
-    one_call(&seat.done(ticket), 1);
+    harness.now = until;
+    one_call(&harness.done(operation_id), 1);
 
-    let (mut seat, commands) = Seat::of(delayed(1.0), Nanos::MAX);
-    let (ticket, until) = one_wait(&commands);
-    seat.now = until;
-    assert_eq!(seat.done(ticket), failed(503, None, failure::FAULT));
+    let (mut harness, commands) = Harness::of(delayed(1.0), Nanos::MAX);
+    let (operation_id, until) = one_wait(&commands);
+    harness.now = until;
+    assert_eq!(
+        harness.done(operation_id),
+        failed(503, None, failure::FAULT)
+    );
 
-    let (mut seat, commands) = Seat::of(delayed(0.0), 20 * MS);
-    let (ticket, until) = one_wait(&commands);
+    let (mut harness, commands) = Harness::of(delayed(0.0), 20 * MS);
+    let (operation_id, until) = one_wait(&commands);
     assert_eq!(until, 20 * MS);
-    seat.now = until;
-    assert_eq!(seat.done(ticket), failed(504, None, failure::TIMEOUT));
+    harness.now = until;
+    assert_eq!(
+        harness.done(operation_id),
+        failed(504, None, failure::TIMEOUT)
+    );
 }
 
 #[test]
@@ -81,7 +87,7 @@ fn shares_of_requests_are_met_and_independent() {
     };
     let (mut errors, mut drops) = (0, 0);
     for number in 0..4000 {
-        let (_, commands) = Seat::number(plan(faults()), Nanos::MAX, number);
+        let (_, commands) = Harness::number(plan(faults()), Nanos::MAX, number);
         match commands[..] {
             [Command::Drop] => drops += 1,
             [Command::Answer { status: 503, .. }] => errors += 1,

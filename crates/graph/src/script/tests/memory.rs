@@ -26,19 +26,19 @@ fn the_second_request_finds_all_the_memory_that_it_needs() {
         };
         request.begin(&program, &arrival, &mut commands);
         while let Some(command) = commands.pop() {
-            let (ticket, outcome) = match command {
-                Command::Call { ticket, .. } => (ticket, Outcome::Answered(200)),
-                Command::Work { ticket, .. } => (ticket, Outcome::Done),
+            let (operation_id, outcome) = match command {
+                Command::Call { operation_id, .. } => (operation_id, Outcome::Answered(200)),
+                Command::Work { operation_id, .. } => (operation_id, Outcome::Done),
                 _ => continue,
             };
-            request.ended(&program, ticket, outcome, 0, &mut commands);
+            request.ended(&program, operation_id, outcome, 0, &mut commands);
         }
         assert!(request.is_finished());
         places.push((
             request.frames.as_ptr(),
             request.frames.capacity(),
-            request.flights.as_ptr(),
-            request.flights.capacity(),
+            request.operations.as_ptr(),
+            request.operations.capacity(),
         ));
     }
     assert!(places.iter().all(|place| *place == places[0]));

@@ -2,11 +2,11 @@
 
 mod faults;
 mod graphs;
+mod harness;
 mod memory;
 mod plan;
 mod properties;
 mod retries;
-mod seat;
 mod simulation;
 mod steps;
 mod time;

@@ -11,7 +11,7 @@ use traces::failure;
 use super::plan::{MS, Plan, call_with, cpu, parallel, sequence, sleep, topology};
 use crate::Nanos;
 use crate::amount::Amount;
-use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket};
+use crate::script::{Arrival, Command, OperationId, Outcome, Program, Request};
 use crate::topology::{Faults, Join, ServiceId, Step, StepId};
 use traces::{SpanId, TraceId};
 
@@ -47,7 +47,7 @@ struct Shell {
     failures: f64,
     deadline: Nanos,
     now: Nanos,
-    running: BTreeMap<Ticket, Running>,
+    running: BTreeMap<OperationId, Running>,
     attempts: HashMap<StepId, Vec<u8>>,
     ends: u32,
     told: Told,
@@ -103,21 +103,26 @@ impl Shell {
             .running
             .iter()
             .filter(|(_, one)| may(one))
-            .map(|(ticket, one)| (*ticket, *one))
+            .map(|(operation_id, one)| (*operation_id, *one))
             .collect();
         if due.is_empty() {
             return;
         }
-        let (ticket, one) = due[(self.random.uniform() * due.len() as f64) as usize];
-        self.running.remove(&ticket);
+        let (operation_id, one) = due[(self.random.uniform() * due.len() as f64) as usize];
+        self.running.remove(&operation_id);
         let outcome = self.outcome(one);
-        self.request
-            .ended(&self.program, ticket, outcome, self.now, &mut commands);
+        self.request.ended(
+            &self.program,
+            operation_id,
+            outcome,
+            self.now,
+            &mut commands,
+        );
         self.check(&commands);
         // Told twice by mistake.
         let mut none = Vec::new();
         self.request
-            .ended(&self.program, ticket, outcome, self.now, &mut none);
+            .ended(&self.program, operation_id, outcome, self.now, &mut none);
         assert!(none.is_empty());
     }
 
@@ -138,7 +143,7 @@ impl Shell {
         for command in commands {
             match command {
                 Command::Call {
-                    ticket,
+                    operation_id,
                     step,
                     bytes,
                     deadline,
@@ -154,10 +159,10 @@ impl Shell {
                     self.attempts.entry(*step).or_default().push(*attempt);
                     let drawn = self.told.drawn.insert(*span, (*step, *bytes));
                     assert!(drawn.is_none(), "a span twice");
-                    self.open(*ticket, *deadline, Kind::Call, unawaited);
+                    self.open(*operation_id, *deadline, Kind::Call, unawaited);
                 }
                 Command::Work {
-                    ticket,
+                    operation_id,
                     step,
                     amount,
                     span,
@@ -165,10 +170,10 @@ impl Shell {
                 } => {
                     let drawn = self.told.drawn.insert(*span, (*step, amount.to_bits()));
                     assert!(drawn.is_none(), "a span twice");
-                    self.open(*ticket, Nanos::MAX, Kind::Work, false);
+                    self.open(*operation_id, Nanos::MAX, Kind::Work, false);
                 }
                 Command::Wait {
-                    ticket,
+                    operation_id,
                     until,
                     step,
                     ..
@@ -177,7 +182,12 @@ impl Shell {
                     let unawaited = self.ends > 0;
                     assert!(*until >= self.now);
                     assert!(step.is_none() || *until <= self.deadline);
-                    self.open(*ticket, *until, Kind::Wait, unawaited || step.is_none());
+                    self.open(
+                        *operation_id,
+                        *until,
+                        Kind::Wait,
+                        unawaited || step.is_none(),
+                    );
                 }
                 Command::Answer {
                     status, failure, ..
@@ -193,7 +203,7 @@ impl Shell {
     }
 
     /// Nothing is begun after the end or the deadline that somebody would wait for.
-    fn open(&mut self, ticket: Ticket, until: Nanos, kind: Kind, unawaited: bool) {
+    fn open(&mut self, operation_id: OperationId, until: Nanos, kind: Kind, unawaited: bool) {
         assert!(unawaited || self.ends == 0, "{kind:?} after the end");
         assert!(unawaited || self.now < self.deadline, "{kind:?} too late");
         let running = Running {
@@ -201,7 +211,7 @@ impl Shell {
             kind,
             unawaited,
         };
-        assert!(self.running.insert(ticket, running).is_none());
+        assert!(self.running.insert(operation_id, running).is_none());
     }
 
     fn finish(self) -> Told {

@@ -2,8 +2,8 @@
 
 use traces::failure;
 
+use super::harness::{Harness, failed, good, one_call, one_wait, one_work};
 use super::plan::{MS, Plan, call, call_with, cpu};
-use super::seat::{Seat, failed, good, one_call, one_wait, one_work};
 use crate::script::{Command, Outcome};
 use crate::topology::Call;
 
@@ -26,41 +26,41 @@ fn twice(call: &mut Call) {
 
 #[test]
 fn a_failed_attempt_is_made_again() {
-    let (mut seat, commands) = Seat::with(vec![call_with(1, twice)]);
+    let (mut harness, commands) = Harness::with(vec![call_with(1, twice)]);
     assert_eq!(attempt(&commands), (0, 10 * MS));
     let first = one_call(&commands, 1);
-    seat.now = 4 * MS;
-    let commands = seat.end(first, Outcome::Unanswered(failure::RESET));
+    harness.now = 4 * MS;
+    let commands = harness.end(first, Outcome::Unanswered(failure::RESET));
     assert_eq!(attempt(&commands), (1, 14 * MS));
     let second = one_call(&commands, 1);
-    seat.now = 6 * MS;
-    let commands = seat.answered(second, 503);
+    harness.now = 6 * MS;
+    let commands = harness.answered(second, 503);
     assert_eq!(attempt(&commands), (2, 16 * MS));
     let third = one_call(&commands, 1);
-    assert_eq!(seat.answered(third, 200), good());
+    assert_eq!(harness.answered(third, 200), good());
 }
 
 #[test]
 fn the_last_failure_is_the_calls_failure() {
-    let (mut seat, mut commands) = Seat::with(vec![call_with(1, twice)]);
+    let (mut harness, mut commands) = Harness::with(vec![call_with(1, twice)]);
     for _ in 0..2 {
-        let ticket = one_call(&commands, 1);
-        commands = seat.end(ticket, Outcome::Unanswered(failure::REFUSED));
+        let operation_id = one_call(&commands, 1);
+        commands = harness.end(operation_id, Outcome::Unanswered(failure::REFUSED));
     }
-    let ticket = one_call(&commands, 1);
+    let operation_id = one_call(&commands, 1);
     let expected = failed(504, Some(1), failure::TIMEOUT);
     assert_eq!(
-        seat.end(ticket, Outcome::Unanswered(failure::TIMEOUT)),
+        harness.end(operation_id, Outcome::Unanswered(failure::TIMEOUT)),
         expected
     );
 }
 
 #[test]
 fn a_wrong_request_is_not_made_again() {
-    let (mut seat, commands) = Seat::with(vec![call_with(1, twice)]);
-    let ticket = one_call(&commands, 1);
+    let (mut harness, commands) = Harness::with(vec![call_with(1, twice)]);
+    let operation_id = one_call(&commands, 1);
     let expected = failed(502, Some(1), failure::STATUS);
-    assert_eq!(seat.answered(ticket, 404), expected);
+    assert_eq!(harness.answered(operation_id, 404), expected);
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn attempts_have_spans_of_their_own_and_the_same_body() {
         call.retries = 1;
         call.request = crate::amount::Amount::Exponential { mean: 1e5 };
     });
-    let (mut seat, first) = Seat::with(vec![step]);
-    let second = seat.answered(one_call(&first, 1), 500);
+    let (mut harness, first) = Harness::with(vec![step]);
+    let second = harness.answered(one_call(&first, 1), 500);
     let told = |commands: &[Command]| match commands {
         [Command::Call { span, bytes, .. }] => (*span, *bytes),
         _ => panic!("{commands:?}"),
@@ -86,19 +86,19 @@ fn a_pause_comes_before_another_attempt() {
         twice(call);
         call.backoff = 5 * MS;
     });
-    let (mut seat, commands) = Seat::with(vec![step]);
-    seat.now = 2 * MS;
-    let commands = seat.answered(one_call(&commands, 1), 500);
+    let (mut harness, commands) = Harness::with(vec![step]);
+    harness.now = 2 * MS;
+    let commands = harness.answered(one_call(&commands, 1), 500);
     let (pause, until) = one_wait(&commands);
     assert_eq!(until, 7 * MS);
-    seat.now = until;
-    let commands = seat.done(pause);
+    harness.now = until;
+    let commands = harness.done(pause);
     assert_eq!(attempt(&commands), (1, 17 * MS));
     // The time of three attempts is 30 ms: that of the next one is cut.
-    seat.now = 20 * MS;
-    let (pause, until) = one_wait(&seat.answered(one_call(&commands, 1), 500));
-    seat.now = until;
-    let commands = seat.done(pause);
+    harness.now = 20 * MS;
+    let (pause, until) = one_wait(&harness.answered(one_call(&commands, 1), 500));
+    harness.now = until;
+    let commands = harness.done(pause);
     assert_eq!(attempt(&commands), (2, 30 * MS));
 }
 
@@ -110,15 +110,15 @@ fn no_attempt_begins_behind_the_time_of_all_attempts_or_the_deadline() {
             call.backoff = 5 * MS;
         })
     };
-    let (mut seat, commands) = Seat::with(vec![step()]);
-    seat.now = 26 * MS;
+    let (mut harness, commands) = Harness::with(vec![step()]);
+    harness.now = 26 * MS;
     let expected = failed(502, Some(1), failure::STATUS);
-    assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
+    assert_eq!(harness.answered(one_call(&commands, 1), 500), expected);
 
-    let (mut seat, commands) = Seat::of(Plan::new(vec![step()]), 8 * MS);
+    let (mut harness, commands) = Harness::of(Plan::new(vec![step()]), 8 * MS);
     assert_eq!(attempt(&commands), (0, 8 * MS));
-    seat.now = 4 * MS;
-    assert_eq!(seat.answered(one_call(&commands, 1), 500), expected);
+    harness.now = 4 * MS;
+    assert_eq!(harness.answered(one_call(&commands, 1), 500), expected);
 }
 
 #[test]
@@ -137,24 +137,24 @@ fn failures_of_calls_answer_by_their_kind() {
         (Outcome::Answered(400), 502, failure::STATUS),
         (Outcome::Answered(199), 502, failure::STATUS),
     ] {
-        let (mut seat, commands) = Seat::with(vec![call(5), call(6)]);
-        let ticket = one_call(&commands, 5);
+        let (mut harness, commands) = Harness::with(vec![call(5), call(6)]);
+        let operation_id = one_call(&commands, 5);
         let expected = failed(status, Some(5), why);
-        assert_eq!(seat.end(ticket, outcome), expected, "{outcome:?}");
+        assert_eq!(harness.end(operation_id, outcome), expected, "{outcome:?}");
     }
     for status in [200, 204, 399] {
-        let (mut seat, commands) = Seat::with(vec![call(5)]);
-        let ticket = one_call(&commands, 5);
-        assert_eq!(seat.answered(ticket, status), good());
+        let (mut harness, commands) = Harness::with(vec![call(5)]);
+        let operation_id = one_call(&commands, 5);
+        assert_eq!(harness.answered(operation_id, status), good());
     }
 }
 
 #[test]
 fn failures_of_work_answer_by_their_kind() {
     for (why, status) in [(failure::FULL, 503), (failure::WORK, 500), ("missing", 500)] {
-        let (mut seat, commands) = Seat::with(vec![cpu(MS), call(6)]);
-        let (ticket, _, _) = one_work(&commands);
+        let (mut harness, commands) = Harness::with(vec![cpu(MS), call(6)]);
+        let (operation_id, _, _) = one_work(&commands);
         let expected = failed(status, None, why);
-        assert_eq!(seat.end(ticket, Outcome::Failed(why)), expected);
+        assert_eq!(harness.end(operation_id, Outcome::Failed(why)), expected);
     }
 }

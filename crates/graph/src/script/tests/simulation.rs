@@ -9,7 +9,7 @@ use stats::SplitMix;
 use traces::failure;
 
 use crate::Nanos;
-use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket};
+use crate::script::{Arrival, Command, Failure, OperationId, Outcome, Program, Request};
 use crate::topology::{ServiceId, Topology, Work};
 use traces::ids::Run;
 use traces::{SpanId, TraceId};
@@ -36,8 +36,8 @@ enum Event {
     Begin(usize),
     Expire(usize),
     /// Something that an instance commanded has ended. 0: no answer in time.
-    Answered(usize, Ticket, u16),
-    Done(usize, Ticket),
+    Answered(usize, OperationId, u16),
+    Done(usize, OperationId),
 }
 
 struct Instance {
@@ -45,7 +45,7 @@ struct Instance {
     request: Request,
     arrival: Arrival,
     /// Who called; `None`: a client, whose request has a number.
-    caller: Result<(usize, Ticket), u64>,
+    caller: Result<(usize, OperationId), u64>,
 }
 
 /// A graph that runs.
@@ -119,7 +119,7 @@ impl Simulation {
         trace: TraceId,
         parent: SpanId,
         deadline: Nanos,
-        caller: Result<(usize, Ticket), u64>,
+        caller: Result<(usize, OperationId), u64>,
     ) {
         let at = self.now + self.way();
         let arrival = Arrival {
@@ -164,15 +164,15 @@ impl Simulation {
         match event {
             Event::Begin(_) => request.begin(program, &one.arrival, &mut commands),
             Event::Expire(_) => request.expired(program, now, &mut commands),
-            Event::Answered(_, ticket, status) => {
+            Event::Answered(_, operation_id, status) => {
                 let outcome = match status {
                     0 => Outcome::Unanswered(failure::TIMEOUT),
                     status => Outcome::Answered(status),
                 };
-                request.ended(program, ticket, outcome, now, &mut commands);
+                request.ended(program, operation_id, outcome, now, &mut commands);
             }
-            Event::Done(_, ticket) => {
-                request.ended(program, ticket, Outcome::Done, now, &mut commands);
+            Event::Done(_, operation_id) => {
+                request.ended(program, operation_id, Outcome::Done, now, &mut commands);
             }
         }
         for command in commands {
@@ -189,7 +189,7 @@ impl Simulation {
         } = self.instances[at];
         match command {
             Command::Call {
-                ticket,
+                operation_id,
                 edge,
                 deadline,
                 span,
@@ -197,26 +197,30 @@ impl Simulation {
             } => {
                 let (trace, to) = (arrival.trace, ServiceId(edge.0));
                 self.made.push(Made { trace, span, to });
-                self.send(to, trace, span, deadline, Ok((at, ticket)));
-                self.after(deadline, Event::Answered(at, ticket, 0));
+                self.send(to, trace, span, deadline, Ok((at, operation_id)));
+                self.after(deadline, Event::Answered(at, operation_id, 0));
             }
             Command::Work {
-                ticket,
+                operation_id,
                 step,
                 amount,
                 ..
             } => {
                 let work = self.programs[service.0 as usize].work(step);
                 assert!(matches!(work, Some(Work::Cpu(_))), "{work:?}");
-                self.after(self.now + amount as Nanos, Event::Done(at, ticket));
+                self.after(self.now + amount as Nanos, Event::Done(at, operation_id));
             }
-            Command::Wait { ticket, until, .. } => self.after(until, Event::Done(at, ticket)),
+            Command::Wait {
+                operation_id,
+                until,
+                ..
+            } => self.after(until, Event::Done(at, operation_id)),
             Command::Answer {
                 status, failure, ..
             } => match caller {
-                Ok((caller, ticket)) => {
+                Ok((caller, operation_id)) => {
                     let there = self.now + self.way();
-                    self.after(there, Event::Answered(caller, ticket, status));
+                    self.after(there, Event::Answered(caller, operation_id, status));
                 }
                 Err(number) => {
                     let latency = self.now - arrival.now;

@@ -17,10 +17,10 @@ use traces::failure;
 use super::causes::why;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
-use crate::script::{Outcome, Ticket};
-use crate::service::context::{Context, Todo};
-use crate::service::flight::{Attempt, PoolId};
+use crate::script::{OperationId, Outcome};
+use crate::service::context::{Context, Deferred};
 use crate::service::http2::message;
+use crate::service::request_state::{Attempt, PoolId};
 use crate::service::token;
 use crate::topology::Protocol;
 
@@ -69,7 +69,7 @@ impl Channel {
     /// It is to be driven soon.
     pub(super) fn drive_later(&mut self, context: &mut Context) {
         if !mem::replace(&mut self.pending, true) {
-            context.todo.push_back(Todo::Channel(self.key));
+            context.deferred.push_back(Deferred::Channel(self.key));
         }
     }
 
@@ -174,7 +174,7 @@ impl Channel {
         };
         self.reused = true;
         context.unload(self.pool);
-        let Some(mut active) = context.flights.take(attempt.flight) else {
+        let Some(mut active) = context.active_requests.take(attempt.request) else {
             return;
         };
         let (outcome, failed, body) = message::outcome(&answer, self.protocol);
@@ -184,18 +184,18 @@ impl Channel {
             _ => (0, failure::MALFORMED),
         };
         let echoes = active.echoes();
-        let flight = &mut active.flight;
+        let state = &mut active.state;
         if status >= 400 && !failed.is_empty() {
-            flight.failed.clear();
-            flight.failed.extend_from_slice(failed);
-            flight.failed_edge = Some(attempt.edge);
+            state.failed.clear();
+            state.failed.extend_from_slice(failed);
+            state.failed_edge = Some(attempt.edge);
         } else if echoes && (200..400).contains(&status) {
-            flight.keep(attempt.step, attempt.ticket, body);
+            state.keep(attempt.step, attempt.operation_id, body);
         }
         let recordings = &mut context.recordings;
         recordings.call(&active, &attempt, status, why, context.now);
-        context.flights.put(active);
-        context.ended(attempt.flight, attempt.ticket, outcome);
+        context.active_requests.put(active);
+        context.ended(attempt.request, attempt.operation_id, outcome);
     }
 
     /// A call got no answer; `race`: since the callee may have closed the connection while
@@ -217,16 +217,16 @@ impl Channel {
     /// Gives up a call; `None`: it is not there.
     pub(super) fn cancel(
         &mut self,
-        flight: Key,
-        ticket: Ticket,
+        request: Key,
+        operation_id: OperationId,
         context: &mut Context,
     ) -> Option<Attempt> {
         let mut unsent = self.unsent.iter();
-        if let Some(at) = unsent.position(|one| one.attempt.is(flight, ticket)) {
+        if let Some(at) = unsent.position(|one| one.attempt.is(request, operation_id)) {
             return self.unsent.remove(at).map(|unsent| unsent.attempt);
         }
         let is = |place: &&mut Option<_>| {
-            place.is_some_and(|(_, attempt): (_, Attempt)| attempt.is(flight, ticket))
+            place.is_some_and(|(_, attempt): (_, Attempt)| attempt.is(request, operation_id))
         };
         let (key, attempt) = self.calls.iter_mut().find(is)?.take()?;
         if let Stage::Open(connection) = &mut self.stage {

@@ -14,11 +14,11 @@ use wire::stream::Stream;
 use super::causes::why;
 use super::channel::{Channel, Stage, Unsent};
 use crate::Nanos;
-use crate::script::Ticket;
+use crate::script::OperationId;
 use crate::service::context::Context;
-use crate::service::flight::{Active, Attempt, MOST_ECHO, Open, PoolId, What};
 use crate::service::http2::{MESSAGE_PREFIX, message};
 use crate::service::plan::CallPlan;
+use crate::service::request_state::{ActiveRequest, Attempt, MOST_ECHO, Open, PoolId, What};
 use crate::service::token;
 use crate::topology::Protocol;
 use wire::timed::Timed;
@@ -31,15 +31,15 @@ impl Channels {
     /// Sends the request of an attempt over the channel that is kept, or over a new one.
     pub(super) fn attempt(
         &mut self,
-        active: &mut Active,
+        active: &mut ActiveRequest,
         mut attempt: Attempt,
         context: &mut Context,
     ) {
         attempt.sent = context.now;
         match self.send(active, attempt, context) {
             Ok(key) => {
-                let open = Open::new(attempt.ticket, What::Stream(key));
-                active.flight.open.push(open);
+                let open = Open::new(attempt.operation_id, What::Stream(key));
+                active.state.open.push(open);
             }
             Err(why) => context.unanswered(active, &attempt, why),
         }
@@ -48,7 +48,7 @@ impl Channels {
     /// Hands the request of an attempt to a channel.
     fn send(
         &mut self,
-        active: &Active,
+        active: &ActiveRequest,
         attempt: Attempt,
         context: &mut Context,
     ) -> Result<Key, &'static str> {
@@ -184,12 +184,12 @@ impl Channels {
     pub(super) fn cancel(
         &mut self,
         channel: Key,
-        flight: Key,
-        ticket: Ticket,
+        request: Key,
+        operation_id: OperationId,
         context: &mut Context,
     ) -> Option<Attempt> {
         let channel = self.0.values.get_mut(channel)?;
-        let attempt = channel.cancel(flight, ticket, context)?;
+        let attempt = channel.cancel(request, operation_id, context)?;
         context.unload(attempt.pool);
         Some(attempt)
     }
@@ -217,7 +217,7 @@ impl Channels {
             context.routes.forget_channel(channel.pool, key);
         }
         for attempt in late {
-            self.cancel(key, attempt.flight, attempt.ticket, context);
+            self.cancel(key, attempt.request, attempt.operation_id, context);
             context.lost(attempt, failure::TIMEOUT, false);
         }
         true

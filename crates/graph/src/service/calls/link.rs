@@ -14,9 +14,9 @@ use wire::stream::{Received, Stream};
 use super::causes::why;
 use crate::metrics::ClientCounters;
 use crate::service::context::Context;
-use crate::service::flight::{Attempt, MOST_ECHO, PoolId};
 use crate::service::message::{FAILED, MOST_FAILED};
 use crate::service::outbox::Outbox;
+use crate::service::request_state::{Attempt, MOST_ECHO, PoolId};
 use crate::service::token;
 
 /// Bounds of an answer's head.

@@ -16,9 +16,9 @@ use super::link::{Answered, Link};
 use crate::Nanos;
 use crate::script::Outcome;
 use crate::service::context::Context;
-use crate::service::flight::{Active, Attempt, Open, PoolId, What};
 use crate::service::message::write_request;
 use crate::service::plan::CallPlan;
+use crate::service::request_state::{ActiveRequest, Attempt, Open, PoolId, What};
 use crate::service::token;
 use wire::timed::Timed;
 
@@ -30,7 +30,7 @@ impl Links {
     /// Sends the request of an attempt, over a connection that is kept, or over a new one.
     pub(super) fn attempt(
         &mut self,
-        active: &mut Active,
+        active: &mut ActiveRequest,
         mut attempt: Attempt,
         context: &mut Context,
     ) {
@@ -60,8 +60,8 @@ impl Links {
             write_request(active, call, &attempt, context.now, &mut link.outbox);
             match link.send(&context.poller) {
                 Ok(()) => {
-                    let open = Open::new(attempt.ticket, What::Call(link.key));
-                    active.flight.open.push(open);
+                    let open = Open::new(attempt.operation_id, What::Call(link.key));
+                    active.state.open.push(open);
                     let place = link.key.index();
                     self.0.deadlines.set(place, attempt.deadline);
                     self.0.values.put(link.key, link);
@@ -145,19 +145,23 @@ impl Links {
             return;
         };
         if let Some(attempt) = link.attempt.take()
-            && let Some(mut active) = context.flights.take(attempt.flight)
+            && let Some(mut active) = context.active_requests.take(attempt.request)
         {
-            let flight = &mut active.flight;
+            let state = &mut active.state;
             if !link.answer.failed.is_empty() {
-                mem::swap(&mut flight.failed, &mut link.answer.failed);
-                flight.failed_edge = Some(attempt.edge);
+                mem::swap(&mut state.failed, &mut link.answer.failed);
+                state.failed_edge = Some(attempt.edge);
             } else if link.answer.wanted && answered.status < 400 {
-                flight.keep(attempt.step, attempt.ticket, &link.answer.body);
+                state.keep(attempt.step, attempt.operation_id, &link.answer.body);
             }
             let (recordings, status) = (&mut context.recordings, answered.status);
             recordings.call(&active, &attempt, status, "", context.now);
-            context.flights.put(active);
-            context.ended(attempt.flight, attempt.ticket, Outcome::Answered(status));
+            context.active_requests.put(active);
+            context.ended(
+                attempt.request,
+                attempt.operation_id,
+                Outcome::Answered(status),
+            );
         }
         // The connection has carried a call to its end.
         match context.routes.keeps(link.pool, link.address) {

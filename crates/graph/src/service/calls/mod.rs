@@ -13,11 +13,11 @@ use wire::slab::Key;
 use self::channels::Channels;
 use self::links::Links;
 use super::context::Context;
-use super::flight::{Active, Attempt, Open, PoolId, What};
 use super::plan::Plan;
+use super::request_state::{ActiveRequest, Attempt, Open, PoolId, What};
 use crate::Nanos;
 use crate::metrics::ClientCounters;
-use crate::script::{Command, Outcome, Ticket};
+use crate::script::{Command, OperationId, Outcome};
 
 /// See the module.
 #[derive(Default)]
@@ -35,9 +35,14 @@ impl Calls {
     }
 
     /// A script wants an attempt of a call.
-    pub(super) fn call(&mut self, active: &mut Active, command: &Command, context: &mut Context) {
+    pub(super) fn call(
+        &mut self,
+        active: &mut ActiveRequest,
+        command: &Command,
+        context: &mut Context,
+    ) {
         let Command::Call {
-            ticket,
+            operation_id,
             edge,
             step,
             bytes,
@@ -48,7 +53,7 @@ impl Calls {
         else {
             return;
         };
-        let instance = active.flight.instance;
+        let instance = active.state.instance;
         let found = active.plan.call(step).and_then(|call| {
             let callee = active.plan.callees.get(call.slot)?.as_ref()?;
             let next = context
@@ -58,13 +63,13 @@ impl Calls {
         });
         let Some((call, (pool, room))) = found else {
             let refused = Outcome::Unanswered(failure::REFUSED);
-            context.ended(active.key, ticket, refused);
+            context.ended(active.key, operation_id, refused);
             return;
         };
         let attempt = Attempt {
-            flight: active.key,
+            request: active.key,
             pool,
-            ticket,
+            operation_id,
             edge,
             step,
             bytes,
@@ -81,18 +86,18 @@ impl Calls {
         } else if context.routes.enqueue(attempt) {
             call.counters.waits();
             let open = Open {
-                ticket,
+                operation_id,
                 what: What::Queued(pool),
                 until: deadline,
             };
-            context.flights.wait(active, open);
+            context.active_requests.wait(active, open);
         } else {
             context.unanswered(active, &attempt, failure::FULL);
         }
     }
 
     /// Makes an attempt, for which there is room.
-    fn make(&mut self, active: &mut Active, attempt: Attempt, context: &mut Context) {
+    fn make(&mut self, active: &mut ActiveRequest, attempt: Attempt, context: &mut Context) {
         if context
             .routes
             .route(attempt.pool)
@@ -120,27 +125,27 @@ impl Calls {
 
     /// Makes an attempt that a request waits for already.
     fn go_on(&mut self, attempt: Attempt, context: &mut Context, note: impl Fn(&ClientCounters)) {
-        let Some(mut active) = context.flights.take(attempt.flight) else {
+        let Some(mut active) = context.active_requests.take(attempt.request) else {
             return;
         };
         // One that was given up meanwhile is not among what its request waits for.
-        if active.flight.close(attempt.ticket).is_some() {
+        if active.state.close(attempt.operation_id).is_some() {
             if let Some(call) = active.plan.call(attempt.step) {
                 note(&call.counters);
             }
             self.make(&mut active, attempt, context);
         }
-        context.flights.put(active);
+        context.active_requests.put(active);
     }
 
     /// A call waits for a connection no more.
     pub(super) fn leave_queue(
         id: PoolId,
-        active: &Active,
-        ticket: Ticket,
+        active: &ActiveRequest,
+        operation_id: OperationId,
         context: &mut Context,
     ) -> Option<Attempt> {
-        let attempt = context.routes.leave_queue(id, active.key, ticket)?;
+        let attempt = context.routes.leave_queue(id, active.key, operation_id)?;
         if let Some(call) = active.plan.call(attempt.step) {
             call.counters.waited();
         }
@@ -150,15 +155,17 @@ impl Calls {
     /// Cuts off what a request waits for; `None`: that is no call, or one that has ended.
     pub(super) fn give_up(
         &mut self,
-        active: &Active,
+        active: &ActiveRequest,
         open: Open,
         context: &mut Context,
     ) -> Option<Attempt> {
-        let (flight, ticket) = (active.key, open.ticket);
+        let (request, operation_id) = (active.key, open.operation_id);
         match open.what {
             What::Call(link) => self.links.close(link, context),
-            What::Stream(channel) => self.channels.cancel(channel, flight, ticket, context),
-            What::Queued(pool) => Self::leave_queue(pool, active, ticket, context),
+            What::Stream(channel) => self
+                .channels
+                .cancel(channel, request, operation_id, context),
+            What::Queued(pool) => Self::leave_queue(pool, active, operation_id, context),
             What::Job(_) | What::Sleep(..) | What::Pause => None,
         }
     }

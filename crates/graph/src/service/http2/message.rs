@@ -9,25 +9,25 @@ use wire::http2::{Answer, Payload, grpc as framing};
 
 use super::grpc;
 use crate::script::Outcome;
-use crate::service::flight::{Active, Attempt};
 use crate::service::message::{self, FAILED, MOST_FAILED, TIMEOUT};
 use crate::service::outbox::FILLER;
 use crate::service::plan::{CallPlan, REVISION};
 use crate::service::reply::Reply;
+use crate::service::request_state::{ActiveRequest, Attempt};
 use crate::{Nanos, topology::Protocol};
 use traces::context;
 use traces::failure;
 
 /// The request of a call; `None`: its path or callee has no form in HTTP/2.
 pub(in crate::service) fn request(
-    active: &Active,
+    active: &ActiveRequest,
     call: &CallPlan,
     attempt: &Attempt,
     protocol: Protocol,
     now: Nanos,
 ) -> Option<(Request<()>, Payload)> {
-    let (plan, flight) = (&active.plan, &active.flight);
-    let path = call.path_or(&flight.path);
+    let (plan, state) = (&active.plan, &active.state);
+    let path = call.path_or(&state.path);
     let is_grpc = protocol == Protocol::Grpc;
     let mut uri = http::uri::Parts::default();
     uri.scheme = Some(Scheme::HTTP);
@@ -47,7 +47,7 @@ pub(in crate::service) fn request(
     let mut lines = Vec::with_capacity(256);
     context::write(
         plan.topology.tracing.forms(),
-        &attempt.context(flight),
+        &attempt.context(state),
         &mut lines,
     );
     put_lines(fields, &lines);
@@ -125,7 +125,7 @@ fn head_of(status: u16) -> Response<()> {
 
 /// A whole answer: head, body, trailers.
 pub(in crate::service) fn answer(
-    active: &mut Active,
+    active: &mut ActiveRequest,
     protocol: Protocol,
     reply: Reply,
 ) -> (Response<()>, Payload, Option<HeaderMap>) {
@@ -137,7 +137,7 @@ pub(in crate::service) fn answer(
     };
     let fields = head.headers_mut();
     put(fields, REVISION, &active.plan.fingerprint);
-    if let Some(failed) = reply.failed(&active.flight) {
+    if let Some(failed) = reply.failed(&active.state) {
         put(fields, FAILED, failed);
         if refused {
             put(fields, "grpc-message", failed);
@@ -160,7 +160,7 @@ pub(in crate::service) fn answer(
     }
     put_kind(fields, "text/plain; charset=utf-8");
     fields.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    let body = if active.flight.bodiless {
+    let body = if active.state.bodiless {
         Payload::default()
     } else {
         body

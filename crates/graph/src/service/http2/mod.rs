@@ -1,7 +1,7 @@
 //! What HTTP/2 and gRPC say at both edges, many streams to a connection.
 //!
 //! ```text
-//! caller ══▶ front: a flight for each stream          channel ══▶ callee
+//! caller ══▶ http2_callers: a request for each stream      channel ══▶ callee
 //! ```
 //!
 //! A service that speaks HTTP/2 or gRPC does so from the first byte (RFC 9113 section

@@ -9,9 +9,9 @@ use wire::stream::Stream;
 
 use self::session::{Phase, Session};
 use super::context::Context;
-use super::flight::{Active, Flight};
 use super::recordings::GONE;
 use super::reply::Reply;
+use super::request_state::{ActiveRequest, RequestState};
 use super::token;
 use crate::Nanos;
 use wire::timed::Timed;
@@ -83,8 +83,13 @@ impl Sessions {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&mut self, active: &mut Active, reply: Reply, context: &mut Context) {
-        let key = active.flight.session;
+    pub(super) fn answer(
+        &mut self,
+        active: &mut ActiveRequest,
+        reply: Reply,
+        context: &mut Context,
+    ) {
+        let key = active.state.session;
         let there = key.is_some_and(|key| self.all.values.get(key).is_some());
         let Some(key) = key.filter(|_| there) else {
             context.recordings.conclude(active, GONE, context.now);
@@ -96,8 +101,8 @@ impl Sessions {
     }
 
     /// The caller of a request gets no answer.
-    pub(super) fn drop(&mut self, flight: &Flight, context: &mut Context) {
-        if let Some(key) = flight.session {
+    pub(super) fn drop(&mut self, state: &RequestState, context: &mut Context) {
+        if let Some(key) = state.session {
             self.work(key, context, |session, _, _| session.phase = Phase::Closed);
         }
     }

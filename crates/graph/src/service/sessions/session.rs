@@ -12,13 +12,13 @@ use wire::stream::{Received, Stream};
 
 use crate::Nanos;
 use crate::service::bounds::{IDLE, LIMITS, MOST_BODY, PATIENCE};
-use crate::service::context::{Context, Todo};
-use crate::service::flight::Active;
+use crate::service::context::{Context, Deferred};
 use crate::service::message::{self, write_answer, write_refusal};
 use crate::service::outbox::Outbox;
 use crate::service::plan::REVISION;
 use crate::service::recordings::GONE;
 use crate::service::reply::Reply;
+use crate::service::request_state::ActiveRequest;
 use crate::service::token;
 
 /// Bytes that may wait behind a request that is not answered yet; then nothing is read.
@@ -57,7 +57,7 @@ pub(super) enum Phase {
     /// In the body of this one; so many bytes came.
     Body(Key, u64),
     /// This one is in hand.
-    Flight(Key),
+    Processing(Key),
     /// Its answer is being sent.
     Answering(Key),
     /// A refusal is being sent.
@@ -105,13 +105,15 @@ impl Session {
     /// A connection is of no more use, nor is the request on it.
     fn close(&mut self, cause: &'static str, context: &mut Context) {
         match self.phase {
-            Phase::Body(flight, _) => {
-                if let Some(active) = context.flights.take(flight) {
-                    context.flights.forget(active);
+            Phase::Body(request, _) => {
+                if let Some(active) = context.active_requests.take(request) {
+                    context.active_requests.forget(active);
                 }
             }
-            Phase::Flight(flight) | Phase::Answering(flight) => {
-                context.todo.push_back(Todo::Abandon(flight, cause));
+            Phase::Processing(request) | Phase::Answering(request) => {
+                context
+                    .deferred
+                    .push_back(Deferred::Abandon(request, cause));
             }
             _ => {}
         }
@@ -144,7 +146,7 @@ impl Session {
                 self.rest.extend_from_slice(bytes);
                 self.use_rest(head, context);
             }
-            Phase::Flight(_) | Phase::Answering(_) => self.rest.extend_from_slice(bytes),
+            Phase::Processing(_) | Phase::Answering(_) => self.rest.extend_from_slice(bytes),
             Phase::Lingering(left) if left > bytes.len() => {
                 self.phase = Phase::Lingering(left - bytes.len());
             }
@@ -152,7 +154,7 @@ impl Session {
             Phase::Refusing | Phase::Closed => {}
         }
         if self.rest.len() > MOST_AHEAD
-            && matches!(self.phase, Phase::Flight(_) | Phase::Answering(_))
+            && matches!(self.phase, Phase::Processing(_) | Phase::Answering(_))
         {
             self.paused = true;
             self.watch(context);
@@ -191,18 +193,18 @@ impl Session {
                         break;
                     }
                 }
-                Phase::Body(flight, before) => match self.scanner.body(rest, &mut ()) {
+                Phase::Body(request, before) => match self.scanner.body(rest, &mut ()) {
                     Ok(scan) => {
                         used += scan.consumed;
                         let so_far = before + scan.consumed as u64;
                         if scan.ended {
-                            self.phase = Phase::Flight(flight);
+                            self.phase = Phase::Processing(request);
                             self.deadline = self.until;
-                            context.todo.push_back(Todo::Begin(flight));
+                            context.deferred.push_back(Deferred::Begin(request));
                         } else if so_far > MOST_BODY {
                             self.refuse(413, context);
                         } else {
-                            self.phase = Phase::Body(flight, so_far);
+                            self.phase = Phase::Body(request, so_far);
                             self.deadline = context.after(PATIENCE);
                             break;
                         }
@@ -240,16 +242,16 @@ impl Session {
             self.refuse(503, context);
             return;
         };
-        let flight = &mut active.flight;
-        flight.session = Some(self.key);
-        flight.bodiless = bodiless;
-        flight.keep_alive = head.keep_alive();
-        flight.old = head.minor() == 0;
-        flight.deadline = message::deadline(head.field(message::TIMEOUT), flight.started);
-        self.until = flight.deadline;
+        let state = &mut active.state;
+        state.session = Some(self.key);
+        state.bodiless = bodiless;
+        state.keep_alive = head.keep_alive();
+        state.old = head.minor() == 0;
+        state.deadline = message::deadline(head.field(message::TIMEOUT), state.started);
+        self.until = state.deadline;
         self.phase = Phase::Body(active.key, 0);
         self.deadline = context.after(PATIENCE);
-        context.flights.put(active);
+        context.active_requests.put(active);
         if head.expects_continue() {
             let sheet = self.outbox.sheet();
             sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -311,8 +313,8 @@ impl Session {
         self.deadline = context.after(PATIENCE);
         match (self.send(context), self.phase) {
             (Sent::Failed, _) => self.close(GONE, context),
-            (Sent::All, Phase::Answering(flight)) => {
-                context.todo.push_back(Todo::Sent(flight));
+            (Sent::All, Phase::Answering(request)) => {
+                context.deferred.push_back(Deferred::Sent(request));
                 self.answered(context);
             }
             (Sent::All, Phase::Refusing) => self.linger(context),
@@ -333,7 +335,7 @@ impl Session {
             self.watch(context);
         }
         if !self.rest.is_empty() {
-            context.todo.push_back(Todo::Resume(self.key));
+            context.deferred.push_back(Deferred::Resume(self.key));
         }
     }
 
@@ -348,10 +350,15 @@ impl Session {
     }
 
     /// Answers the request in hand.
-    pub(super) fn answer(&mut self, active: &mut Active, reply: Reply, context: &mut Context) {
-        self.last = !active.flight.keep_alive || context.instances.is_leaving(self.instance);
+    pub(super) fn answer(
+        &mut self,
+        active: &mut ActiveRequest,
+        reply: Reply,
+        context: &mut Context,
+    ) {
+        self.last = !active.state.keep_alive || context.instances.is_leaving(self.instance);
         write_answer(active, reply, !self.last, self.outbox.sheet());
-        if !active.flight.bodiless {
+        if !active.state.bodiless {
             let filler = reply.write(active, self.outbox.sheet());
             self.outbox.fill(filler);
         }
@@ -378,7 +385,7 @@ impl Session {
     pub(super) fn expired(&mut self, context: &mut Context) {
         self.deadline = NEVER;
         match self.phase {
-            Phase::Flight(flight) => context.todo.push_back(Todo::Expired(flight)),
+            Phase::Processing(request) => context.deferred.push_back(Deferred::Expired(request)),
             _ => self.close(failure::TIMEOUT, context),
         }
     }

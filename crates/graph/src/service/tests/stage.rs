@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted};
 use crate::topology::{self, ServiceId, Topology};
 use crate::trace::Tracer;
-use crate::work::{Calibration, Site};
+use crate::work::{Calibration, SharedResources};
 use traces::{Span, StoreLimits};
 use traces::{SpanId, TraceId};
 
@@ -104,7 +104,7 @@ impl Stage {
             topology: Arc::clone(&topology),
             directory,
             threads,
-            site: Site::open(calibration, folder.path()).unwrap(),
+            resources: SharedResources::open(calibration, folder.path()).unwrap(),
             metrics: Arc::clone(&metrics),
             tracer: tracer.clone(),
             run: traces::ids::Run::default(),

@@ -9,7 +9,7 @@ use traces::failure;
 use super::{BudgetError, Costs, MOST_CALLS};
 use crate::Nanos;
 use crate::metrics;
-use crate::script::{Arrival, Command, Outcome, Program, Request, Ticket};
+use crate::script::{Arrival, Command, OperationId, Outcome, Program, Request};
 use crate::topology::{Connections, EdgeId, Service, ServiceId, StepId, Topology};
 use traces::ids::Run;
 use traces::{Name, Span, SpanKind};
@@ -56,9 +56,9 @@ struct Visit {
     service: ServiceId,
     arrival: Arrival,
     /// Who called, and the span of the attempt.
-    caller: Option<(usize, Ticket, SpanId)>,
+    caller: Option<(usize, OperationId, SpanId)>,
     request: Request,
-    /// Attempts, by their tickets; those that have ended are gone.
+    /// Attempts, by the ids of their operations; those that have ended are gone.
     attempts: Vec<Option<Attempt>>,
 }
 
@@ -76,10 +76,10 @@ struct Attempt {
 enum Event {
     Begin(usize),
     Expire(usize),
-    Done(usize, Ticket),
+    Done(usize, OperationId),
     /// An answer, or `None`: there is none.
-    Answered(usize, Ticket, Option<u16>),
-    GivenUp(usize, Ticket),
+    Answered(usize, OperationId, Option<u16>),
+    GivenUp(usize, OperationId),
 }
 
 impl<'a> Simulation<'a> {
@@ -173,7 +173,7 @@ impl<'a> Simulation<'a> {
         &mut self,
         service: ServiceId,
         arrival: Arrival,
-        caller: Option<(usize, Ticket, SpanId)>,
+        caller: Option<(usize, OperationId, SpanId)>,
     ) {
         if self.used == self.visits.len() {
             self.visits.push(Visit {
@@ -198,21 +198,21 @@ impl<'a> Simulation<'a> {
 
     fn happen(&mut self, event: Event, now: Nanos, spans: &mut Vec<Span>) {
         let at = event.visit();
-        let unanswered = |ticket, why| (Some(ticket), Outcome::Unanswered(why), 0, why);
-        let (ticket, outcome, status, why) = match event {
+        let unanswered = |operation_id, why| (Some(operation_id), Outcome::Unanswered(why), 0, why);
+        let (operation_id, outcome, status, why) = match event {
             Event::Begin(_) | Event::Expire(_) => (None, Outcome::Done, 0, ""),
-            Event::Done(_, ticket) => (Some(ticket), Outcome::Done, 0, ""),
-            Event::Answered(_, ticket, Some(status)) => {
+            Event::Done(_, operation_id) => (Some(operation_id), Outcome::Done, 0, ""),
+            Event::Answered(_, operation_id, Some(status)) => {
                 let failed = !(200..400).contains(&status);
                 let why = if failed { failure::STATUS } else { "" };
-                (Some(ticket), Outcome::Answered(status), status, why)
+                (Some(operation_id), Outcome::Answered(status), status, why)
             }
-            Event::Answered(_, ticket, None) => unanswered(ticket, failure::RESET),
-            Event::GivenUp(_, ticket) => unanswered(ticket, failure::TIMEOUT),
+            Event::Answered(_, operation_id, None) => unanswered(operation_id, failure::RESET),
+            Event::GivenUp(_, operation_id) => unanswered(operation_id, failure::TIMEOUT),
         };
         if matches!(event, Event::Answered(..) | Event::GivenUp(..)) {
-            let open =
-                ticket.and_then(|ticket| self.visits[at].attempts.get_mut(ticket.0 as usize));
+            let open = operation_id
+                .and_then(|operation_id| self.visits[at].attempts.get_mut(operation_id.0 as usize));
             // What was given up and answered late has ended already.
             let Some(attempt) = open.and_then(Option::take) else {
                 return;
@@ -222,10 +222,12 @@ impl<'a> Simulation<'a> {
         let visit = &mut self.visits[at];
         let program = &self.programs[visit.service.0 as usize];
         let request = &mut visit.request;
-        match (event, ticket) {
+        match (event, operation_id) {
             (Event::Begin(_), _) => request.begin(program, &visit.arrival, &mut self.commands),
             (Event::Expire(_), _) => request.expired(program, now, &mut self.commands),
-            (_, Some(ticket)) => request.ended(program, ticket, outcome, now, &mut self.commands),
+            (_, Some(operation_id)) => {
+                request.ended(program, operation_id, outcome, now, &mut self.commands)
+            }
             (_, None) => {}
         }
     }
@@ -240,7 +242,7 @@ impl<'a> Simulation<'a> {
     ) {
         match *command {
             Command::Call {
-                ticket,
+                operation_id,
                 edge,
                 step,
                 deadline,
@@ -256,13 +258,13 @@ impl<'a> Simulation<'a> {
                     begun: now,
                 };
                 let attempts = &mut self.visits[at].attempts;
-                let place = ticket.0 as usize;
+                let place = operation_id.0 as usize;
                 attempts.resize(attempts.len().max(place + 1), None);
                 attempts[place] = Some(attempt);
-                self.call(at, ticket, attempt, deadline);
+                self.call(at, operation_id, attempt, deadline);
             }
             Command::Work {
-                ticket,
+                operation_id,
                 step,
                 amount,
                 second,
@@ -278,10 +280,10 @@ impl<'a> Simulation<'a> {
                     queue,
                     ..self.work_span(at, span, name, now, now + queue + wall, cpu)
                 });
-                self.at(now + queue + wall, Event::Done(at, ticket));
+                self.at(now + queue + wall, Event::Done(at, operation_id));
             }
             Command::Wait {
-                ticket,
+                operation_id,
                 until,
                 step,
                 span,
@@ -290,7 +292,7 @@ impl<'a> Simulation<'a> {
                 if step.is_some() {
                     spans.push(self.work_span(at, span, "sleep", now, until.max(now), 0));
                 }
-                self.at(until.max(now), Event::Done(at, ticket));
+                self.at(until.max(now), Event::Done(at, operation_id));
             }
             Command::Answer {
                 status, failure, ..
@@ -303,14 +305,14 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn call(&mut self, at: usize, ticket: Ticket, attempt: Attempt, deadline: Nanos) {
+    fn call(&mut self, at: usize, operation_id: OperationId, attempt: Attempt, deadline: Nanos) {
         let callee = self.callee(at, attempt);
         let edge = self.topology.edge(attempt.edge);
         let connect = match edge.map(|edge| edge.connections) {
             Some(Connections::Cold(_)) => self.costs.connect,
             _ => 0,
         };
-        self.at(deadline, Event::GivenUp(at, ticket));
+        self.at(deadline, Event::GivenUp(at, operation_id));
         if let Some((service, endpoint)) = callee {
             let arrival = Arrival {
                 endpoint,
@@ -320,7 +322,7 @@ impl<'a> Simulation<'a> {
                 now: attempt.begun + connect + self.costs.hop / 2,
                 deadline,
             };
-            self.visit(service, arrival, Some((at, ticket, attempt.span)));
+            self.visit(service, arrival, Some((at, operation_id, attempt.span)));
         }
     }
 
@@ -361,8 +363,8 @@ impl<'a> Simulation<'a> {
         });
         let back = self.costs.hop.div_ceil(2);
         match visit.caller {
-            Some((caller, ticket, _)) => {
-                self.at(now + back, Event::Answered(caller, ticket, status));
+            Some((caller, operation_id, _)) => {
+                self.at(now + back, Event::Answered(caller, operation_id, status));
             }
             None => {
                 ended.status = status.unwrap_or(0);
@@ -373,7 +375,7 @@ impl<'a> Simulation<'a> {
 
     fn span(&self, service: usize, kind: SpanKind) -> Span {
         let service = self.services[service].clone();
-        Span::untold(
+        Span::blank(
             self.trace,
             kind,
             [service, Name::default(), Name::default()],

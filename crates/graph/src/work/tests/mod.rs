@@ -10,9 +10,9 @@ use crate::topology::Work;
 
 const LONG: Nanos = Nanos::MAX;
 
-fn site() -> Arc<Site> {
+fn resources() -> Arc<SharedResources> {
     let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/stress-ng");
-    Site::with_stress_ng(
+    SharedResources::with_stress_ng(
         Calibration::measure(),
         &std::env::temp_dir(),
         OsString::from(stand_in),
@@ -25,15 +25,20 @@ fn constant(value: f64) -> Amount {
 }
 
 /// Does a work once, by a worker and equipment of its own.
-fn once(site: &Arc<Site>, work: &Work, amount: f64, second: f64) -> Result<Done, WorkError> {
-    let mut equipment = site.equipment();
+fn once(
+    resources: &Arc<SharedResources>,
+    work: &Work,
+    amount: f64,
+    second: f64,
+) -> Result<Done, WorkError> {
+    let mut equipment = resources.equipment();
     let task = equipment.task(work)?;
-    Worker::new(site).perform(&task, amount, second, LONG)
+    Worker::new(resources).perform(&task, amount, second, LONG)
 }
 
 #[test]
 fn each_kind_is_done_and_says_what_it_did() {
-    let site = site();
+    let resources = resources();
     let memory = Work::Memory {
         set: 1 << 16,
         touches: Amount::ZERO,
@@ -58,7 +63,7 @@ fn each_kind_is_done_and_says_what_it_did() {
         (Work::Sleep(zero), 100_000.0, 0.0, 0),
         (Work::Fork(vec!["true".into()]), 0.0, 0.0, 0),
     ] {
-        let done = once(&site, &work, amount, second).unwrap();
+        let done = once(&resources, &work, amount, second).unwrap();
         assert_eq!(done.count, count, "{work:?}");
         assert!(done.wall > 0, "{work:?}: {done:?}");
         assert!(done.cpu > 0, "{work:?}: {done:?}");
@@ -75,25 +80,31 @@ fn each_kind_is_done_and_says_what_it_did() {
 
 #[test]
 fn amounts_that_are_no_amounts_are_nothing() {
-    let site = site();
+    let resources = resources();
     for amount in [-5.0, f64::NAN, 0.0] {
-        let done = once(&site, &Work::Ops(Amount::ZERO), amount, amount).unwrap();
+        let done = once(&resources, &Work::Ops(Amount::ZERO), amount, amount).unwrap();
         assert_eq!(done.count, 0);
-        once(&site, &Work::Cpu(Amount::ZERO), amount, amount).unwrap();
+        once(&resources, &Work::Cpu(Amount::ZERO), amount, amount).unwrap();
     }
 }
 
 #[test]
 fn work_is_not_begun_after_its_deadline() {
-    let site = site();
-    let task = site.equipment().task(&Work::Ops(Amount::ZERO)).unwrap();
-    let error = Worker::new(&site)
+    let resources = resources();
+    let task = resources
+        .equipment()
+        .task(&Work::Ops(Amount::ZERO))
+        .unwrap();
+    let error = Worker::new(&resources)
         .perform(&task, f64::MAX, 0.0, wire::clock::now())
         .unwrap_err();
     assert_eq!(error.cause(), "late");
-    let sleep = site.equipment().task(&Work::Sleep(Amount::ZERO)).unwrap();
+    let sleep = resources
+        .equipment()
+        .task(&Work::Sleep(Amount::ZERO))
+        .unwrap();
     let soon = wire::clock::now() + 1_000_000_000;
-    let error = Worker::new(&site)
+    let error = Worker::new(&resources)
         .perform(&sleep, 1e12, 0.0, soon)
         .unwrap_err();
     assert_eq!(error.cause(), "late");
@@ -101,8 +112,8 @@ fn work_is_not_begun_after_its_deadline() {
 
 #[test]
 fn only_what_is_short_and_never_waits_fits_an_event_loop() {
-    let site = site();
-    let cheap = |work: Work| site.equipment().task(&work).unwrap().fits_event_loop();
+    let resources = resources();
+    let cheap = |work: Work| resources.equipment().task(&work).unwrap().fits_event_loop();
     assert!(cheap(Work::Cpu(constant(100_000.0))));
     assert!(cheap(Work::Cpu(Amount::Uniform {
         from: 0.0,
@@ -124,28 +135,28 @@ fn only_what_is_short_and_never_waits_fits_an_event_loop() {
 
 #[test]
 fn steps_share_memory_and_give_it_back() {
-    let site = site();
-    let mut equipment = site.equipment();
+    let resources = resources();
+    let mut equipment = resources.equipment();
     let one = equipment.memory(1 << 20).unwrap();
     let same = equipment.memory(1 << 20).unwrap();
     assert!(Arc::ptr_eq(&one, &same));
     let other = equipment.memory(1 << 16).unwrap();
-    assert_eq!(site.memory_taken(), (1 << 20) + (1 << 16));
+    assert_eq!(resources.memory_taken(), (1 << 20) + (1 << 16));
     // More than any machine has, and what is left is said.
     let error = equipment.memory(1 << 50).err().unwrap();
     assert_eq!(error.cause(), "too-much");
     drop((one, same));
-    assert_eq!(site.memory_taken(), 1 << 16);
+    assert_eq!(resources.memory_taken(), 1 << 16);
     drop(other);
-    assert_eq!(site.memory_taken(), 0);
+    assert_eq!(resources.memory_taken(), 0);
 }
 
 #[test]
 fn a_folder_in_memory_is_told() {
     let in_memory = |folder: &str| {
         let calibration = Calibration::measure();
-        let site = Site::open(calibration, std::path::Path::new(folder)).unwrap();
-        site.disk_is_memory()
+        let resources = SharedResources::open(calibration, std::path::Path::new(folder)).unwrap();
+        resources.disk_is_memory()
     };
     assert!(!in_memory("/proc"));
     assert!(!in_memory("/no/such/folder"));
@@ -157,31 +168,31 @@ fn a_folder_in_memory_is_told() {
 
 #[test]
 fn primes_beyond_reach_are_refused() {
-    let error = site().equipment().task(&Work::Primes(u64::MAX)).err();
+    let error = resources().equipment().task(&Work::Primes(u64::MAX)).err();
     let text = error.unwrap().to_string();
     assert!(text.contains("1000000000000"), "{text}");
 }
 
 #[test]
 fn a_lock_is_shared_by_name_and_the_wait_for_it_is_told() {
-    let site = site();
+    let resources = resources();
     let row = |name: &str| {
         let work = Work::Lock {
             name: name.into(),
             hold: Amount::ZERO,
         };
-        site.equipment().task(&work).unwrap()
+        resources.equipment().task(&work).unwrap()
     };
     let (one, other) = (row("row"), row("row"));
-    let held = site.lock("row");
+    let held = resources.lock("row");
     let held = held.take(LONG, &stop::Stop::default()).unwrap();
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| Worker::new(&site).perform(&one, 0.0, 0.0, LONG));
+        let waits = scope.spawn(|| Worker::new(&resources).perform(&one, 0.0, 0.0, LONG));
         // Another name is not held.
-        let free = Worker::new(&site).perform(&row("table"), 0.0, 0.0, LONG);
+        let free = Worker::new(&resources).perform(&row("table"), 0.0, 0.0, LONG);
         assert!(free.is_ok());
         let soon = wire::clock::now() + 20_000_000;
-        let late = Worker::new(&site).perform(&other, 0.0, 0.0, soon);
+        let late = Worker::new(&resources).perform(&other, 0.0, 0.0, soon);
         assert_eq!(late.unwrap_err().cause(), "late");
         drop(held);
         let done = waits.join().unwrap().unwrap();

@@ -48,17 +48,17 @@ fn job(task: &Arc<Task>, amount: f64, key: u64) -> Job {
     }
 }
 
-fn task(site: &Arc<Site>, work: &Work) -> Arc<Task> {
-    Arc::new(site.equipment().task(work).unwrap())
+fn task(resources: &Arc<SharedResources>, work: &Work) -> Arc<Task> {
+    Arc::new(resources.equipment().task(work).unwrap())
 }
 
 #[test]
 fn every_job_comes_back_once_with_its_key() {
-    let (site, mut events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(3, 100)).unwrap();
+    let (resources, mut events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(3, 100)).unwrap();
     assert_eq!(workers.threads(), 0, "none before there is work");
-    let ops = task(&site, &Work::Ops(Amount::ZERO));
-    let fails = task(&site, &Work::Fork(vec!["false".into()]));
+    let ops = task(&resources, &Work::Ops(Amount::ZERO));
+    let fails = task(&resources, &Work::Fork(vec!["false".into()]));
     for key in 0..50 {
         workers.submit(job(&ops, key as f64, key)).unwrap();
     }
@@ -80,12 +80,12 @@ fn every_job_comes_back_once_with_its_key() {
 
 #[test]
 fn what_neither_runs_nor_may_wait_is_refused() {
-    let (site, mut events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(2, 3)).unwrap();
-    let lock = site.lock("held");
+    let (resources, mut events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(2, 3)).unwrap();
+    let lock = resources.lock("held");
     let held = lock.take(LONG, &stop::Stop::default()).unwrap();
     let waits = task(
-        &site,
+        &resources,
         &Work::Lock {
             name: "held".into(),
             hold: Amount::ZERO,
@@ -107,11 +107,11 @@ fn what_neither_runs_nor_may_wait_is_refused() {
 
 #[test]
 fn a_job_that_waited_past_its_deadline_is_not_done() {
-    let (site, mut events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(1, 3)).unwrap();
+    let (resources, mut events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(1, 3)).unwrap();
     let late = Job {
         deadline: wire::clock::now(),
-        ..job(&task(&site, &Work::Ops(Amount::ZERO)), f64::MAX, 1)
+        ..job(&task(&resources, &Work::Ops(Amount::ZERO)), f64::MAX, 1)
     };
     workers.submit(late).unwrap();
     let ended = events.take(1);
@@ -120,9 +120,9 @@ fn a_job_that_waited_past_its_deadline_is_not_done() {
 
 #[test]
 fn stopping_gives_everything_back() {
-    let (site, mut events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(2, 10)).unwrap();
-    let endless = task(&site, &Work::Cpu(Amount::ZERO));
+    let (resources, mut events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(2, 10)).unwrap();
+    let endless = task(&resources, &Work::Cpu(Amount::ZERO));
     for key in 0..8 {
         workers.submit(job(&endless, f64::MAX, key)).unwrap();
     }
@@ -138,21 +138,21 @@ fn stopping_gives_everything_back() {
 
 #[test]
 fn a_stopped_pool_takes_no_more() {
-    let (site, events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(1, 10)).unwrap();
+    let (resources, events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(1, 10)).unwrap();
     workers.ask_to_stop();
-    let ops = task(&site, &Work::Ops(Amount::ZERO));
+    let ops = task(&resources, &Work::Ops(Amount::ZERO));
     assert_eq!(workers.submit(job(&ops, 1.0, 1)), Err(Refused::Stopped));
 }
 
 #[test]
 fn a_defect_in_work_fails_its_job_and_nothing_else() {
-    let (site, mut events) = (site(), Loop::new());
-    let workers = Workers::new(&site, &events.inbox, config(1, 10)).unwrap();
+    let (resources, mut events) = (resources(), Loop::new());
+    let workers = Workers::new(&resources, &events.inbox, config(1, 10)).unwrap();
     workers
         .submit(job(&Arc::new(Task::that_panics()), 1.0, 1))
         .unwrap();
-    let ops = task(&site, &Work::Ops(Amount::ZERO));
+    let ops = task(&resources, &Work::Ops(Amount::ZERO));
     workers.submit(job(&ops, 7.0, 2)).unwrap();
     let mut ended = events.take(2);
     ended.sort_by_key(|ended| ended.key);
@@ -162,17 +162,19 @@ fn a_defect_in_work_fails_its_job_and_nothing_else() {
 
 #[test]
 fn threads_run_where_they_shall() {
-    let (site, mut events) = (site(), Loop::new());
-    let cpu = affinity::numbers(&site.allowed)[0];
+    let (resources, mut events) = (resources(), Loop::new());
+    let cpu = affinity::numbers(&resources.allowed)[0];
     let pinned = WorkersConfig {
         cpus: vec![cpu],
         ..config(1, 1)
     };
-    let workers = Workers::new(&site, &events.inbox, pinned).unwrap();
+    let workers = Workers::new(&resources, &events.inbox, pinned).unwrap();
     // A program inherits the processors of the thread that starts it.
     let line = format!("grep -Eq '^Cpus_allowed_list:.{cpu}$' /proc/self/status");
     let check = Work::Fork(vec!["sh".into(), "-c".into(), line]);
-    workers.submit(job(&task(&site, &check), 0.0, 1)).unwrap();
+    workers
+        .submit(job(&task(&resources, &check), 0.0, 1))
+        .unwrap();
     let ended = events.take(1);
     assert!(ended[0].result.is_ok(), "{:?}", ended[0].result);
 
@@ -180,6 +182,8 @@ fn threads_run_where_they_shall() {
         cpus: vec![100_000],
         ..config(1, 1)
     };
-    let error = Workers::new(&site, &events.inbox, elsewhere).err().unwrap();
+    let error = Workers::new(&resources, &events.inbox, elsewhere)
+        .err()
+        .unwrap();
     assert_eq!(error.cause(), "no-processor");
 }

@@ -12,11 +12,11 @@ fn job(folder: &Path, script: &str) -> PathBuf {
 
 #[test]
 fn the_job_file_is_read_anew_for_every_request() {
-    let (site, folder) = (site(), tempfile::tempdir().unwrap());
+    let (resources, folder) = (resources(), tempfile::tempdir().unwrap());
     let path = job(folder.path(), "exit 0");
     let work = Work::StressNg { job: path.clone() };
-    let task = site.equipment().task(&work).unwrap();
-    let mut worker = Worker::new(&site);
+    let task = resources.equipment().task(&work).unwrap();
+    let mut worker = Worker::new(&resources);
     assert!(worker.perform(&task, 0.0, 0.0, LONG).is_ok());
     job(folder.path(), "echo no such stressor >&2; exit 1");
     let error = worker.perform(&task, 0.0, 0.0, LONG).unwrap_err();
@@ -31,7 +31,7 @@ fn the_job_file_is_read_anew_for_every_request() {
 #[test]
 fn a_program_that_is_not_installed_fails_the_request() {
     let folder = tempfile::tempdir().unwrap();
-    let site = Site::with_stress_ng(
+    let resources = SharedResources::with_stress_ng(
         Calibration::measure(),
         folder.path(),
         OsString::from("/no/such/stress-ng"),
@@ -44,23 +44,23 @@ fn a_program_that_is_not_installed_fails_the_request() {
         Work::Fork(vec!["/no/such/program".into()]),
         Work::Fork(Vec::new()),
     ] {
-        let error = once(&site, &work, 0.0, 0.0).unwrap_err();
+        let error = once(&resources, &work, 0.0, 0.0).unwrap_err();
         assert_eq!(error.cause(), "no-program", "{work:?}");
     }
 }
 
 #[test]
 fn a_load_runs_beside_the_requests_one_at_a_time() {
-    let (site, folder) = (site(), tempfile::tempdir().unwrap());
+    let (resources, folder) = (resources(), tempfile::tempdir().unwrap());
     let go = folder.path().join("go");
     let script = format!("while [ ! -e {} ]; do sleep 0.01; done", go.display());
     let path = job(folder.path(), &script);
-    let mut equipment = site.equipment();
+    let mut equipment = resources.equipment();
     let begin = equipment
         .task(&Work::StressNgBackground { job: path })
         .unwrap();
     let wait = equipment.task(&Work::StressNgStatus).unwrap();
-    let mut worker = Worker::new(&site);
+    let mut worker = Worker::new(&resources);
     worker.perform(&wait, 0.0, 0.0, LONG).unwrap();
     for _ in 0..3 {
         worker.perform(&begin, 0.0, 0.0, LONG).unwrap();
@@ -86,14 +86,14 @@ fn a_load_runs_beside_the_requests_one_at_a_time() {
 
 #[test]
 fn a_load_that_fails_is_counted_and_the_next_may_begin() {
-    let (site, folder) = (site(), tempfile::tempdir().unwrap());
+    let (resources, folder) = (resources(), tempfile::tempdir().unwrap());
     let path = job(folder.path(), "exit 3");
-    let mut equipment = site.equipment();
+    let mut equipment = resources.equipment();
     let begin = equipment
         .task(&Work::StressNgBackground { job: path.clone() })
         .unwrap();
     let wait = equipment.task(&Work::StressNgStatus).unwrap();
-    let mut worker = Worker::new(&site);
+    let mut worker = Worker::new(&resources);
     worker.perform(&begin, 0.0, 0.0, LONG).unwrap();
     worker.perform(&wait, 0.0, 0.0, LONG).unwrap();
     assert_eq!(equipment.load.status().failed, 1);
@@ -106,18 +106,20 @@ fn a_load_that_fails_is_counted_and_the_next_may_begin() {
 
 #[test]
 fn the_end_of_an_instance_ends_its_load() {
-    let (site, folder) = (site(), tempfile::tempdir().unwrap());
+    let (resources, folder) = (resources(), tempfile::tempdir().unwrap());
     let pid = folder.path().join("pid");
     let script = format!(
         "echo $$ > {0}.new; mv {0}.new {0}; sleep 1000",
         pid.display()
     );
     let path = job(folder.path(), &script);
-    let mut equipment = site.equipment();
+    let mut equipment = resources.equipment();
     let begin = equipment
         .task(&Work::StressNgBackground { job: path })
         .unwrap();
-    Worker::new(&site).perform(&begin, 0.0, 0.0, LONG).unwrap();
+    Worker::new(&resources)
+        .perform(&begin, 0.0, 0.0, LONG)
+        .unwrap();
     let number = loop {
         match fs::read_to_string(&pid) {
             Ok(text) => break text.trim().to_owned(),
@@ -129,7 +131,9 @@ fn the_end_of_an_instance_ends_its_load() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     // A step that outlives it cannot begin another.
-    Worker::new(&site).perform(&begin, 0.0, 0.0, LONG).unwrap();
+    Worker::new(&resources)
+        .perform(&begin, 0.0, 0.0, LONG)
+        .unwrap();
     let Kind::LoadBegin { load, .. } = &begin.kind else {
         panic!("it begins a load");
     };
@@ -140,14 +144,14 @@ fn the_end_of_an_instance_ends_its_load() {
 #[test]
 fn stress_ng_itself_takes_job_files() {
     let folder = tempfile::tempdir().unwrap();
-    let site = Site::open(Calibration::measure(), folder.path()).unwrap();
+    let resources = SharedResources::open(Calibration::measure(), folder.path()).unwrap();
     let path = job(folder.path(), "run sequential\ncpu 1\ncpu-ops 20\n");
     let work = Work::StressNg { job: path };
-    match once(&site, &work, 0.0, 0.0) {
+    match once(&resources, &work, 0.0, 0.0) {
         Ok(done) => assert!(done.cpu > 1_000_000, "{done:?}"),
         Err(error) => return assert_eq!(error.cause(), "no-program", "{error}"),
     }
     job(folder.path(), "no-such-stressor 1\n");
-    let error = once(&site, &work, 0.0, 0.0).unwrap_err().to_string();
+    let error = once(&resources, &work, 0.0, 0.0).unwrap_err().to_string();
     assert!(error.contains("no-such-stressor"), "{error}");
 }

@@ -9,7 +9,7 @@ use graph::admin::{Control, Instance, Peer};
 use graph::processes::{Child, ProcessGroup, State};
 use graph::profile::{Profile, fixed};
 use graph::topology::Topology;
-use graph::work::Site;
+use graph::work::SharedResources;
 use http_body_util::Full;
 use net::{Client, ClientOptions};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) struct Supervisor {
     topology: Mutex<(Arc<Topology>, u32)>,
     profile: Profile,
     deployment: Deployment,
-    site: Arc<Site>,
+    resources: Arc<SharedResources>,
     background: BackgroundWork,
     logger: Logger,
     client: Client,
@@ -48,7 +48,7 @@ impl Supervisor {
         topology: Arc<Topology>,
         source: Source,
         deployment: Deployment,
-        site: Arc<Site>,
+        resources: Arc<SharedResources>,
         background: BackgroundWork,
         logger: Logger,
     ) -> Self {
@@ -57,7 +57,7 @@ impl Supervisor {
             topology: Mutex::new((topology, 1)),
             profile: Profile::new(source),
             deployment,
-            site,
+            resources,
             background,
             logger,
             client: Client::new(ClientOptions {
@@ -197,7 +197,7 @@ impl Control for Supervisor {
         let seen = self.background.seen();
         let mut all = self
             .deployment
-            .describe(&topology, &self.site, &self.profile, &seen);
+            .describe(&topology, &self.resources, &self.profile, &seen);
         let processes = self.group.children().iter().map(|child| {
             let ended = match child.state() {
                 State::Running => None,
@@ -223,7 +223,7 @@ impl Control for Supervisor {
     fn analysis(&self, traces: Vec<Vec<Span>>) -> Result<Value, String> {
         analyse::live(
             &self.topology().0,
-            self.site.calibration(),
+            self.resources.calibration(),
             self.deployment.floors(),
             traces,
         )

@@ -11,7 +11,7 @@ use graph::metrics::Metrics;
 use graph::processes::{ProcessGroup, Published, READY, Start};
 use graph::topology::Topology;
 use graph::trace::Tracer;
-use graph::work::{Calibration, Site};
+use graph::work::{Calibration, SharedResources};
 use telemetry::Fields;
 use traces::StoreLimits;
 
@@ -44,7 +44,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let logger = logger("graph", &args.log)?;
     let (listener, admin) = serving::listen(args.admin).await?;
     let calibration = Calibration::measure();
-    let site = Site::open(calibration, &std::env::temp_dir())?;
+    let resources = SharedResources::open(calibration, &std::env::temp_dir())?;
     let run = up::run(args);
     // Dropped after the children are gone: their groups and namespaces go with it.
     let mut placing = Placing::new(args, &topology, admin, &calibration, run)?;
@@ -72,7 +72,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     };
     placing.all_started();
     let group = Arc::new(group);
-    let background = BackgroundWork::new(&site);
+    let background = BackgroundWork::new(&resources);
     background.follow(&topology.background)?;
     let mode = match args.namespaces {
         true => "namespaces",
@@ -83,7 +83,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
         Arc::clone(&topology),
         file.source.clone(),
         Deployment::new(mode, &file.source, run, Vec::new()).with_floors(calibration),
-        site,
+        resources,
         background,
         logger.clone(),
     ));

@@ -13,10 +13,10 @@ use super::Done;
 use super::args::LoadArgs;
 use super::files::Files;
 use super::plan::Plan;
-use crate::output::{print, tell as tell_error};
+use crate::output::{eprint, print};
 
 /// Prints and writes the result, and says what it means.
-pub(super) fn tell(
+pub(super) fn report(
     args: &LoadArgs,
     plan: &Plan,
     done: &Done,
@@ -33,7 +33,7 @@ pub(super) fn tell(
         let measured = judged.as_ref().map_or(&[][..], |judged| &judged.measured);
         print(&json(summary, measured)?)?;
         if !expectations.is_empty() {
-            tell_error(expectations.trim_end());
+            eprint(expectations.trim_end());
         }
     } else {
         let mut text = load_text(summary, Style::of_stdout());

@@ -72,9 +72,9 @@ pub(super) fn tables<'t>(
 /// Names that were given, with their places; one for each group of tables whose
 /// names must differ.
 #[derive(Default)]
-pub(super) struct Taken(BTreeMap<String, Span>);
+pub(super) struct NamesInUse(BTreeMap<String, Span>);
 
-impl Taken {
+impl NamesInUse {
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         self.0.keys().cloned()
     }
@@ -86,7 +86,7 @@ pub(super) fn named<'t>(
     root: &Fields<'t>,
     label: &'static str,
     (naming, most): (Naming, usize),
-    taken: &mut Taken,
+    taken: &mut NamesInUse,
     lines: &Lines<'_>,
 ) -> Vec<Entry<'t>> {
     let values = tables(reader, root, label, most);
@@ -104,7 +104,7 @@ fn name(
     reader: &mut Reader<'_>,
     field: Field<'_>,
     naming: Naming,
-    taken: &mut Taken,
+    taken: &mut NamesInUse,
     lines: &Lines<'_>,
 ) -> Option<String> {
     let name = match naming {

@@ -31,7 +31,7 @@ use crate::expr::{Names, WATCHES};
 use crate::names::Scope;
 use crate::plan::{Network, PageAct, Plan};
 use drivers::Makers;
-use entries::{Naming, Taken, named, tables};
+use entries::{NamesInUse, Naming, named, tables};
 use fields::{Field, Fields, Value};
 use values::Reader;
 
@@ -214,7 +214,7 @@ fn plan(
 
     // Names first: a table may refer to one further down.
     let (word, line) = (Naming::Word, Naming::Line);
-    let mut processes = Taken::default();
+    let mut processes = NamesInUse::default();
     let systems = named(
         reader,
         root,
@@ -244,7 +244,7 @@ fn plan(
             Some((entry.name.clone()?, copies))
         }))
         .collect();
-    let mut of_loads = Taken::default();
+    let mut of_loads = NamesInUse::default();
     let mut senders = named(
         reader,
         root,
@@ -270,7 +270,7 @@ fn plan(
             root,
             label,
             (naming, MOST_TABLES),
-            &mut Taken::default(),
+            &mut NamesInUse::default(),
             lines,
         )
     };

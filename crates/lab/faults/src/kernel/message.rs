@@ -71,7 +71,7 @@ pub(super) fn answered(flags: u16) -> u16 {
 
 /// What the kernel sent, of one message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
+pub(super) enum KernelReply<'a> {
     /// The answer to the message of a number: an error of the system, or 0.
     Answer(u32, i32),
     /// A list is over.
@@ -81,7 +81,7 @@ pub(super) enum Said<'a> {
 }
 
 /// Every message in what was received. What is cut short is left out.
-pub(super) fn said(mut bytes: &[u8]) -> Vec<Said<'_>> {
+pub(super) fn said(mut bytes: &[u8]) -> Vec<KernelReply<'_>> {
     let mut all = Vec::new();
     while let Some((length, rest)) = cut(bytes, 0).filter(|(length, _)| *length >= HEADER) {
         let Some(message) = bytes.get(..length) else {
@@ -94,13 +94,13 @@ pub(super) fn said(mut bytes: &[u8]) -> Vec<Said<'_>> {
                 let code = body.get(..4).map_or(0, |code| {
                     i32::from_ne_bytes([code[0], code[1], code[2], code[3]])
                 });
-                Said::Answer(u32_at(message, 8), -code)
+                KernelReply::Answer(u32_at(message, 8), -code)
             }
-            DONE => Said::Over,
-            _ => Said::Piece(body),
+            DONE => KernelReply::Over,
+            _ => KernelReply::Piece(body),
         });
         if kind > DONE && flags & MULTI == 0 {
-            all.push(Said::Over);
+            all.push(KernelReply::Over);
         }
         bytes = rest;
     }

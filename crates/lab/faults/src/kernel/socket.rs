@@ -8,7 +8,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::KernelError;
-use super::message::{Said, said};
+use super::message::{KernelReply, said};
 
 /// Longest wait for an answer, which is given at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,14 +32,14 @@ pub(super) fn order(
         let bytes = socket.receive(&|| what(0))?;
         for answer in said(&bytes) {
             match answer {
-                Said::Answer(_, 0) => left = left.saturating_sub(1),
-                Said::Answer(number, code) => {
+                KernelReply::Answer(_, 0) => left = left.saturating_sub(1),
+                KernelReply::Answer(number, code) => {
                     return Err(KernelError::Refused {
                         order: what(number),
                         found: io::Error::from_raw_os_error(code),
                     });
                 }
-                Said::Over | Said::Piece(_) => {}
+                KernelReply::Over | KernelReply::Piece(_) => {}
             }
         }
     }
@@ -59,14 +59,14 @@ pub(super) fn list(
         let bytes = socket.receive(what)?;
         for answer in said(&bytes) {
             match answer {
-                Said::Over | Said::Answer(_, 0) => return Ok(pieces),
-                Said::Answer(_, code) => {
+                KernelReply::Over | KernelReply::Answer(_, 0) => return Ok(pieces),
+                KernelReply::Answer(_, code) => {
                     return Err(KernelError::Refused {
                         order: what(),
                         found: io::Error::from_raw_os_error(code),
                     });
                 }
-                Said::Piece(piece) => pieces.push(piece.to_vec()),
+                KernelReply::Piece(piece) => pieces.push(piece.to_vec()),
             }
         }
     }

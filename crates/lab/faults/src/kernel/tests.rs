@@ -294,7 +294,7 @@ fn rules_end_with_their_owner_and_the_network_with_its_thread() {
 mod bytes {
     use proptest::prelude::*;
 
-    use crate::kernel::message::{Attributes, Said, attributes, message, said};
+    use crate::kernel::message::{Attributes, KernelReply, attributes, message, said};
 
     #[test]
     fn attributes_are_read_back_and_padded() {
@@ -322,10 +322,10 @@ mod bytes {
         let over = message(3, 2, 1, &[0; 4], &Attributes::default());
         let all = [answer(1, 0), answer(2, -17), piece, over].concat();
         let expected = [
-            Said::Answer(1, 0),
-            Said::Answer(2, 17),
-            Said::Piece(&[2, 0, 0, 0]),
-            Said::Over,
+            KernelReply::Answer(1, 0),
+            KernelReply::Answer(2, 17),
+            KernelReply::Piece(&[2, 0, 0, 0]),
+            KernelReply::Over,
         ];
         assert_eq!(said(&all), expected);
     }
@@ -334,7 +334,7 @@ mod bytes {
         #[test]
         fn nothing_that_is_received_breaks_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             for one in said(&bytes) {
-                if let Said::Piece(piece) = one {
+                if let KernelReply::Piece(piece) = one {
                     let _ = attributes(piece);
                 }
             }

@@ -3,7 +3,7 @@
 use units::{show_count, show_share};
 
 use super::resample::share_of;
-use crate::finding::{Chart, Finding, Kind, Number, Share, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// The first tenth of a run opens what is then used.
 const WARM_UP: f64 = 0.1;
@@ -126,7 +126,7 @@ fn found(
         to_s: of.start_s + of.requests.len() as f64 * of.period_s,
         chart: Chart::Connections,
         effect,
-        of: Whole::Work,
+        of: ShareOf::Work,
         evidence: evidence
             .map(|(name, value)| Number { name, value })
             .to_vec(),

@@ -3,7 +3,7 @@
 use units::{show_count, show_share};
 
 use super::resample::{longest, share_of};
-use crate::finding::{Chart, Finding, Kind, Number, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Fewest datagrams, share of all, and samples that saw any: a single burst in a run is an accident.
 const FEWEST: f64 = 20.0;
@@ -61,7 +61,7 @@ pub fn drops(of: &DatagramCounts<'_>) -> Option<Finding> {
         to_s: of.start_s + to as f64 * of.period_s,
         chart: Chart::Datagrams,
         effect,
-        of: Whole::Work,
+        of: ShareOf::Work,
         evidence: vec![number("dropped", dropped), number("sent", all)],
         sentence,
     })

@@ -3,7 +3,7 @@
 use units::{show_count, show_share};
 
 use super::resample::{longest, share_of};
-use crate::finding::{Chart, Finding, Kind, Number, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Share of the limit from which one is near it.
 const NEAR: f64 = 0.9;
@@ -64,7 +64,7 @@ pub fn exhaustion(of: &ResourceUse<'_>) -> Option<Finding> {
         to_s: of.start_s + to as f64 * of.period_s,
         chart: Chart::Resources,
         effect,
-        of: Whole::Time,
+        of: ShareOf::Time,
         evidence: vec![number("used_max", most), number("limit", of.limit)],
         sentence,
     })

@@ -4,7 +4,7 @@ use units::{show_cores, show_count, show_share};
 
 use super::processor::TAKEN;
 use super::resample::{means, share_of};
-use crate::finding::{Chart, Finding, Kind, Number, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Share of sends that were late, from which the generator did not keep its schedule.
 const LATE: f64 = 0.01;
@@ -112,7 +112,7 @@ pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
         to_s: of.start_s + of.sent.len() as f64 * of.period_s,
         chart: Chart::Load,
         effect,
-        of: Whole::Work,
+        of: ShareOf::Work,
         evidence: vec![
             number("late", late),
             number("sent", sent),

@@ -3,7 +3,7 @@
 use stats::{autocorrelation, independent_values, mean, student_quantile};
 use units::{show_count, show_seconds, show_share};
 
-use crate::finding::{Chart, Finding, Kind, Number, Share, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Fewest turns, and how far their sizes must reach: within a factor of four, n and n log n look the same.
 const FEWEST: usize = 12;
@@ -158,7 +158,7 @@ pub fn growth(of: &LoopTurns<'_>) -> Option<Finding> {
         to_s: of.span_s.1,
         chart: Chart::Loops,
         effect,
-        of: Whole::Latency,
+        of: ShareOf::Latency,
         evidence: vec![
             number("power", line.power),
             number("power_low", line.low),

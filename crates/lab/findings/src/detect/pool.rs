@@ -3,7 +3,7 @@
 use units::{grouped, show_share};
 
 use super::resample::share_of;
-use crate::finding::{Chart, Finding, Kind, Number, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Share of the crowded time in which the level may be exceeded: by clocks that disagree.
 const EXCEEDED: f64 = 0.01;
@@ -125,7 +125,7 @@ pub fn pool(phase: &Phase<'_>) -> Option<Finding> {
         to_s: crowded.last()?.to as f64 * 1e-9,
         chart: Chart::Lifecycle,
         effect,
-        of: Whole::Time,
+        of: ShareOf::Time,
         evidence: vec![
             number("level", level as f64),
             number("waiting_max", most as f64),

@@ -6,7 +6,7 @@
 use units::{show_cores, show_share};
 
 use super::resample::{longest, means, share_of};
-use crate::finding::{Chart, Finding, Kind, Number, Share, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Samples are looked at in blocks of a second: shorter ones show the clock's granularity.
 const BLOCK_S: f64 = 1.0;
@@ -317,7 +317,7 @@ fn found(
         to_s,
         chart: Chart::Processors,
         effect,
-        of: Whole::Time,
+        of: ShareOf::Time,
         evidence: vec![
             number("limit_cores", limit),
             number("idle_cores", idle),

@@ -4,7 +4,7 @@ use stats::{mean, student_quantile, variance};
 use units::{show_count, show_rate, show_share};
 
 use super::resample::means;
-use crate::finding::{Chart, Finding, Kind, Number, Share, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Blocks that a run is looked at in: as many as a trend needs, and few enough that a block outlasts
 /// what neighbours have in common.
@@ -107,7 +107,7 @@ pub fn queue(of: &QueueLevels<'_>) -> Option<Finding> {
         to_s: from_s + rest.len() as f64 * block_s,
         chart: Chart::Load,
         effect,
-        of: Whole::Latency,
+        of: ShareOf::Latency,
         evidence: vec![
             number("slope_per_s", per_s),
             number("level_at_first", first),

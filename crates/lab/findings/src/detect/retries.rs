@@ -4,7 +4,7 @@ use stats::student_quantile;
 use units::{show_count, show_share};
 
 use super::resample::{longest, share_of};
-use crate::finding::{Chart, Finding, Kind, Number, Share, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Periods that are looked at together, and how many attempts for each request there are in them at the
 /// worst. A retry here and there stays far below.
@@ -190,7 +190,7 @@ impl Again {
             to_s: at(self.to),
             chart: Chart::Load,
             effect: self.share,
-            of: Whole::Work,
+            of: ShareOf::Work,
             evidence,
             sentence,
         }

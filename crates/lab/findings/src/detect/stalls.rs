@@ -5,7 +5,7 @@ use units::{show_seconds, show_share};
 
 use super::beat::beat;
 use super::resample::share_of;
-use crate::finding::{Chart, Finding, Kind, Number, Whole};
+use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// A slot is a stall when its latency is so many times the usual one and so many deviations of its
 /// logarithm above it.
@@ -98,7 +98,7 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
         to_s: of.start_s + stalls.last()?.1 as f64 * of.slot_s,
         chart: Chart::Latency,
         effect,
-        of: Whole::Time,
+        of: ShareOf::Time,
         evidence: vec![
             number("period_s", period_s),
             number("away_from_rhythm_periods", rhythm.away),

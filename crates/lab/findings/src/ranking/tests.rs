@@ -1,4 +1,4 @@
-use crate::{Chart, Finding, Kind, Share, Whole, rank};
+use crate::{Chart, Finding, Kind, Share, ShareOf, rank};
 
 fn finding(kind: Kind, system: &str, low: f64, span_s: (f64, f64)) -> Finding {
     Finding {
@@ -13,7 +13,7 @@ fn finding(kind: Kind, system: &str, low: f64, span_s: (f64, f64)) -> Finding {
             low,
             high: low + 0.2,
         },
-        of: Whole::Time,
+        of: ShareOf::Time,
         evidence: Vec::new(),
         sentence: String::new(),
     }

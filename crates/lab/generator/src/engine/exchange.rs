@@ -3,8 +3,8 @@
 use lab_load::request::Visit;
 use wire::http2::StreamKey;
 
+use super::conversation::ResponseCapture;
 use super::sampling::{End, Sample};
-use super::talk::Kept;
 
 /// Why a request is sent later than it was meant to be, if it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) struct Exchange {
     pub(super) holds: bool,
     /// Whether something of the answer has come in.
     pub(super) answering: bool,
-    pub(super) kept: Kept,
+    pub(super) kept: ResponseCapture,
     /// Its stream, where a connection carries several.
     pub(super) stream: Option<StreamKey>,
 }

@@ -1,8 +1,8 @@
 //! The load loop of one thread: its own connections, its own part of the schedule, one
 //! poller. Threads share nothing but the compiled requests.
 //!
-//! An arrival that is due takes the free connection that was used last (of a target with
-//! several addresses the one that rested longest); if there is none, another one is opened, up
+//! An arrival that is due takes the free connection that has been open for longest (of a target
+//! with several addresses the one that rested longest); if there is none, another one is opened, up
 //! to the limit; beyond it the arrival waits for the first connection that becomes free. No
 //! arrival is dropped, and none is put off because the target is slow: its latency counts from
 //! the time it was due.
@@ -13,6 +13,7 @@
 
 mod addresses;
 mod coalesce;
+mod conversation;
 mod exchange;
 mod opening;
 mod outages;
@@ -27,7 +28,6 @@ mod sampling;
 mod source;
 mod spin_window;
 mod streams;
-mod talk;
 mod tally;
 mod traffic;
 mod websocket;
@@ -117,7 +117,7 @@ impl Turns {
 
 /// How the connections of a protocol carry exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carriage {
+enum Multiplexing {
     /// One at a time.
     Plain,
     /// Several, whose answers come in any order.
@@ -129,12 +129,12 @@ enum Carriage {
 impl Setup {
     /// How connections carry exchanges.
     #[inline]
-    fn carriage(&self) -> Carriage {
+    fn multiplexing(&self) -> Multiplexing {
         match self.workload.target.protocol {
-            Protocol::Http2 | Protocol::Grpc => Carriage::Streams,
-            Protocol::Redis | Protocol::Postgres => Carriage::Pipeline,
+            Protocol::Http2 | Protocol::Grpc => Multiplexing::Streams,
+            Protocol::Redis | Protocol::Postgres => Multiplexing::Pipeline,
             Protocol::Http1 | Protocol::WebSocket | Protocol::Tcp | Protocol::Udp => {
-                Carriage::Plain
+                Multiplexing::Plain
             }
         }
     }
@@ -145,7 +145,7 @@ pub(crate) enum Report {
     /// Its connections are open; how to wake it.
     Ready(Waker),
     /// Its connections could not be opened, or its segment could not go on.
-    Failed(Trouble),
+    Failed(EngineError),
     /// So many of its connections were closed while it did nothing.
     TurnedAway(u32),
     /// A span of its own has ended.
@@ -166,7 +166,7 @@ pub(crate) struct Ending {
 
 /// What stopped a thread.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum EngineError {
     /// A connection could not be opened, when so many were open.
     Connection(Phase, &'static str, u32),
     /// The kernel refused something else.
@@ -182,7 +182,7 @@ pub(crate) struct ReportSender {
 
 impl ReportSender {
     /// Tells something. Nobody listens when the generator is being dropped.
-    pub(crate) fn tell(&self, report: Report) {
+    pub(crate) fn send(&self, report: Report) {
         let _ = self.reports.send((self.number, report));
     }
 }
@@ -220,7 +220,7 @@ impl Engine {
         segment: &Segment,
         began: u64,
         sender: &ReportSender,
-    ) -> Result<Ending, Trouble> {
+    ) -> Result<Ending, EngineError> {
         let length = segment.length.duration;
         let mut end = length.map(|length| began.saturating_add(nanos(length)));
         // With a number of requests the segment is over when these are.
@@ -368,13 +368,17 @@ impl Engine {
 
     /// Opens the connections that are to be held, or says why that cannot be done. A
     /// target that closes one after the other meanwhile has no room for them.
-    pub(crate) fn open_held(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn open_held(&mut self) -> Result<(), EngineError> {
         let held = self.traffic.pool.held();
         while self.traffic.pool.open() < held {
             let closed = self.traffic.record.tally.span.connections.closed;
             if closed > u64::from(AT_ONCE.min(held)) {
                 let open = self.traffic.pool.open();
-                return Err(Trouble::Connection(Phase::Connect, "closed early", open));
+                return Err(EngineError::Connection(
+                    Phase::Connect,
+                    "closed early",
+                    open,
+                ));
             }
             while self.traffic.pool.opening() < AT_ONCE && self.traffic.pool.lacks() {
                 self.traffic.open_another(clock::now());
@@ -389,7 +393,7 @@ impl Engine {
     }
 
     /// How many of the held connections are closed by now. Looks at what their sockets have to tell.
-    pub(crate) fn turned_away(&mut self) -> Result<u32, Trouble> {
+    pub(crate) fn turned_away(&mut self) -> Result<u32, EngineError> {
         while self.wait(Duration::ZERO)?.0 > 0 {}
         let pool = &self.traffic.pool;
         Ok(pool.held().saturating_sub(pool.open()))
@@ -408,13 +412,13 @@ impl Engine {
 
     /// Waits for events and handles them; says how many there were, and how long the
     /// wait was.
-    fn wait(&mut self, longest: Duration) -> Result<(usize, u64), Trouble> {
+    fn wait(&mut self, longest: Duration) -> Result<(usize, u64), EngineError> {
         let traffic = &mut self.traffic;
         traffic.record.settle();
         let began = clock::now();
         let waited = traffic.pool.poller().wait(Some(longest));
         let ended = clock::now();
-        let events = waited.map_err(|error| Trouble::System("wait for sockets", error))?;
+        let events = waited.map_err(|error| EngineError::System("wait for sockets", error))?;
         traffic.record.reaction.woken(Wait {
             began,
             ended,
@@ -495,7 +499,7 @@ impl Engine {
     }
 
     /// Handles what has run out.
-    fn expire(&mut self, now: u64) -> Result<(), Trouble> {
+    fn expire(&mut self, now: u64) -> Result<(), EngineError> {
         // A thread that did not run for long finds answers and deadlines together:
         // answers come first, all that are there.
         if self.traffic.answer_by.next() <= now {

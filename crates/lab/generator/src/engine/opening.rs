@@ -11,11 +11,11 @@ use wire::poller::Interest;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
+use super::conversation::{Broken, Conversation, Step};
 use super::pipeline::{self, Pipeline};
 use super::pool::{Link, Pool, Use, unwatched};
 use super::streams::Session;
-use super::talk::{Broken, Step, Talk};
-use super::{BUFFER, Carriage, Setup, Trouble, nanos};
+use super::{BUFFER, EngineError, Multiplexing, Setup, nanos};
 
 /// Cause of a failure that cannot be: a connection under way without a socket.
 const GONE: &str = "no socket";
@@ -36,7 +36,7 @@ pub(super) struct Opening {
     /// asked for as this one.
     first: u64,
     /// The first connection that could not be opened.
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<EngineError>,
 }
 
 impl Opening {
@@ -73,7 +73,7 @@ impl Opening {
             _ => socket::connect_tcp(address)?,
         };
         pool.adopt(carrier, Stream::Plain(socket))?;
-        pool[carrier].talk = Talk::new(workload.target.protocol, number);
+        pool[carrier].conversation = Conversation::new(workload.target.protocol, number);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Opening {
     /// Gives a connection up.
     pub(super) fn give_up(&mut self, pool: &mut Pool, carrier: u32, (phase, cause): Broken) {
         self.by.clear(carrier);
-        let trouble = Trouble::Connection(phase, cause, pool.open());
+        let trouble = EngineError::Connection(phase, cause, pool.open());
         self.trouble.get_or_insert(trouble);
         pool.close(carrier);
     }
@@ -134,26 +134,29 @@ impl Opening {
 
     /// Asks for the upgrade, if one is needed.
     fn upgrade(&self, pool: &mut Pool, carrier: u32) -> Step {
-        match self.setup.carriage() {
-            Carriage::Streams => return begin_session(pool, carrier),
-            Carriage::Pipeline => {
+        match self.setup.multiplexing() {
+            Multiplexing::Streams => return begin_session(pool, carrier),
+            Multiplexing::Pipeline => {
                 return begin_pipeline(pool, carrier, &self.setup);
             }
-            Carriage::Plain => {}
+            Multiplexing::Plain => {}
         }
-        if !matches!(pool[carrier].talk, Talk::WebSocket(_)) {
+        if !matches!(pool[carrier].conversation, Conversation::WebSocket(_)) {
             return Ok(true);
         }
         pool.set_link(carrier, Link::Upgrading);
         let composer = &self.setup.composer;
         let connection = &mut pool[carrier];
-        let (Talk::WebSocket(talk), Some(stream)) = (&connection.talk, &mut connection.stream)
+        let (Conversation::WebSocket(conversation), Some(stream)) =
+            (&connection.conversation, &mut connection.stream)
         else {
             return Err(GONE);
         };
         let visit = connection.exchange.visit.clone();
         let visit = visit.unwrap_or_else(|| composer.begin(self.first));
-        let request = talk.handshake(composer, &visit).ok_or("no request")?;
+        let request = conversation
+            .handshake(composer, &visit)
+            .ok_or("no request")?;
         let sent = stream.send(&request).map_err(|error| error.cause())?;
         if sent < request.len() {
             // A new connection takes far more than any head.
@@ -209,7 +212,8 @@ fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
         return session.read_settings();
     }
     let waits = connection.used() == Use::Waiting;
-    let (Talk::WebSocket(talk), Some(stream)) = (&mut connection.talk, &mut connection.stream)
+    let (Conversation::WebSocket(conversation), Some(stream)) =
+        (&mut connection.conversation, &mut connection.stream)
     else {
         return Err(GONE);
     };
@@ -223,13 +227,13 @@ fn read_upgrade(pool: &mut Pool, carrier: u32) -> Step {
                 connection.unread.extend_from_slice(&piece[..received]);
             }
         }
-        let upgraded = talk.upgrade(&connection.unread);
+        let upgraded = conversation.upgrade(&connection.unread);
         if let Some(length) = upgraded.map_err(|(_, cause)| cause)? {
             connection.unread.drain(..length);
             // A greeting is no answer where nothing is to be asked yet.
             let mut greeted = !waits;
             while greeted {
-                let taken = talk.take(&connection.unread, &mut connection.exchange.kept);
+                let taken = conversation.take(&connection.unread, &mut connection.exchange.kept);
                 let taken = taken.map_err(|(_, cause)| cause)?;
                 connection.unread.drain(..taken.consumed);
                 greeted = taken.whole.is_some();

@@ -8,9 +8,9 @@ use wire::http1::KnownHead;
 use wire::poller::Interest;
 use wire::stream::Received;
 
+use super::conversation::{Broken, CompleteResponse, Conversation, Step};
 use super::pool::{Pool, Use};
 use super::record::Record;
-use super::talk::{Broken, Step, Talk, Whole};
 use super::{BUFFER, Setup};
 
 /// What a connection without a request says: the target is about to close it, or is
@@ -67,15 +67,15 @@ impl Plain {
         };
         let needs = composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
-        let talk = &mut connection.talk;
-        talk.asked(composer, visit, exchange.kind, request.len());
-        let request = match talk {
-            Talk::WebSocket(talk) => {
+        let conversation = &mut connection.conversation;
+        conversation.asked(composer, visit, exchange.kind, request.len());
+        let request = match conversation {
+            Conversation::WebSocket(conversation) => {
                 self.framed.clear();
-                talk.frame(request, composer.is_text(visit), &mut self.framed);
+                conversation.frame(request, composer.is_text(visit), &mut self.framed);
                 &self.framed
             }
-            Talk::Http1(_) | Talk::Tcp(..) | Talk::Udp => request,
+            Conversation::Http1(_) | Conversation::Tcp(..) | Conversation::Udp => request,
         };
         connection.carried += 1;
         exchange.answering = false;
@@ -104,7 +104,7 @@ impl Plain {
         pool: &mut Pool,
         record: &mut Record,
         place: u32,
-    ) -> (u64, Result<Option<Whole>, Broken>) {
+    ) -> (u64, Result<Option<CompleteResponse>, Broken>) {
         loop {
             let connection = &mut pool[place];
             let asked = connection.used() == Use::Asked;
@@ -120,14 +120,17 @@ impl Plain {
                 Ok(Received::Bytes(received)) => received,
                 Ok(Received::Nothing) => return (now, Ok(None)),
                 Ok(Received::End) if asked => {
-                    return (now, connection.talk.end(&mut exchange.kept).map(Some));
+                    return (
+                        now,
+                        connection.conversation.end(&mut exchange.kept).map(Some),
+                    );
                 }
                 Ok(Received::End) => return (now, Err(IDLE)),
                 Err(error) => return (now, Err((Phase::Read, error.cause()))),
             };
-            if !asked && !connection.talk.listens() {
+            if !asked && !connection.conversation.listens() {
                 let carried = connection.carried > 0;
-                let surplus = connection.talk.is_surplus(&self.buffer[..received]);
+                let surplus = connection.conversation.is_surplus(&self.buffer[..received]);
                 return (now, Err(if carried && surplus { SURPLUS } else { IDLE }));
             }
             if asked {
@@ -136,7 +139,7 @@ impl Plain {
             }
             let input = &self.buffer[..kept + received];
             let taken = connection
-                .talk
+                .conversation
                 .take(input, &mut exchange.kept, &mut self.known);
             let mut taken = match taken {
                 Ok(taken) => taken,
@@ -145,9 +148,10 @@ impl Plain {
             // Each of them: one that is left here would be taken for the next answer.
             while !asked && taken.whole.is_some() {
                 let behind = &input[taken.consumed..];
-                let further = connection
-                    .talk
-                    .take(behind, &mut exchange.kept, &mut self.known);
+                let further =
+                    connection
+                        .conversation
+                        .take(behind, &mut exchange.kept, &mut self.known);
                 match further {
                     Ok(further) => {
                         taken.consumed += further.consumed;
@@ -162,7 +166,7 @@ impl Plain {
                 && asked
             {
                 // What nobody asked for would be taken for the next answer.
-                whole.surplus = whole.keep_alive && connection.talk.is_surplus(rest);
+                whole.surplus = whole.keep_alive && connection.conversation.is_surplus(rest);
                 whole.keep_alive &= rest.is_empty();
                 // The answer is there, whatever becomes of its connection.
                 whole.keep_alive &= send_replies(pool, place).is_ok();
@@ -176,7 +180,7 @@ impl Plain {
             if let Err(broken) = send_replies(pool, place) {
                 return (clock::now(), Err(broken));
             }
-            if pool[place].talk.is_over() {
+            if pool[place].conversation.is_over() {
                 return (now, Err(if asked { FAREWELL } else { IDLE }));
             }
             // What else there is will be told again, unless TLS holds it.
@@ -190,7 +194,7 @@ impl Plain {
 /// Sends what the protocol has to say besides requests.
 fn send_replies(pool: &mut Pool, place: u32) -> Result<(), Broken> {
     let connection = &mut pool[place];
-    match connection.talk.replies() {
+    match connection.conversation.replies() {
         Some(replies) => {
             connection.unsent.append(replies);
             send_rest(pool, place)

@@ -16,7 +16,7 @@ use postgres_protocol::message::frontend;
 use wire::http1::Sink as _;
 use wire::resp::ErrorCode;
 
-use super::talk::Kept;
+use super::conversation::ResponseCapture;
 
 /// Longest message of the target: a row, mostly. A longer one breaks the exchange.
 const MOST_MESSAGE: usize = 64 << 20;
@@ -70,7 +70,7 @@ pub(super) struct Answered {
 impl Postgres {
     /// Begins with the login, which is appended to `out`.
     pub(super) fn start(login: &Login, kinds: usize, out: &mut Vec<u8>) -> Self {
-        let mut talk = Self {
+        let mut conversation = Self {
             login: login.clone(),
             scram: None,
             input: BytesMut::new(),
@@ -94,9 +94,9 @@ impl Postgres {
             ("client_encoding", "UTF8"),
         ];
         // Fails only for texts with zero bytes, which no URL has.
-        let _ = frontend::startup_message(parameters, &mut talk.message);
-        talk.hand_over(out);
-        talk
+        let _ = frontend::startup_message(parameters, &mut conversation.message);
+        conversation.hand_over(out);
+        conversation
     }
 
     /// Appends what was made to what is to be sent.
@@ -220,7 +220,7 @@ impl Postgres {
     pub(super) fn take(
         &mut self,
         input: &[u8],
-        mut kept: Option<&mut Kept>,
+        mut kept: Option<&mut ResponseCapture>,
     ) -> Result<Option<Answered>, &'static str> {
         self.input.extend_from_slice(input);
         while let Some(message) = next(&mut self.input)? {
@@ -273,7 +273,7 @@ impl Postgres {
     fn row(
         &mut self,
         row: &backend::DataRowBody,
-        mut kept: Option<&mut Kept>,
+        mut kept: Option<&mut ResponseCapture>,
     ) -> Result<(), &'static str> {
         let mut keep = |bytes: &[u8]| {
             if let Some(kept) = &mut kept {

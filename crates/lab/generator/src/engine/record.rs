@@ -9,11 +9,11 @@ use lab_load::Span;
 use lab_load::request::{Answer, Next, StepEnd, is_redirect};
 use wire::clock;
 
+use super::conversation::{Broken, CompleteResponse};
 use super::exchange::Exchange;
 use super::plan::Arrival;
 use super::reaction::{Answered, Reaction};
 use super::sampling::{End, Sample, Sampler};
-use super::talk::{Broken, Whole};
 use super::tally::Tally;
 use super::{Report, ReportSender, Setup};
 
@@ -89,7 +89,7 @@ impl Record {
     pub(super) fn answered(
         &mut self,
         exchange: &mut Exchange,
-        whole: Whole,
+        whole: CompleteResponse,
         now: u64,
     ) -> Option<Next> {
         let (zero, composer) = (self.tally.zero, &self.setup.composer);

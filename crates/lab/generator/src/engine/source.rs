@@ -13,7 +13,7 @@ use super::{DRAIN, nanos};
 
 /// Who decides when the next request is made.
 #[derive(Debug)]
-enum Who {
+enum Pacing {
     /// Nobody: there is no segment, or it is over.
     Nobody,
     /// The schedule.
@@ -61,7 +61,7 @@ pub(super) struct Source {
     /// Number of this thread over all generators, and how many there are.
     thread: u32,
     threads: u32,
-    who: Who,
+    pacing: Pacing,
     /// Whether it is a segment of users.
     users: bool,
     /// Until when users pause.
@@ -88,7 +88,7 @@ impl Source {
         Self {
             thread,
             threads,
-            who: Who::Nobody,
+            pacing: Pacing::Nobody,
             users: false,
             pauses: Deadlines::default(),
             first: 0,
@@ -107,7 +107,7 @@ impl Source {
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
         self.cut_off = false;
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
-        self.who = match &segment.model {
+        self.pacing = match &segment.model {
             Model::Open(arrivals) => {
                 // Segments at the same rate are not the same schedule.
                 let seed = workload.seed ^ segment.first;
@@ -117,7 +117,7 @@ impl Source {
                     _ => 0,
                 };
                 let timing = Timing { began, tick };
-                Who::Schedule(Box::new(Scheduled {
+                Pacing::Schedule(Box::new(Scheduled {
                     plan: Plan::new(schedule, self.thread, self.threads, timing),
                     numbers: Numbers::new(arrivals.clone(), began),
                     seed,
@@ -125,7 +125,7 @@ impl Source {
             }
             Model::Closed { think } => {
                 let own = |all: u64| all / threads + u64::from(thread < all % threads);
-                Who::Users {
+                Pacing::Users {
                     think: nanos(*think),
                     next: segment.first + thread,
                     step: threads,
@@ -133,7 +133,7 @@ impl Source {
                 }
             }
         };
-        self.users = matches!(self.who, Who::Users { .. });
+        self.users = matches!(self.pacing, Pacing::Users { .. });
     }
 
     /// Whether users decide when requests are made, not the schedule.
@@ -153,14 +153,14 @@ impl Source {
 
     /// Nothing falls due from `at` on.
     pub(super) fn cut(&mut self, at: u64) {
-        if let Who::Schedule(own) = &mut self.who {
+        if let Pacing::Schedule(own) = &mut self.pacing {
             own.plan.end_at(at);
         }
     }
 
     /// From `at` on requests fall due at another rate; `end`: of the segment, if that is known.
     pub(super) fn turn(&mut self, at: u64, rate: f64, end: Option<u64>) {
-        if let Who::Schedule(own) = &mut self.who {
+        if let Pacing::Schedule(own) = &mut self.pacing {
             own.turn(at, rate, end);
         }
     }
@@ -175,7 +175,7 @@ impl Source {
     pub(super) fn end(&mut self, at: u64, stop: bool) -> Vec<u32> {
         (self.ended, self.cut_off) = (Some(at), true);
         if stop || self.users {
-            self.who = Who::Nobody;
+            self.pacing = Pacing::Nobody;
         }
         let pausing = self.pauses.iter().map(|(place, _)| place).collect();
         self.pauses = Deadlines::default();
@@ -184,15 +184,15 @@ impl Source {
 
     /// Gives up what is left.
     pub(super) fn give_up(&mut self) {
-        self.who = Who::Nobody;
+        self.pacing = Pacing::Nobody;
     }
 
     /// Whether no request will be begun any more.
     pub(super) fn is_exhausted(&self) -> bool {
-        match &self.who {
-            Who::Nobody => true,
-            Who::Schedule(own) => own.plan.next_due().is_none(),
-            Who::Users { left, .. } => *left == 0,
+        match &self.pacing {
+            Pacing::Nobody => true,
+            Pacing::Schedule(own) => own.plan.next_due().is_none(),
+            Pacing::Users { left, .. } => *left == 0,
         }
     }
 
@@ -204,9 +204,9 @@ impl Source {
     /// Whether an arrival is due.
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
-        match &self.who {
-            Who::Schedule(own) => own.plan.next_due().is_some_and(|due| due <= now),
-            Who::Nobody | Who::Users { .. } => false,
+        match &self.pacing {
+            Pacing::Schedule(own) => own.plan.next_due().is_some_and(|due| due <= now),
+            Pacing::Nobody | Pacing::Users { .. } => false,
         }
     }
 
@@ -214,7 +214,7 @@ impl Source {
     /// and says what kept it from being sent.
     #[inline]
     pub(super) fn take(&mut self, now: u64) -> Option<(Arrival, Delay)> {
-        let Who::Schedule(own) = &mut self.who else {
+        let Pacing::Schedule(own) = &mut self.pacing else {
             return None;
         };
         let mut arrival = own.plan.take(now)?;
@@ -245,7 +245,7 @@ impl Source {
 
     /// The arrival that waits longest for a connection, and when its user gives up.
     fn first_waiting(&self, within: u64) -> Option<(u64, u64)> {
-        let Who::Schedule(own) = &self.who else {
+        let Pacing::Schedule(own) = &self.pacing else {
             return None;
         };
         let first = own.plan.first()?;
@@ -255,7 +255,7 @@ impl Source {
     /// How many arrivals are due though no connection is free, and by how many nanoseconds
     /// they were looked at too late.
     pub(super) fn shortage(&mut self, now: u64) -> Option<(u64, u64)> {
-        let Who::Schedule(own) = &mut self.who else {
+        let Pacing::Schedule(own) = &mut self.pacing else {
             return None;
         };
         let plan = &mut own.plan;
@@ -272,9 +272,9 @@ impl Source {
 
     /// A user makes another request, if there is one left: gives its number.
     pub(super) fn next_of_user(&mut self) -> Option<u64> {
-        let Who::Users {
+        let Pacing::Users {
             next, step, left, ..
-        } = &mut self.who
+        } = &mut self.pacing
         else {
             return None;
         };
@@ -286,9 +286,9 @@ impl Source {
 
     /// How long a user pauses who is to go on.
     pub(super) fn think(&self) -> Option<u64> {
-        match &self.who {
-            Who::Users { think, left, .. } => (*left > 0).then_some(*think),
-            Who::Nobody | Who::Schedule(_) => None,
+        match &self.pacing {
+            Pacing::Users { think, left, .. } => (*left > 0).then_some(*think),
+            Pacing::Nobody | Pacing::Schedule(_) => None,
         }
     }
 
@@ -310,7 +310,7 @@ impl Source {
     /// How many requests fell due since the last call.
     pub(super) fn planned(&mut self, now: u64) -> u64 {
         let mut planned = std::mem::take(&mut self.later_steps);
-        if let Who::Schedule(own) = &mut self.who {
+        if let Pacing::Schedule(own) = &mut self.pacing {
             let all = own.plan.came_due(now);
             planned += all - self.came_due;
             self.came_due = all;
@@ -321,7 +321,7 @@ impl Source {
     /// When something is to be done; `room`: more connections may be opened; `within`: how
     /// long users wait.
     pub(super) fn next_wake(&self, now: u64, room: bool, within: u64) -> u64 {
-        let Who::Schedule(own) = &self.who else {
+        let Pacing::Schedule(own) = &self.pacing else {
             return self.pauses.next();
         };
         let plan = &own.plan;

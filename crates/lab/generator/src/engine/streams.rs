@@ -18,10 +18,10 @@ use wire::poller::Poller;
 use wire::stream::Stream;
 
 use super::Setup;
+use super::conversation::{Broken, CompleteResponse, Step};
 use super::exchange::Exchange;
 use super::pool::{Pool, Use};
 use super::record::Record;
-use super::talk::{Broken, Step, Whole};
 
 /// Bytes of an answer that are kept when its body is looked at.
 const KEPT: usize = request::Answer::KEPT + grpc::PREFIX;
@@ -263,7 +263,11 @@ impl Streams {
     }
 
     /// Takes an answer into its exchange, or says why it is not whole.
-    pub(super) fn take(&self, exchange: &mut Exchange, answer: &Answer) -> Result<Whole, Broken> {
+    pub(super) fn take(
+        &self,
+        exchange: &mut Exchange,
+        answer: &Answer,
+    ) -> Result<CompleteResponse, Broken> {
         let grpc = self.setup.workload.target.protocol == Protocol::Grpc;
         let fields = match exchange.kept.want_fields || (!grpc && is_redirect(answer.status)) {
             true => lines(answer),
@@ -275,7 +279,7 @@ impl Streams {
             false => (answer.status, answer.body.as_slice(), answer.body_bytes),
         };
         exchange.kept.set(fields, body);
-        Ok(Whole {
+        Ok(CompleteResponse {
             status: Some(status),
             keep_alive: true,
             surplus: false,

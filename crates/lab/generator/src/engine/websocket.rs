@@ -6,7 +6,7 @@ use stats::SplitMix;
 use wire::http1::{Limits, ResponseScanner, Sink};
 use wire::websocket::{Event, Frame, FrameScanner, Key, accept, encode, handshake};
 
-use super::talk::{Broken, Kept, Taken, Whole};
+use super::conversation::{Broken, CompleteResponse, ResponseCapture, ScanResult};
 
 /// Most bytes of one message; a target that sends a longer one breaks the exchange.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
@@ -83,7 +83,11 @@ impl WebSocket {
         }
     }
 
-    pub(super) fn take(&mut self, input: &[u8], kept: &mut Kept) -> Result<Taken, Broken> {
+    pub(super) fn take(
+        &mut self,
+        input: &[u8],
+        kept: &mut ResponseCapture,
+    ) -> Result<ScanResult, Broken> {
         let mut consumed = 0;
         while !self.closed {
             let scan = self.frames.scan(&input[consumed..]);
@@ -94,9 +98,9 @@ impl WebSocket {
                 Some(Event::Data { part, ends, .. }) => {
                     kept.body(part);
                     if let Some(bytes) = ends {
-                        let whole = Some(Whole::of(bytes, true));
+                        let whole = Some(CompleteResponse::of(bytes, true));
                         consumed += self.take_pings(&input[consumed..]);
-                        return Ok(Taken { consumed, whole });
+                        return Ok(ScanResult { consumed, whole });
                     }
                 }
                 Some(Event::Ping(bytes)) => self.pong(bytes),
@@ -108,7 +112,7 @@ impl WebSocket {
                 }
             }
         }
-        Ok(Taken {
+        Ok(ScanResult {
             consumed,
             whole: None,
         })

@@ -4,17 +4,17 @@ use lab_load::recording::{NO_DESCRIPTORS, NO_PORTS, Phase};
 use lab_load::{GenerateError, Protocol, Workload};
 
 use super::check::{needed_descriptors, raise_descriptors};
-use crate::engine::{Addresses, LOGIN_REFUSED, NO_PASSWORD, Trouble};
+use crate::engine::{Addresses, EngineError, LOGIN_REFUSED, NO_PASSWORD};
 
-/// A trouble in words.
+/// An error in words.
 pub(super) fn explain(
     workload: &Workload,
     addresses: &Addresses,
-    trouble: Trouble,
+    trouble: EngineError,
 ) -> GenerateError {
     match trouble {
-        Trouble::System(doing, error) => GenerateError::new(doing, error),
-        Trouble::Connection(phase, cause, open) => {
+        EngineError::System(doing, error) => GenerateError::new(doing, error),
+        EngineError::Connection(phase, cause, open) => {
             let target = &workload.target;
             let place = match target.host.parse::<std::net::IpAddr>() {
                 Ok(_) => addresses.to_string(),

@@ -21,7 +21,7 @@ use wire::clock;
 use wire::poller::Waker;
 use wire::tls::{TlsClient, TlsOptions};
 
-use crate::engine::{Engine, Outages, Report, ReportSender, Sampler, Setup, Trouble, Turns};
+use crate::engine::{Engine, EngineError, Outages, Report, ReportSender, Sampler, Setup, Turns};
 use crate::merge::Merge;
 use lab_load::request::{Composer, Mix};
 use machine::Machine;
@@ -224,7 +224,7 @@ impl Local {
         Ok(())
     }
 
-    fn explain(&self, trouble: Trouble) -> GenerateError {
+    fn explain(&self, trouble: EngineError) -> GenerateError {
         let setup = &self.stopper.setup;
         advice::explain(&setup.workload, &setup.addresses, trouble)
     }
@@ -249,7 +249,7 @@ impl Generate for Local {
         let shared = Arc::new(segment.clone());
         for thread in &self.threads {
             let segment = Arc::clone(&shared);
-            thread.tell(Command::Run { segment, began })?;
+            thread.send(Command::Run { segment, began })?;
         }
         let mut recorded = Recorded {
             segment: segment.clone(),
@@ -306,7 +306,7 @@ impl Generate for Local {
     fn turned_away(&mut self) -> Result<u32, GenerateError> {
         let mut all = 0;
         for thread in &self.threads {
-            thread.tell(Command::Look)?;
+            thread.send(Command::Look)?;
         }
         for _ in &self.threads {
             match self.reports.recv() {
@@ -320,7 +320,7 @@ impl Generate for Local {
 }
 
 impl Thread {
-    fn tell(&self, command: Command) -> Result<(), GenerateError> {
+    fn send(&self, command: Command) -> Result<(), GenerateError> {
         let told = self.commands.as_ref().map(|to| to.send(command));
         match told {
             Some(Ok(())) => Ok(()),
@@ -376,18 +376,20 @@ fn work(
     if let Some(cpu) = cpus.get(sender.number % cpus.len().max(1))
         && let Err(error) = clock::pin_to(*cpu)
     {
-        return sender.tell(Report::Failed(Trouble::System(
+        return sender.send(Report::Failed(EngineError::System(
             "pin a thread to its processor",
             error,
         )));
     }
     let mut engine = match Engine::new(setup, sender.number as u32, sampler) {
         Ok(engine) => engine,
-        Err(error) => return sender.tell(Report::Failed(Trouble::System("watch sockets", error))),
+        Err(error) => {
+            return sender.send(Report::Failed(EngineError::System("watch sockets", error)));
+        }
     };
     match engine.open_held() {
-        Ok(()) => sender.tell(Report::Ready(engine.waker())),
-        Err(trouble) => return sender.tell(Report::Failed(trouble)),
+        Ok(()) => sender.send(Report::Ready(engine.waker())),
+        Err(trouble) => return sender.send(Report::Failed(trouble)),
     }
     while let Ok(command) = orders.recv() {
         let told = match command {
@@ -397,8 +399,8 @@ fn work(
             Command::Look => engine.turned_away().map(Report::TurnedAway),
         };
         match told {
-            Ok(report) => sender.tell(report),
-            Err(trouble) => return sender.tell(Report::Failed(trouble)),
+            Ok(report) => sender.send(report),
+            Err(trouble) => return sender.send(Report::Failed(trouble)),
         }
     }
     drop(end_on_drop);
@@ -411,8 +413,8 @@ impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let lost = std::io::Error::other("it ended by a mistake of its own");
-            let trouble = Trouble::System("keep a thread running", lost);
-            self.0.tell(Report::Failed(trouble));
+            let trouble = EngineError::System("keep a thread running", lost);
+            self.0.send(Report::Failed(trouble));
         }
     }
 }

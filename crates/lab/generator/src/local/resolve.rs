@@ -10,7 +10,7 @@ use wire::poller::{Interest, Poller};
 use wire::socket;
 
 use super::advice;
-use crate::engine::{Addresses, Trouble};
+use crate::engine::{Addresses, EngineError};
 
 /// Addresses of one name that are tried; nobody has as many.
 const MOST: usize = 64;
@@ -34,7 +34,7 @@ pub(super) fn addresses(workload: &Workload) -> Result<Addresses, GenerateError>
     let within = workload.connections.connect_within;
     let tried = tried(target.protocol, &found, within);
     chosen(&target.host, &tried).map_err(|(address, cause)| {
-        let trouble = Trouble::Connection(Phase::Connect, cause, 0);
+        let trouble = EngineError::Connection(Phase::Connect, cause, 0);
         advice::explain(workload, &Addresses::new(address, Vec::new()), trouble)
     })
 }

@@ -77,9 +77,9 @@ fn follow(
     };
     let mut local: Option<Box<dyn Generate + Send>> = None;
     loop {
-        let order = driver.wait(LOOK_EVERY, Worker::hear);
+        let order = driver.wait(LOOK_EVERY, Worker::receive);
         if settings.interrupted.load(Ordering::Relaxed) {
-            driver.with(|core| core.tell(&WorkerReport::Bye));
+            driver.with(|core| core.send(&WorkerReport::Bye));
             return Ok(());
         }
         let report = match order {
@@ -130,7 +130,7 @@ fn follow(
                 WorkerReport::Done { run, end }
             }
         };
-        driver.with(|core| core.tell(&report));
+        driver.with(|core| core.send(&report));
     }
 }
 
@@ -158,7 +158,7 @@ fn run_part(
         let mut span = Box::new(span.clone());
         span.pack();
         let goes_on = driver.with(|core| {
-            core.tell(&WorkerReport::Span { run, span });
+            core.send(&WorkerReport::Span { run, span });
             core.goes_on(run)
         });
         match goes_on && !settings.interrupted.load(Ordering::Relaxed) {

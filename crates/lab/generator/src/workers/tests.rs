@@ -152,9 +152,9 @@ impl Session {
     }
 
     /// Everybody reads what came.
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         for (worker, orders) in self.workers.iter_mut().zip(&mut self.orders) {
-            while let Some(Ok(order)) = worker.hear() {
+            while let Some(Ok(order)) = worker.receive() {
                 orders.push(order);
             }
         }
@@ -217,17 +217,17 @@ proptest! {
             session.coordinator.tell_all(&prepare(100 * run));
             for worker in &mut session.workers {
                 let run = run as u64;
-                worker.tell(&WorkerReport::Done { run, end: Err(lab_load::GenerateError::new("x", "y".repeat(3000))) });
+                worker.send(&WorkerReport::Done { run, end: Err(lab_load::GenerateError::new("x", "y".repeat(3000))) });
             }
             session.live(MS * 100);
-            session.hear();
+            session.receive();
         }
         for _ in 0..120 {
             if session.coordinator.is_idle() && session.workers.iter().all(Worker::is_idle) {
                 break;
             }
             session.live(MS * 500);
-            session.hear();
+            session.receive();
         }
         let orders: Vec<Order> = (0..5).map(|run| prepare(100 * run)).collect();
         for (place, peer) in session.coordinator.workers.iter().enumerate() {
@@ -267,7 +267,7 @@ fn another_version_is_refused() {
     assert!(!session.coordinator.is_complete());
     let why = "the worker is version 2, the coordinator 1; use the same on every machine";
     let refused = Some(Err(Over::Refused(why.into())));
-    assert_eq!(session.workers[0].hear(), refused);
+    assert_eq!(session.workers[0].receive(), refused);
     assert_eq!(session.coordinator.refusals, [format!("w1: {why}")]);
 }
 
@@ -277,12 +277,12 @@ fn a_silent_worker_is_lost_for_good() {
     session.disconnect();
     session.live(SILENCE - MS * 500);
     assert_eq!(session.lost(0), None);
-    assert_eq!(session.workers[0].hear(), None);
+    assert_eq!(session.workers[0].receive(), None);
     assert!(session.workers[0].goes_on(1));
     session.live(MS * 1000);
     let lost = session.lost(0).unwrap().to_owned();
     assert!(lost.starts_with("silent for"), "{lost}");
-    let over = session.workers[0].hear();
+    let over = session.workers[0].receive();
     assert!(matches!(over, Some(Err(Over::Lost(_)))), "{over:?}");
     assert!(!session.workers[0].goes_on(1));
     session.bus = GOOD;
@@ -300,13 +300,13 @@ fn a_short_silence_loses_nothing() {
     let mut session = Session::joined();
     session.disconnect();
     session.coordinator.tell_all(&prepare(5000));
-    session.workers[0].tell(&WorkerReport::Ready);
+    session.workers[0].send(&WorkerReport::Ready);
     session.live(SILENCE / 2);
-    session.hear();
+    session.receive();
     assert_eq!((&session.orders[0], &session.reports), (&vec![], &vec![]));
     session.bus = GOOD;
     session.live(MS * 1000);
-    session.hear();
+    session.receive();
     assert_eq!(session.orders[0], [prepare(5000)]);
     assert_eq!(session.reports, [(0, WorkerReport::Ready)]);
     assert!(session.coordinator.is_idle() && session.workers[0].is_idle());
@@ -324,7 +324,7 @@ fn a_stop_ends_its_run_and_older_ones_only() {
     session.coordinator.tell_all(&Order::Leave);
     session.live(MS * 100);
     assert!(!session.workers[0].goes_on(3));
-    session.hear();
+    session.receive();
     assert_eq!(session.orders[0], [Order::Stop { run: 2 }, Order::Leave]);
     assert!(session.coordinator.is_idle(), "the worker acknowledged it");
 }
@@ -344,7 +344,7 @@ fn packets_of_strangers_change_nothing() {
     }
     session.live(MS * 1000);
     assert_eq!(session.lost(0), None);
-    assert_eq!(session.workers[0].hear(), None);
+    assert_eq!(session.workers[0].receive(), None);
 }
 
 #[test]

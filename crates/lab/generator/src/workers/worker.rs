@@ -54,7 +54,7 @@ impl Worker {
     }
 
     /// The next order, or why there will be none.
-    pub(crate) fn hear(&mut self) -> Option<Result<Order, Over>> {
+    pub(crate) fn receive(&mut self) -> Option<Result<Order, Over>> {
         match &mut self.meeting {
             Meeting::Waiting(_) => None,
             Meeting::Refused(why) => Some(Err(Over::Refused(why.clone()))),
@@ -78,7 +78,7 @@ impl Worker {
     }
 
     /// Tells the coordinator something.
-    pub(crate) fn tell(&mut self, report: &WorkerReport) {
+    pub(crate) fn send(&mut self, report: &WorkerReport) {
         if let Meeting::Joined(_, connection) = &mut self.meeting {
             connection.send(report);
         }

@@ -9,6 +9,8 @@ use crate::workload::{Protocol, Workload};
 
 /// How likely chance may be where it is not the reason.
 const BY_CHANCE: f64 = 0.001;
+/// Requests of which nothing is told that has other reasons as easily.
+const FEW: u64 = 3;
 
 /// A target that only redirects answers fast and well, and says nothing of the page.
 pub(super) fn redirects(workload: &Workload, requests: &Recording) -> Option<String> {
@@ -66,7 +68,7 @@ pub(super) fn unserved(recorded: &Recorded) -> Option<String> {
     let timeouts = timeouts.filter(|(failure, _)| failure.phase == Phase::Timeout);
     let late: u64 = timeouts.map(|(_, count)| *count).sum();
     let counts = &recorded.total.connections;
-    if late == 0 || counts.unserved != late || requests.sent == 0 {
+    if late < FEW || counts.unserved != late || requests.sent == 0 {
         return None;
     }
     let share = requests.sent.saturating_sub(counts.reused) as f64 / requests.sent as f64;

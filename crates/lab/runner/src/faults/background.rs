@@ -8,9 +8,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 
 use super::Phase;
-use crate::steps::Trouble;
+use crate::steps::StepError;
 
-type Fault<'a> = Pin<Box<dyn Future<Output = Result<(), Trouble>> + 'a>>;
+type Fault<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + 'a>>;
 
 /// Faults that outlast the step in which they began, each until the end of another one.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl<'a> Background<'a> {
     /// A fault goes on until the end of the step `through`, or until it is over.
     pub(super) fn add<F>(&self, through: &str, fault: impl FnOnce(watch::Receiver<Phase>) -> F)
     where
-        F: Future<Output = Result<(), Trouble>> + 'a,
+        F: Future<Output = Result<(), StepError>> + 'a,
     {
         let (tell, phase) = watch::channel(Phase::Holds);
         let until = &mut *self.until.borrow_mut();
@@ -60,7 +60,7 @@ impl<'a> Background<'a> {
     }
 
     /// What goes wrong with one of them. They go on while this is waited for.
-    pub(crate) async fn trouble(&self) -> Trouble {
+    pub(crate) async fn trouble(&self) -> StepError {
         std::future::poll_fn(|context| {
             let mut going_on = self.going_on.borrow_mut();
             loop {

@@ -16,7 +16,7 @@ use super::ballast::Filled;
 use super::exhaust::Exhausted;
 use super::{Faults, Slowed};
 use crate::processes::{Copy, handles, pause, signal};
-use crate::steps::Trouble;
+use crate::steps::StepError;
 
 /// Time that a process has to end after a signal that it may catch.
 const END_WITHIN: Duration = Duration::from_secs(10);
@@ -217,7 +217,7 @@ impl<'a> Faults<'a> {
         does: ProcessFault,
         (system, is_timed): (&str, bool),
         hit: &Hit<'a>,
-    ) -> Result<Remedy, Trouble> {
+    ) -> Result<Remedy, StepError> {
         Ok(match does {
             ProcessFault::Kill(end) => {
                 let is_supervised = !is_timed && self.is_supervised(system);
@@ -239,10 +239,14 @@ impl<'a> Faults<'a> {
                 signal(&all, signal_of(end));
                 let ends = all.into_iter().map(|copy| async {
                     let exit = copy.running().child;
+                    let mut tree = Vec::new();
                     if tokio::time::timeout(END_WITHIN, exit.exit()).await.is_err() {
+                        tree = handles(&[copy]);
                         signal(&[copy], Signal::SIGKILL);
                     }
-                    self.ended(copy, Signal::SIGKILL).await
+                    self.ended(copy, Signal::SIGKILL).await?;
+                    gone(tree).await;
+                    Ok::<(), StepError>(())
                 });
                 futures_util::future::try_join_all(ends).await?;
                 gone(trees).await;
@@ -255,7 +259,7 @@ impl<'a> Faults<'a> {
             ProcessFault::Slow(share) => {
                 let running = hit.copies().into_iter().map(Copy::running).collect();
                 let slowed = Slowed::begin(share, running);
-                Remedy::FullSpeed(slowed.map_err(Trouble::Broken)?)
+                Remedy::FullSpeed(slowed.map_err(StepError::Broken)?)
             }
             ProcessFault::Exhaust(Scarce::Disk(left)) => Remedy::Space(self.fill(hit, left)?),
             ProcessFault::Exhaust(Scarce::Descriptors(left)) => {
@@ -316,12 +320,12 @@ impl<'a> Faults<'a> {
         Ok(format!("ready {ready} after the new start"))
     }
 
-    async fn ended(self, copy: &Copy, signal: Signal) -> Result<(), Trouble> {
+    async fn ended(self, copy: &Copy, signal: Signal) -> Result<(), StepError> {
         let child = copy.running().child;
         let ended = tokio::time::timeout(END_WITHIN, child.exit()).await;
         let ended = ended.map_err(|_| {
             let within = show_seconds(END_WITHIN.as_secs_f64());
-            Trouble::Broken(format!(
+            StepError::Broken(format!(
                 "{} did not end within {within} of {signal}; a kill with signal = \"KILL\" cannot be \
                  refused",
                 copy.name

@@ -27,7 +27,7 @@ use crate::probes::Probes;
 use crate::processes::{Starting, Systems};
 use crate::progress::Meanwhile;
 use crate::proxies::Proxies;
-use crate::steps::Trouble;
+use crate::steps::StepError;
 use crate::undoing::UndoLedger;
 pub(crate) use background::Background;
 use copies::{Hit, Remedy};
@@ -138,7 +138,7 @@ impl<'a> Faults<'a> {
         step: &'a Step,
         phase: &watch::Receiver<Phase>,
         background: &Background<'a>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StepError> {
         let began = Instant::now();
         let mut here = Vec::new();
         for (place, fault) in step.faults.iter().enumerate() {
@@ -168,7 +168,7 @@ impl<'a> Faults<'a> {
         drawn: String,
         step_began: Instant,
         mut phase: watch::Receiver<Phase>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StepError> {
         match (fault.at, fault.every) {
             (Some(at), _) => tokio::time::sleep_until(step_began + at).await,
             // What recurs does so while the step holds, too.
@@ -181,7 +181,7 @@ impl<'a> Faults<'a> {
         let began = Instant::now();
         let turns = turns(every, fault.length.unwrap_or_default(), self.seed, &drawn);
         for (turn, at) in (0..).zip(turns) {
-            let at = at.map_err(|error| Trouble::Broken(error.to_string()))?;
+            let at = at.map_err(|error| StepError::Broken(error.to_string()))?;
             tokio::select! {
                 () = tokio::time::sleep_until(began + at.start) => {}
                 () = reached(&mut phase, Phase::Done) => break,
@@ -198,7 +198,7 @@ impl<'a> Faults<'a> {
         step: &str,
         drawn: (&str, u64),
         phase: &mut watch::Receiver<Phase>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StepError> {
         let (what, begun) = self.begin(fault, step, drawn).await?;
         if fault.keep {
             if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
@@ -242,7 +242,7 @@ impl<'a> Faults<'a> {
                 self.undo_act(&done).await
             }
         };
-        let failed = |why| Trouble::Broken(format!("end of \"{}\": {why}", begun.text));
+        let failed = |why| StepError::Broken(format!("end of \"{}\": {why}", begun.text));
         let text = right.map_err(failed)?;
         self.tell_end(step, &begun, &text);
         Ok(())
@@ -253,9 +253,9 @@ impl<'a> Faults<'a> {
         fault: &'a Fault,
         step: &str,
         drawn: (&str, u64),
-    ) -> Result<(Broken<'a>, Begun), Trouble> {
+    ) -> Result<(Broken<'a>, Begun), StepError> {
         let word = fault.kind.word();
-        let failed = |why: String| Trouble::Broken(format!("{}: {why}", fault.kind));
+        let failed = |why: String| StepError::Broken(format!("{}: {why}", fault.kind));
         let mut at = Instant::now();
         let (what, text, place, shown) = match &fault.kind {
             FaultKind::Network {

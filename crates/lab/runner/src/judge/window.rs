@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use lab_lifecycle::{Row, Turn};
 use lab_store::ProcessSample;
 
-use crate::mine::Heard;
+use crate::mine::MinedSnapshot;
 
 /// From the start of the first step until the first system was told to stop, in seconds
 /// since the start of the run.
@@ -40,14 +40,14 @@ impl Judged {
 
 /// What happened since `before`: entities that passed a point, and turns that ended. An
 /// entity that began earlier is judged as a whole.
-pub(crate) fn since(before: &Heard, mut heard: Heard) -> Heard {
-    for (now, then) in heard.tables.iter_mut().zip(&before.tables) {
+pub(crate) fn since(before: &MinedSnapshot, mut snapshot: MinedSnapshot) -> MinedSnapshot {
+    for (now, then) in snapshot.tables.iter_mut().zip(&before.tables) {
         let known = then.rows.iter().map(|row| (&*row.id, &row.at_ns));
         let known: BTreeMap<&str, &Vec<Option<i64>>> = known.collect();
         let is_new = |row: &Row| known.get(&*row.id) != Some(&&row.at_ns);
         now.rows.retain(is_new);
     }
-    for ((_, now), (_, then)) in heard.loops.iter_mut().zip(&before.loops) {
+    for ((_, now), (_, then)) in snapshot.loops.iter_mut().zip(&before.loops) {
         let key = |turn: &Turn| (turn.start_ns, turn.end_ns, turn.process);
         let mut known: BTreeMap<_, usize> = BTreeMap::new();
         for turn in &then.turns {
@@ -61,7 +61,7 @@ pub(crate) fn since(before: &Heard, mut heard: Heard) -> Heard {
             _ => true,
         });
     }
-    heard
+    snapshot
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
         from_s: 1.0,
         to_s: 5.0,
     };
-    fn heard(rows: &[(&str, [Option<i64>; 2])], turns: &[(i64, i64)]) -> Heard {
+    fn snapshot(rows: &[(&str, [Option<i64>; 2])], turns: &[(i64, i64)]) -> MinedSnapshot {
         let row = |(id, at_ns): &(&str, [Option<i64>; 2])| Row {
             id: (*id).into(),
             group: None,
@@ -89,7 +89,7 @@ mod tests {
             turns: turns.iter().map(turn).collect(),
             ..Turns::default()
         };
-        Heard {
+        MinedSnapshot {
             tables: vec![Table {
                 name: "t".into(),
                 points: vec!["a".into(), "b".into()],
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn what_happened_before_the_steps_is_left_out() {
-        let before = heard(
+        let before = snapshot(
             &[("over", [Some(1), Some(2)]), ("begun", [Some(1), None])],
             &[(1, 2), (3, 4)],
         );
-        let now = heard(
+        let now = snapshot(
             &[
                 ("over", [Some(1), Some(2)]),
                 ("begun", [Some(1), Some(9)]),

@@ -6,7 +6,7 @@ use lab_load::knee::Settle;
 use lab_load::{Length, Model, Segment, Slo, Workload};
 
 use super::{Loads, Measured};
-use crate::steps::Trouble;
+use crate::steps::StepError;
 
 /// Holds of this many times the usual length are made where few requests could tell
 /// too little.
@@ -44,7 +44,7 @@ impl Loads<'_> {
         load: &Load,
         traffic: &Traffic,
         length: Length,
-    ) -> Result<Segment, Trouble> {
+    ) -> Result<Segment, StepError> {
         let model = match (&load.model, traffic) {
             (LoadModel::Closed { think, .. }, _) => Model::Closed { think: *think },
             (LoadModel::Open { .. }, Traffic::Arrivals(arrivals)) => Model::Open(arrivals.clone()),

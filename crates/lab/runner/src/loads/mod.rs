@@ -2,7 +2,7 @@
 
 mod asked;
 mod files;
-mod hand;
+mod handle;
 mod live;
 mod outcome;
 mod rate;
@@ -32,12 +32,12 @@ use crate::progress::{LoadView, Status};
 use crate::record::Recorder;
 use crate::recoveries::Requests;
 use crate::skipped::Skipped;
-use crate::steps::Trouble;
-use crate::underway::{LoadUnderway, Seen, Underway};
+use crate::steps::StepError;
+use crate::underway::{LoadInfo, LoadUnderway, Underway};
 
 pub use files::FileError;
 pub(crate) use files::{Files, client_tls, password};
-use hand::{Done, Hand, Hear, News, Stop, Task};
+use handle::{Done, GeneratorHandle, OnUpdate, Stop, Task, Update};
 use live::Live;
 pub(crate) use outcome::{Bound, Measured, Outcome, is_invalid, knee, reasons};
 pub(crate) use rate::Rate;
@@ -66,9 +66,9 @@ pub(crate) struct Loads<'a> {
 #[derive(Default)]
 pub(crate) struct State {
     /// Generators of each load; two where it goes on over steps.
-    hands: BTreeMap<String, Vec<Arc<Hand>>>,
+    handles: BTreeMap<String, Vec<Arc<GeneratorHandle>>>,
     /// Generators whose connections are being opened.
-    spares: BTreeMap<String, JoinHandle<Result<Hand, GenerateError>>>,
+    spares: BTreeMap<String, JoinHandle<Result<GeneratorHandle, GenerateError>>>,
     /// Number of the next request of each load, so that variables do not repeat.
     numbers: BTreeMap<String, u64>,
     running: Vec<Running>,
@@ -87,7 +87,7 @@ struct Running {
     step: Option<String>,
     /// It ends by itself, and the step with it.
     ends: bool,
-    hand: Arc<Hand>,
+    handle: Arc<GeneratorHandle>,
     /// `None`: a search.
     segment: Option<Segment>,
     /// `None`: it has none of its own, or none that can be changed.
@@ -112,7 +112,7 @@ struct Running {
 impl Loads<'_> {
     /// Starts what runs in a step: its own loads, its search, and probes that begin
     /// with it.
-    pub(crate) async fn begin(&self, number: usize, step: &Step) -> Result<(), Trouble> {
+    pub(crate) async fn begin(&self, number: usize, step: &Step) -> Result<(), StepError> {
         self.begin_probes(number).await?;
         for running in &self.state.borrow().running {
             // Of other loads each window has a result of its own.
@@ -155,7 +155,7 @@ impl Loads<'_> {
         Ok(())
     }
 
-    async fn begin_probes(&self, number: usize) -> Result<(), Trouble> {
+    async fn begin_probes(&self, number: usize) -> Result<(), StepError> {
         for load in &self.plan.loads {
             if load.probe.is_some() && self.period(load).next() == Some(number) {
                 let segment = self.segment(load, &Traffic::Own, Length::default())?;
@@ -171,7 +171,7 @@ impl Loads<'_> {
         &self,
         number: usize,
         step: &Step,
-    ) -> Result<Option<Skipped>, Trouble> {
+    ) -> Result<Option<Skipped>, StepError> {
         let skipped = {
             let state = self.state.borrow();
             Skipped::of(step, self.plan, Measured(&state.outcomes), &state.skipped)
@@ -202,7 +202,7 @@ impl Loads<'_> {
         number: usize,
         step: &Step,
         cut: Option<&str>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), StepError> {
         let is_over = |name: &str| {
             let mut loads = self.plan.loads.iter();
             let load = loads.find(|load| load.name == name);
@@ -213,7 +213,7 @@ impl Loads<'_> {
             let load = loads.find(|load| load.name == running.load);
             cut.is_none()
                 && !running.leaves
-                && running.hand.relay.is_some()
+                && running.handle.relay.is_some()
                 && load.is_some_and(|load| self.goes_on(number, load))
         };
         let of_step = |running: &Running| match &running.step {
@@ -226,7 +226,7 @@ impl Loads<'_> {
         }
         for running in self.state.borrow().running.iter().filter(|r| of_step(r)) {
             if !(any_stays && running.ends) {
-                running.stop.tell();
+                running.stop.request();
             }
         }
         // Nobody waits for answers while a load goes on: the next step begins at once.
@@ -250,7 +250,7 @@ impl Loads<'_> {
     /// Ends everything that still runs, of a run that is over.
     pub(crate) async fn finish(&self, cut: &str) -> Vec<String> {
         for running in &self.state.borrow().running {
-            running.stop.tell();
+            running.stop.request();
         }
         let mut notes = Vec::new();
         let _ = tokio::time::timeout(LAST_WAIT, self.ended(|_| true)).await;
@@ -279,7 +279,7 @@ impl Loads<'_> {
         let Some(recorded) = running.so_far.as_ref().and_then(SoFar::take) else {
             return Ok(false);
         };
-        running.stop.tell();
+        running.stop.request();
         running.done = Some(Ok(Done::Recorded(Box::new(recorded))));
         self.keep(running, None, Some(cut)).map(|()| true)
     }
@@ -295,7 +295,7 @@ impl Loads<'_> {
                 }
                 match Pin::new(&mut running.answer).poll(context) {
                     Poll::Ready(done) => {
-                        running.done = Some(done.unwrap_or_else(|_| Err(hand::gone())));
+                        running.done = Some(done.unwrap_or_else(|_| Err(handle::gone())));
                         if !running.leaves {
                             self.status.load_ended(&running.load);
                         }
@@ -331,7 +331,7 @@ impl Loads<'_> {
         let state = self.state.borrow();
         let mut running = state.running.iter().filter(|running| !running.leaves);
         let running = running.find(|running| running.load == load)?;
-        match (quantity, &running.hand.relay) {
+        match (quantity, &running.handle.relay) {
             (LoadQuantity::Outage, Some(relay)) => {
                 let passed = (relay.now)().saturating_sub(running.began);
                 let passed = Duration::from_nanos(passed);
@@ -370,19 +370,19 @@ impl Loads<'_> {
     }
 
     /// The generator of a load; it is started when it is needed first.
-    async fn hand(&self, load: &Load) -> Result<Arc<Hand>, String> {
-        if let Some(hand) = self.free(&load.name) {
-            return Ok(hand);
+    async fn handle(&self, load: &Load) -> Result<Arc<GeneratorHandle>, String> {
+        if let Some(handle) = self.free(&load.name) {
+            return Ok(handle);
         }
         self.status
             .doing(format!("open the connections of {}", load.name));
         let workload = self.workload(load)?;
-        let hand = Hand::open(workload, self.start).await;
-        let hand = Arc::new(hand.map_err(|error| said(load, &error))?);
+        let handle = GeneratorHandle::open(workload, self.start).await;
+        let handle = Arc::new(handle.map_err(|error| said(load, &error))?);
         let mut state = self.state.borrow_mut();
-        let hands = state.hands.entry(load.name.clone()).or_default();
-        hands.push(Arc::clone(&hand));
-        Ok(hand)
+        let handles = state.handles.entry(load.name.clone()).or_default();
+        handles.push(Arc::clone(&handle));
+        Ok(handle)
     }
 
     async fn run(
@@ -392,9 +392,9 @@ impl Loads<'_> {
         step: Option<&Step>,
         ends: bool,
     ) -> Result<(), String> {
-        let hand = self.hand(load).await?;
-        let began = self.beginning(&hand);
-        self.order(load, hand, task, step, began);
+        let handle = self.handle(load).await?;
+        let began = self.beginning(&handle);
+        self.order(load, handle, task, step, began);
         if let Some(running) = self.state.borrow_mut().running.last_mut() {
             running.ends = ends;
         }
@@ -402,7 +402,14 @@ impl Loads<'_> {
     }
 
     /// Gives an order to a generator that does nothing.
-    fn order(&self, load: &Load, hand: Arc<Hand>, task: Task, step: Option<&Step>, began: u64) {
+    fn order(
+        &self,
+        load: &Load,
+        handle: Arc<GeneratorHandle>,
+        task: Task,
+        step: Option<&Step>,
+        began: u64,
+    ) {
         let first = self.number(load);
         let (task, segment) = match task {
             Task::Segment(segment) => {
@@ -414,19 +421,19 @@ impl Loads<'_> {
         let live = Live::default();
         let rate = segment
             .as_ref()
-            .and_then(|segment| Rate::of(&hand, segment, began));
+            .and_then(|segment| Rate::of(&handle, segment, began));
         let seen = segment
             .as_ref()
-            .and_then(|segment| self.seen(load, step, &hand, segment, rate.as_ref()));
+            .and_then(|segment| self.seen(load, step, &handle, segment, rate.as_ref()));
         let so_far = segment.as_ref();
         let so_far = so_far.map(|segment| SoFar::begun(self.clock, segment));
         let heard = (seen.clone(), so_far.clone());
-        let (stop, answer) = hand.order(task, self.hear(load, &live, heard));
+        let (stop, answer) = handle.order(task, self.on_update(load, &live, heard));
         self.state.borrow_mut().running.push(Running {
             load: load.name.clone(),
             step: step.map(|step| step.name.clone()),
             ends: false,
-            hand,
+            handle,
             segment,
             rate,
             first,
@@ -460,7 +467,7 @@ impl Loads<'_> {
         let mut any = false;
         for running in &mut self.state.borrow_mut().running {
             if running.load == load && !running.leaves && running.step.is_some() {
-                running.stop.tell();
+                running.stop.request();
                 (running.leaves, any) = (true, true);
             }
         }
@@ -470,16 +477,16 @@ impl Loads<'_> {
         }
     }
 
-    /// Takes news from the generator's thread to those who show and wait.
-    fn hear(
+    /// Passes updates from the generator's thread to those who show and wait.
+    fn on_update(
         &self,
         load: &Load,
         live: &Live,
         (mut seen, so_far): (Option<LoadUnderway>, Option<SoFar>),
-    ) -> Hear {
+    ) -> OnUpdate {
         let (live, status, name) = (live.clone(), self.status.clone(), load.name.clone());
-        Box::new(move |news| match news {
-            News::Span(span) => {
+        Box::new(move |update| match update {
+            Update::Span(span) => {
                 live.passed(span);
                 if let Some(seen) = &mut seen {
                     seen.passed(span);
@@ -489,7 +496,7 @@ impl Loads<'_> {
                 }
                 status.load_seen(LoadView::of(&name, span));
             }
-            News::Doing(what) => status.doing(what),
+            Update::Doing(what) => status.doing(what),
         })
     }
 
@@ -498,19 +505,19 @@ impl Loads<'_> {
         &self,
         load: &Load,
         step: Option<&Step>,
-        hand: &Hand,
+        handle: &GeneratorHandle,
         segment: &Segment,
         rate: Option<&Rate>,
     ) -> Option<LoadUnderway> {
         // Probes watch over everything, and steps of another rate are not theirs.
         let rate = rate.filter(|_| step.is_some()).cloned();
         let step = step.map(|step| step.name.as_str());
-        self.underway.load(|| Seen {
+        self.underway.load(|| LoadInfo {
             name: load.name.clone(),
             step: step.map(str::to_owned),
             target: load.target_text(&|reference| self.addresses.resolve(reference)),
             warm_up: self.warm_up(step),
-            workload: Arc::clone(&hand.workload),
+            workload: Arc::clone(&handle.workload),
             segment: segment.clone(),
             rate,
         })
@@ -524,9 +531,9 @@ impl Loads<'_> {
         cut: Option<&str>,
     ) -> Result<(), String> {
         let load = self.load(&running.load)?;
-        let hand = Arc::clone(&running.hand);
+        let handle = Arc::clone(&running.handle);
         let Some(done) = running.done.take() else {
-            return Err(said(load, &hand::gone()));
+            return Err(said(load, &handle::gone()));
         };
         // What another one went on for had come to its end before.
         let cut = cut.filter(|_| !running.leaves);
@@ -534,7 +541,7 @@ impl Loads<'_> {
         let place = step.unwrap_or(&load.name);
         match done.map_err(|error| said(load, &error))? {
             Done::Recorded(mut recorded) => {
-                self.used(load, recorded.next_number(&hand.workload));
+                self.used(load, recorded.next_number(&handle.workload));
                 let rate = running.rate.as_ref();
                 let used = rate.and_then(|rate| rate.with_gaps_after(recorded.total.end()));
                 self.used(load, used.map_or(0, |used| running.first + used));
@@ -546,17 +553,17 @@ impl Loads<'_> {
                 }
                 // What goes on over steps is told of each of them, too.
                 let warm_up = self.warm_up(step);
-                let longest = |window| Some(hand.relay.as_ref()?.outages.longest(window));
+                let longest = |window| Some(handle.relay.as_ref()?.outages.longest(window));
                 for passage in running.live.take_steps() {
                     let step = passage.step.clone();
                     let outage = longest(passage.window());
                     let mut recorded = passage.recorded(&recorded);
                     ended_early(&mut recorded);
-                    let summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
+                    let summary = self.summary(warm_up, load, &handle.workload, &recorded)?;
                     self.store(Some(&step), summary, outage)?;
                 }
-                let mut summary = self.summary(warm_up, load, &hand.workload, &recorded)?;
-                if let Some(relay) = hand.relay.as_ref().filter(|_| self.has_faults()) {
+                let mut summary = self.summary(warm_up, load, &handle.workload, &recorded)?;
+                if let Some(relay) = handle.relay.as_ref().filter(|_| self.has_faults()) {
                     let began = self.seconds(recorded.began_unix_ns);
                     let due = relay.outages.due(Duration::ZERO..Duration::MAX);
                     self.state.borrow_mut().requests.add(&load.name, began, due);
@@ -579,7 +586,7 @@ impl Loads<'_> {
                 let hold = hold.ok_or_else(|| {
                     format!("load {}: the search ended before its first hold", load.name)
                 })?;
-                let mut summary = self.summary(WarmUp::Auto, load, &hand.workload, &hold)?;
+                let mut summary = self.summary(WarmUp::Auto, load, &handle.workload, &hold)?;
                 summary.partial = cut.map(str::to_owned);
                 let text = outcome::of_search(load, &capacity);
                 let wants_usl = search.is_none_or(|search| search.usl);
@@ -637,7 +644,7 @@ impl Loads<'_> {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.done.is_none() {
-            self.stop.tell();
+            self.stop.request();
         }
     }
 }

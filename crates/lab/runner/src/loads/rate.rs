@@ -6,7 +6,7 @@ use std::time::Duration;
 use lab_load::arrivals::{Arrivals, Fixed, Numbers};
 use lab_load::{Model, Segment};
 
-use super::hand::Hand;
+use super::handle::GeneratorHandle;
 
 /// Time between the word and the change, so that a busy machine has every thread ready.
 const LEAD: u64 = 25_000_000;
@@ -16,7 +16,7 @@ const LEAD: u64 = 25_000_000;
 pub(crate) struct Rate(Arc<Shared>);
 
 struct Shared {
-    hand: Arc<Hand>,
+    handle: Arc<GeneratorHandle>,
     /// When the segment begins, on the generator's clock.
     began: u64,
     length: Option<Duration>,
@@ -50,13 +50,13 @@ pub enum RateError {
 
 impl Rate {
     /// That of a segment; `None`: it has none that can be changed while it runs.
-    pub(super) fn of(hand: &Arc<Hand>, segment: &Segment, began: u64) -> Option<Self> {
+    pub(super) fn of(handle: &Arc<GeneratorHandle>, segment: &Segment, began: u64) -> Option<Self> {
         let Model::Open(arrivals) = &segment.model else {
             return None;
         };
-        hand.relay.as_ref()?;
+        handle.relay.as_ref()?;
         Some(Self(Arc::new(Shared {
-            hand: Arc::clone(hand),
+            handle: Arc::clone(handle),
             began,
             length: segment.length.duration,
             changing: Mutex::new(Changing {
@@ -74,7 +74,7 @@ impl Rate {
 
     /// Requests per second now; `None`: it follows no rate that can be changed.
     pub(crate) fn now(&self) -> Option<f64> {
-        let relay = self.0.hand.relay.as_ref()?;
+        let relay = self.0.handle.relay.as_ref()?;
         let passed = (relay.now)().saturating_sub(self.0.began);
         let changing = self.changing();
         let at = Duration::from_nanos(passed.max(1));
@@ -88,7 +88,7 @@ impl Rate {
     /// # Errors
     /// See [`RateError`].
     pub(crate) fn change(&self, rate: f64) -> Result<Arrivals, RateError> {
-        let relay = self.0.hand.relay.as_ref().ok_or(RateError::Ending)?;
+        let relay = self.0.handle.relay.as_ref().ok_or(RateError::Ending)?;
         let mut changing = self.changing();
         let at = ((relay.now)() + LEAD)
             .max(self.0.began + 1)

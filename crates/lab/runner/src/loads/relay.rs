@@ -12,7 +12,7 @@ use lab_experiment::plan::{Load, LoadModel, Step};
 use lab_load::{GenerateError, Length, Segment};
 use tokio::time::Instant;
 
-use super::hand::{Hand, Task};
+use super::handle::{GeneratorHandle, Task};
 use super::{Loads, Running};
 
 /// Time between the word to begin and the beginning, so that a busy machine has every
@@ -42,11 +42,11 @@ impl Loads<'_> {
     pub(super) fn prepare(&self, load: &Load) -> Result<(), String> {
         let known = {
             let state = self.state.borrow();
-            let hands = state.hands.get(&load.name).map_or(0, Vec::len);
-            hands > 1 || state.spares.contains_key(&load.name)
+            let handles = state.handles.get(&load.name).map_or(0, Vec::len);
+            handles > 1 || state.spares.contains_key(&load.name)
         };
         if !known {
-            let opening = Hand::open(self.workload(load)?, self.start);
+            let opening = GeneratorHandle::open(self.workload(load)?, self.start);
             let spare = tokio::spawn(net::boxed(opening));
             let mut state = self.state.borrow_mut();
             state.spares.insert(load.name.clone(), spare);
@@ -56,7 +56,7 @@ impl Loads<'_> {
 
     /// Another generator of a load that does nothing at the moment. `None`: there is none,
     /// and the load goes on with a pause.
-    async fn other(&self, load: &Load) -> Option<Arc<Hand>> {
+    async fn other(&self, load: &Load) -> Option<Arc<GeneratorHandle>> {
         if let Some(free) = self.free(&load.name) {
             return Some(free);
         }
@@ -64,19 +64,19 @@ impl Loads<'_> {
         let opened = match spare {
             Some(spare) => spare.await.ok()?,
             // Both still wait for answers.
-            None => Hand::open(self.workload(load).ok()?, self.start).await,
+            None => GeneratorHandle::open(self.workload(load).ok()?, self.start).await,
         };
         let opened = match opened {
-            Ok(hand) => self.with_room(load, hand).await,
+            Ok(handle) => self.with_room(load, handle).await,
             Err(error) => Err(error),
         };
         let mut state = self.state.borrow_mut();
         let why = match opened {
-            Ok((hand, 0)) => {
-                let hand = Arc::new(hand);
-                let hands = state.hands.entry(load.name.clone()).or_default();
-                hands.push(Arc::clone(&hand));
-                return Some(hand);
+            Ok((handle, 0)) => {
+                let handle = Arc::new(handle);
+                let handles = state.handles.entry(load.name.clone()).or_default();
+                handles.push(Arc::clone(&handle));
+                return Some(handle);
             }
             Ok((_, closed)) => format!("the target closed {closed} of the second set"),
             Err(error) => format!("the second set could not be opened: {error}"),
@@ -90,16 +90,20 @@ impl Loads<'_> {
 
     /// The second generator, or another in its place, and how many of its connections the target has
     /// no room for: it may take a connection and close it at once, as one too many.
-    async fn with_room(&self, load: &Load, hand: Hand) -> Result<(Hand, u32), GenerateError> {
-        if hand.turned_away().await? == 0 {
-            return Ok((hand, 0));
+    async fn with_room(
+        &self,
+        load: &Load,
+        handle: GeneratorHandle,
+    ) -> Result<(GeneratorHandle, u32), GenerateError> {
+        if handle.turned_away().await? == 0 {
+            return Ok((handle, 0));
         }
         // Or it has died since, or ended what was idle for too long. New connections tell.
         let workload = self.workload(load);
         let again = async {
             let workload =
                 workload.map_err(|error| GenerateError::new("open connections", error))?;
-            let fresh = Hand::open(workload, self.start).await?;
+            let fresh = GeneratorHandle::open(workload, self.start).await?;
             tokio::time::sleep(CLOSED_WITHIN).await;
             let closed = fresh.turned_away().await?;
             Ok::<_, GenerateError>((fresh, closed))
@@ -107,19 +111,19 @@ impl Loads<'_> {
         match tokio::time::timeout(AGAIN, again).await {
             Ok(Ok(seen)) => Ok(seen),
             // It is away: that the load has to show.
-            Ok(Err(_)) | Err(_) => Ok((hand, 0)),
+            Ok(Err(_)) | Err(_) => Ok((handle, 0)),
         }
     }
 
     /// A generator of a load that was started and does nothing.
-    pub(super) fn free(&self, load: &str) -> Option<Arc<Hand>> {
+    pub(super) fn free(&self, load: &str) -> Option<Arc<GeneratorHandle>> {
         let state = self.state.borrow();
-        let is_busy = |hand: &Arc<Hand>| {
+        let is_busy = |handle: &Arc<GeneratorHandle>| {
             let mut running = state.running.iter().filter(|one| one.done.is_none());
-            running.any(|one| Arc::ptr_eq(&one.hand, hand))
+            running.any(|one| Arc::ptr_eq(&one.handle, handle))
         };
-        let hands = state.hands.get(load)?;
-        hands.iter().find(|hand| !is_busy(hand)).cloned()
+        let handles = state.handles.get(load)?;
+        handles.iter().find(|handle| !is_busy(handle)).cloned()
     }
 
     /// Lets a load that runs go on in a step. False: it could not, and has to end first.
@@ -129,10 +133,10 @@ impl Loads<'_> {
         segment: &Segment,
         step: &Step,
     ) -> Result<bool, String> {
-        let Some(hand) = self.other(load).await else {
+        let Some(handle) = self.other(load).await else {
             return Ok(false);
         };
-        let Some(relay) = &hand.relay else {
+        let Some(relay) = &handle.relay else {
             return Ok(false);
         };
         let now = (relay.now)();
@@ -141,7 +145,7 @@ impl Loads<'_> {
             let Some(old) = state.running.iter_mut().find(|one| one.goes_on(load)) else {
                 return Ok(false);
             };
-            let Some(its) = &old.hand.relay else {
+            let Some(its) = &old.handle.relay else {
                 return Ok(false);
             };
             let earliest = match old.ends_at {
@@ -156,7 +160,7 @@ impl Loads<'_> {
             (at, old.first + sent)
         };
         self.used(load, reserved);
-        self.order(load, hand, Task::Segment(segment.clone()), Some(step), at);
+        self.order(load, handle, Task::Segment(segment.clone()), Some(step), at);
         if let Some(running) = self.state.borrow_mut().running.last_mut() {
             running.ends = segment.length.duration.is_some();
         }
@@ -177,7 +181,7 @@ impl Loads<'_> {
     pub(crate) fn hold_until(&self, hold: Duration) -> Instant {
         let state = self.state.borrow();
         let running = state.running.iter().filter(|one| !one.leaves);
-        let ends = running.filter_map(|one| Some((one.hand.relay.as_ref()?, one.ends_at?)));
+        let ends = running.filter_map(|one| Some((one.handle.relay.as_ref()?, one.ends_at?)));
         let now = Instant::now();
         let until = ends.map(|(relay, ends_at)| {
             let left = ends_at.saturating_sub((relay.now)() + nanos(LEAD));
@@ -187,8 +191,8 @@ impl Loads<'_> {
     }
 
     /// When a load that begins now does so, on its generator's clock; 0: as it likes.
-    pub(super) fn beginning(&self, hand: &Hand) -> u64 {
-        match &hand.relay {
+    pub(super) fn beginning(&self, handle: &GeneratorHandle) -> u64 {
+        match &handle.relay {
             Some(relay) => {
                 let at = (relay.now)() + nanos(LEAD);
                 (relay.begin_next_at)(at);
@@ -208,7 +212,7 @@ impl Loads<'_> {
         let recovered = loads.filter_map(|load| {
             let mut running = state.running.iter().filter(|one| !one.leaves);
             let running = running.find(|one| one.load == load)?;
-            let relay = running.hand.relay.as_ref()?;
+            let relay = running.handle.relay.as_ref()?;
             let at = running.began + nanos(relay.outages.recovered()?);
             let ago = (relay.now)().saturating_sub(at);
             now.checked_sub(Duration::from_nanos(ago))
@@ -225,7 +229,7 @@ impl Running {
 
     fn ends_at_a_moment(&self) -> bool {
         let mut segment = self.segment.iter();
-        segment.all(|own| own.length == Length::default()) && self.hand.relay.is_some()
+        segment.all(|own| own.length == Length::default()) && self.handle.relay.is_some()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::judge;
 use crate::processes::{copy_names, shown};
 use crate::progress::{LifecycleView, Status};
 use crate::store::turns;
-use crate::underway::Glance;
+use crate::underway::Viewers;
 use crate::watch::cpu_of_thread;
 
 /// Time between two looks at the logs.
@@ -43,7 +43,7 @@ pub(crate) struct Mined {
     /// In the order of the plan.
     pub(crate) tables: Vec<Table>,
     /// Of the tables and loops, what happened in the steps.
-    pub(crate) judged: Heard,
+    pub(crate) judged: MinedSnapshot,
     /// Loops by name, in the order of the plan.
     pub(crate) loops: Vec<(String, Turns)>,
     /// By lifecycle, in the order of the plan: how many lines showed a point that their entity had
@@ -61,12 +61,12 @@ pub(crate) struct Mined {
 
 /// Lifecycles and loops as far as logs have told of them.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct MinedSnapshot {
     pub(crate) tables: Vec<Table>,
     pub(crate) loops: Vec<(String, Turns)>,
 }
 
-impl Heard {
+impl MinedSnapshot {
     fn of(miner: &Miner) -> Self {
         Self {
             tables: miner.lifecycles().iter().map(Collector::table).collect(),
@@ -145,7 +145,7 @@ impl LogMiner {
         plan: &Plan,
         folder: &RunFolder,
         origin_unix_ns: i64,
-        (status, glance): (Status, Glance),
+        (status, viewers): (Status, Viewers),
         alarm: Alarm,
     ) -> Result<Self, DefinitionError> {
         let lifecycles: Vec<Definition> = plan
@@ -169,7 +169,7 @@ impl LogMiner {
             })
             .collect();
         let mut miner = Miner::new(origin_unix_ns, &lifecycles, &loops)?;
-        if glance.is_possible() {
+        if viewers.is_possible() {
             miner.watch();
         }
         let (logs, copies) = logs(plan, folder);
@@ -185,7 +185,7 @@ impl LogMiner {
             looking: Arc::clone(&looking),
         };
         let thread = std::thread::spawn(move || {
-            let (mut before, mut judged) = (Heard::default(), None);
+            let (mut before, mut judged) = (MinedSnapshot::default(), None);
             let mut told_again = Instant::now();
             while let Some((mark, lengths)) = look.next() {
                 let feed = |file, line: &[u8]| feed(&mut miner, &logs, file, line);
@@ -193,15 +193,17 @@ impl LogMiner {
                     alarm.broken(error);
                 }
                 match mark {
-                    Some(Mark::Begin) => before = Heard::of(&miner),
-                    Some(Mark::End) => judged = Some(judge::since(&before, Heard::of(&miner))),
+                    Some(Mark::Begin) => before = MinedSnapshot::of(&miner),
+                    Some(Mark::End) => {
+                        judged = Some(judge::since(&before, MinedSnapshot::of(&miner)))
+                    }
                     None => {}
                 }
                 status.mined(miner.counts().lines, views(&miner));
-                if Instant::now() >= told_again && glance.wanted() {
+                if Instant::now() >= told_again && viewers.wanted() {
                     let cpu = cpu_of_thread();
                     let loops = loops_of(&miner);
-                    glance.heard(miner.changes(), turns(&loops, &copies).collect());
+                    viewers.publish(miner.changes(), turns(&loops, &copies).collect());
                     told_again = Instant::now() + cpu_of_thread().saturating_sub(cpu) * PART;
                 }
             }
@@ -338,7 +340,7 @@ fn collect(
     Mined {
         tables,
         loops: loops.collect(),
-        judged: Heard::default(),
+        judged: MinedSnapshot::default(),
         repeated: miner
             .lifecycles()
             .iter()

@@ -50,7 +50,7 @@ fn what_is_written_right_beside_a_mark_is_on_its_own_side_of_it() {
         };
         let clock = Clock::start();
         let status = Status::new(&plan, clock);
-        let shown = (status, Underway::default().glance());
+        let shown = (status, Underway::default().viewers());
         let miner = LogMiner::start(&plan, &folder, 0, shown, Alarm::new()).unwrap();
         // Some rounds meet the thread in its wait, others at the end of one.
         std::thread::sleep(Duration::from_millis(5 * round));

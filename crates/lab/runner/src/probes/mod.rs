@@ -41,7 +41,7 @@ use crate::inputs::logs_of;
 use crate::loads::{client_tls, password};
 use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itself, shown};
 use crate::progress::{ProbeView, Status};
-use crate::underway::Glance;
+use crate::underway::Viewers;
 
 #[cfg(test)]
 pub(crate) use around::tries;
@@ -60,7 +60,7 @@ pub(crate) struct Probes<'a> {
     asked: Vec<Asked<'a>>,
     /// `None` in a run without probes, which has no file of them.
     samples: Option<RefCell<Appender<ProbeSample>>>,
-    glance: Glance,
+    viewers: Viewers,
     /// Tries so far.
     tries: watch::Sender<u64>,
 }
@@ -94,7 +94,7 @@ impl<'a> Probes<'a> {
         plan: &'a Plan,
         systems: &'a Systems,
         starting: &'a Starting<'a>,
-        (clock, glance): (Clock, Glance),
+        (clock, viewers): (Clock, Viewers),
     ) -> Result<Self, String> {
         let samples = match plan.probes.is_empty() {
             true => None,
@@ -131,7 +131,7 @@ impl<'a> Probes<'a> {
             status: starting.status,
             asked,
             samples: samples.map(RefCell::new),
-            glance,
+            viewers,
             tries: watch::channel(0).0,
         })
     }
@@ -207,7 +207,7 @@ impl<'a> Probes<'a> {
         }
         if let Some(samples) = &self.samples {
             samples.borrow_mut().append(&sample)?;
-            if self.glance.wanted() {
+            if self.viewers.wanted() {
                 samples.borrow_mut().flush()?;
             }
         }
@@ -289,7 +289,7 @@ impl<'a> Probes<'a> {
 ///
 /// # Errors
 /// When the disk refuses.
-pub(crate) fn tell(
+pub(crate) fn record_summaries(
     plan: &Plan,
     folder: &RunFolder,
     recorder: &crate::record::Recorder,

@@ -24,17 +24,17 @@ pub(crate) struct Batches {
     entries: u64,
     since: Nanos,
     offer: Offer,
-    spare: Spare,
+    spare: BufferPool,
 }
 
 /// What became of entries.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handed {
+pub(crate) struct BatchCounts {
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
 }
 
-impl AddAssign for Handed {
+impl AddAssign for BatchCounts {
     fn add_assign(&mut self, more: Self) {
         self.taken += more.taken;
         self.dropped += more.dropped;
@@ -42,7 +42,7 @@ impl AddAssign for Handed {
 }
 
 impl Batches {
-    pub(super) fn new(offer: Offer, spare: Spare) -> Self {
+    pub(super) fn new(offer: Offer, spare: BufferPool) -> Self {
         Self {
             bytes: Vec::new(),
             entries: 0,
@@ -71,21 +71,21 @@ impl Batches {
     }
 
     /// Gives the entries away, or drops them when nobody takes them.
-    pub(crate) fn hand_over(&mut self) -> Handed {
+    pub(crate) fn hand_over(&mut self) -> BatchCounts {
         let entries = std::mem::take(&mut self.entries);
         if self.bytes.is_empty() {
-            return Handed::default();
+            return BatchCounts::default();
         }
         let bytes = std::mem::replace(&mut self.bytes, self.spare.take());
         let Err(mut bytes) = (self.offer)(bytes) else {
-            return Handed {
+            return BatchCounts {
                 taken: entries,
                 dropped: 0,
             };
         };
         bytes.clear();
         self.bytes = bytes;
-        Handed {
+        BatchCounts {
             taken: 0,
             dropped: entries,
         }
@@ -94,9 +94,9 @@ impl Batches {
 
 /// Buffers that were emptied, for those who fill them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+pub(super) struct BufferPool(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Spare {
+impl BufferPool {
     fn take(&self) -> Vec<u8> {
         let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
         spare.unwrap_or_default()
@@ -126,9 +126,9 @@ mod tests {
                 TrySendError::Full(bytes) | TrySendError::Disconnected(bytes) => bytes,
             })
         };
-        let mut lines = Batches::new(Box::new(offer), Spare::default());
+        let mut lines = Batches::new(Box::new(offer), BufferPool::default());
         assert_eq!(lines.due(), Nanos::MAX);
-        let mut handed = Handed::default();
+        let mut handed = BatchCounts::default();
         for text in [&b"kept\n"[..], b"dropped\n", b"dropped\n"] {
             lines.entry(7, 1).extend_from_slice(text);
             lines.entry(8, 1).extend_from_slice(text);

@@ -14,7 +14,7 @@ use wire::timed::Timed;
 use super::backends::Backends;
 use super::client::{ClientConnection, Found};
 use super::context::{Context, GRAIN};
-use super::request::{ActiveRequest, Course, Lent, Requests};
+use super::request::{ActiveRequest, Flow, Requests, ThreadResources};
 use super::token;
 use crate::http::pipeline::{Client, TlsFacts};
 use crate::table::Nanos;
@@ -40,7 +40,7 @@ pub(super) struct Clients {
     /// again.
     all: Timed<Box<Session>>,
     /// Connections of HTTP/2, which are none of `all`: their streams are.
-    fronts: usize,
+    http2_clients: usize,
     /// Most connections, those of HTTP/2 included.
     most: usize,
     /// Some have gone since [`Clients::have_gone`] was asked.
@@ -51,7 +51,7 @@ impl Clients {
     pub(super) fn new(most: usize) -> Self {
         Self {
             all: Timed::with_grain(GRAIN),
-            fronts: 0,
+            http2_clients: 0,
             most,
             gone: false,
         }
@@ -59,7 +59,7 @@ impl Clients {
 
     /// Whether there may be one more.
     pub(super) fn have_room(&self) -> bool {
-        self.all.values.taken() + self.fronts < self.most
+        self.all.values.taken() + self.http2_clients < self.most
     }
 
     /// Whether some have gone since this was asked.
@@ -120,7 +120,7 @@ impl Clients {
         session.settle(parts);
         let context = &mut parts.context;
         if session.client.speaks_http2() {
-            self.fronts += 1;
+            self.http2_clients += 1;
             return Some(self.remove(session, context));
         }
         self.put(session, context);
@@ -160,7 +160,7 @@ impl Clients {
 
     /// One with HTTP/2 has gone.
     pub(super) fn front_left(&mut self, context: &Context) {
-        self.fronts -= 1;
+        self.http2_clients -= 1;
         self.left(context);
     }
 
@@ -233,7 +233,7 @@ impl Session {
 
     /// Something happened to the connection to the backend.
     pub(super) fn backend_event(&mut self, event: Event, parts: &mut Parts) {
-        self.carry(parts, |request, lent| request.event(event, lent));
+        self.carry(parts, |request, resources| request.event(event, resources));
     }
 
     /// Another look at bytes that the poller cannot see.
@@ -311,20 +311,20 @@ impl Session {
     fn carry(
         &mut self,
         parts: &mut Parts,
-        act: impl FnOnce(&mut ActiveRequest, &mut Lent<'_>) -> Course,
+        act: impl FnOnce(&mut ActiveRequest, &mut ThreadResources<'_>) -> Flow,
     ) -> bool {
         let Some(request) = &mut self.request else {
             return false;
         };
-        let mut lent = Lent {
+        let mut resources = ThreadResources {
             client: &mut self.client,
             context: &mut parts.context,
             backends: &mut parts.backends,
         };
-        if let ControlFlow::Continue(()) = act(request, &mut lent) {
+        if let ControlFlow::Continue(()) = act(request, &mut resources) {
             return true;
         }
-        request.leave_backend(lent.backends, lent.context);
+        request.leave_backend(resources.backends, resources.context);
         if let Some(request) = self.request.take() {
             let client = self.client.client();
             parts.requests.end(request, client, &mut parts.context);

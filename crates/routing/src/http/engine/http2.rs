@@ -33,9 +33,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The clients' connections of HTTP/2 of one thread.
 #[derive(Default)]
-pub(super) struct Fronts {
+pub(super) struct Http2Clients {
     /// Those with more to read than one turn takes are looked at again.
-    all: Timed<Box<Front>>,
+    all: Timed<Box<Http2Client>>,
     /// Memory for the large heads of all clients.
     heads: HeadBudget,
     /// Requests of a turn; kept for its memory.
@@ -43,7 +43,7 @@ pub(super) struct Fronts {
 }
 
 /// A client's connection of HTTP/2.
-struct Front {
+struct Http2Client {
     server: Server,
     streams: OpenStreams,
     client: Client,
@@ -52,7 +52,7 @@ struct Front {
     shut: bool,
 }
 
-impl Front {
+impl Http2Client {
     /// Begins on a connection that the poller watches as another one.
     fn new(
         stream: Stream,
@@ -81,7 +81,7 @@ impl Front {
     }
 }
 
-impl Fronts {
+impl Http2Clients {
     /// When the first one without a stream runs out of patience: at once, if one has more to
     /// read.
     pub(super) fn next_deadline(&self) -> Nanos {
@@ -96,9 +96,9 @@ impl Fronts {
         context: &mut Context,
     ) {
         let key = self.all.values.reserve();
-        match Front::new(stream, client, key.token(token::FRONT), context) {
-            Ok(front) => {
-                self.all.values.put(key, front);
+        match Http2Client::new(stream, client, key.token(token::HTTP2_CLIENT), context) {
+            Ok(http2_client) => {
+                self.all.values.put(key, http2_client);
                 // TLS may hold bytes that no event tells of.
                 self.turn(key, true, clients, context);
             }
@@ -117,29 +117,29 @@ impl Fronts {
         clients: &mut Clients,
         context: &mut Context,
     ) {
-        let Some(mut front) = self.all.values.take(key) else {
+        let Some(mut http2_client) = self.all.values.take(key) else {
             return;
         };
         let driven = loop {
             let mut accepted = mem::take(&mut self.accepted);
-            let driven = front.server.drive(readable, &mut accepted);
+            let driven = http2_client.server.drive(readable, &mut accepted);
             readable = false;
             for request in accepted.drain(..) {
-                self.welcome(request, &front, clients, context);
+                self.welcome(request, &http2_client, clients, context);
             }
             self.accepted = accepted;
-            if driven.is_err() || !front.server.is_woken() {
+            if driven.is_err() || !http2_client.server.is_woken() {
                 break driven;
             }
         };
-        let watched = front.server.rewatch(&context.poller);
+        let watched = http2_client.server.rewatch(&context.poller);
         match driven {
             Ok(progress) if watched.is_ok() => {
                 if progress == Progress::More {
                     self.all.look_again(key);
                 }
-                self.arm(key, &mut front, context);
-                self.all.values.put(key, front);
+                self.arm(key, &mut http2_client, context);
+                self.all.values.put(key, http2_client);
             }
             driven => {
                 if matches!(driven, Err(Http2Error::Protocol(_))) {
@@ -154,7 +154,7 @@ impl Fronts {
     fn welcome(
         &self,
         request: Accepted,
-        front: &Front,
+        http2_client: &Http2Client,
         clients: &mut Clients,
         context: &mut Context,
     ) {
@@ -165,27 +165,27 @@ impl Fronts {
             return;
         }
         let key = context.random.random();
-        match ServerStream::new(request, &self.heads, &front.streams, key) {
+        match ServerStream::new(request, &self.heads, &http2_client.streams, key) {
             Some(stream) => {
                 let stream = Stream::Carried(Box::new(stream));
-                clients.take_in(stream, front.client.clone(), context);
+                clients.take_in(stream, http2_client.client.clone(), context);
             }
             None => context.counters.refused_streams.increment(),
         }
     }
 
     /// Without a stream, patience has an end.
-    fn arm(&mut self, key: Key, front: &mut Front, context: &Context) {
-        let idle = front.streams.is_empty();
-        if idle != (front.deadline == NEVER) {
+    fn arm(&mut self, key: Key, http2_client: &mut Http2Client, context: &Context) {
+        let idle = http2_client.streams.is_empty();
+        if idle != (http2_client.deadline == NEVER) {
             return;
         }
-        front.deadline = match (idle, front.shut) {
+        http2_client.deadline = match (idle, http2_client.shut) {
             (true, false) => context.clock.after(context.shared.settings.idle_timeout),
             (true, true) => context.clock.after(FAREWELL),
             (false, _) => NEVER,
         };
-        self.all.deadlines.set(key.index(), front.deadline);
+        self.all.deadlines.set(key.index(), http2_client.deadline);
     }
 
     fn forget(&mut self, key: Key, clients: &mut Clients, context: &Context) {
@@ -208,16 +208,16 @@ impl Fronts {
     }
 
     fn shut_down(&mut self, key: Key, clients: &mut Clients, context: &mut Context) {
-        let Some(front) = self.all.values.get_mut(key) else {
+        let Some(http2_client) = self.all.values.get_mut(key) else {
             return;
         };
-        if front.shut {
+        if http2_client.shut {
             // It was told, and still holds on.
             self.forget(key, clients, context);
             return;
         }
-        (front.shut, front.deadline) = (true, NEVER);
-        front.server.shut_down();
+        (http2_client.shut, http2_client.deadline) = (true, NEVER);
+        http2_client.server.shut_down();
         self.turn(key, false, clients, context);
     }
 

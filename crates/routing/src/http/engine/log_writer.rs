@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::batches::{Batches, Spare, WAITING};
+use super::batches::{Batches, BufferPool, WAITING};
 use super::syslog::{self, SyslogQueue};
 use crate::http::counters::{Counters, ThreadCounters};
 use crate::http::settings::AccessLogSettings;
@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The thread that writes. Ends when all [`Batches`] are gone, after the last of them.
 pub(super) struct LogWriter {
     full: SyncSender<Vec<u8>>,
-    spare: Spare,
+    spare: BufferPool,
     reopen: Arc<AtomicBool>,
     /// The writer's own, and the one that sends to syslog.
     threads: Vec<JoinHandle<()>>,
@@ -60,7 +60,7 @@ impl LogWriter {
             counters: Arc::clone(counters.log_writer()),
         };
         let (full, waiting) = sync_channel(WAITING);
-        let spare = Spare::default();
+        let spare = BufferPool::default();
         let reopen = Arc::new(AtomicBool::new(false));
         let (emptied, again) = (spare.clone(), Arc::clone(&reopen));
         let thread = std::thread::Builder::new()
@@ -144,7 +144,7 @@ fn open(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write(mut sinks: Sinks, waiting: &Receiver<Vec<u8>>, spare: &Spare, reopen: &AtomicBool) {
+fn write(mut sinks: Sinks, waiting: &Receiver<Vec<u8>>, spare: &BufferPool, reopen: &AtomicBool) {
     loop {
         let text = match waiting.recv_timeout(GLANCE) {
             Ok(text) => Some(text),

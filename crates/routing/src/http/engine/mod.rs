@@ -59,7 +59,7 @@ use wire::threads::{Phase, Threads, processors};
 use self::context::Shared;
 use self::envelopes::{EnvelopeSender, EnvelopesError};
 use self::log_writer::LogWriter;
-use self::request::Outlets;
+use self::request::RequestSinks;
 use self::resolver::Resolver;
 use self::tls::Tls;
 use self::worker::Worker;
@@ -236,13 +236,13 @@ impl Engine {
         most: usize,
     ) -> io::Result<()> {
         let counters = self.counters.thread(index).cloned().unwrap_or_default();
-        let outlets = Outlets {
+        let request_sinks = RequestSinks {
             log: self.log.as_ref().map(LogWriter::lines),
             envelopes: self.envelopes.as_ref().map(EnvelopeSender::batches),
         };
         let (poller, shared) = (Poller::new()?, Arc::clone(&self.shared));
         let waker = poller.waker().clone();
-        let worker = Worker::new(poller, shared, counters, listeners, most, outlets)?;
+        let worker = Worker::new(poller, shared, counters, listeners, most, request_sinks)?;
         self.threads.start("http", waker, move || worker.run())
     }
 
@@ -259,7 +259,7 @@ impl Engine {
     /// Closes the listeners and the connections without a request; the others end with
     /// their answer. Ask [`Engine::active`] how many are left.
     pub fn drain(&self) {
-        self.threads.tell(Phase::Draining);
+        self.threads.set_phase(Phase::Draining);
     }
 
     /// Connections of clients that are open, but for those behind an upgrade: their protocol

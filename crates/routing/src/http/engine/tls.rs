@@ -31,7 +31,7 @@ const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Towards {
+pub(super) enum PeerKind {
     /// An endpoint.
     Backend,
     /// One that may speak HTTP/2.
@@ -118,7 +118,7 @@ impl Tls {
         &self,
         socket: OwnedFd,
         endpoint: &Endpoint,
-        to: Towards,
+        to: PeerKind,
     ) -> Result<TlsStream, StreamError> {
         let address: Option<SocketAddr> = endpoint.identity().parse().ok();
         let own = address.map(|address| address.ip().to_string());
@@ -128,9 +128,9 @@ impl Tls {
             _ => &endpoint.server_name,
         };
         let client = match to {
-            Towards::Backend => &self.backends,
-            Towards::Http2Backend => &self.http2_backends,
-            Towards::Service | Towards::Itself => &self.services,
+            PeerKind::Backend => &self.backends,
+            PeerKind::Http2Backend => &self.http2_backends,
+            PeerKind::Service | PeerKind::Itself => &self.services,
         };
         client.begin_as(socket, name)
     }

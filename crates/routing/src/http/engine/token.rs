@@ -5,6 +5,6 @@ pub(super) const CLIENT: u32 = 0;
 /// A connection to a backend.
 pub(super) const BACKEND: u32 = 1;
 /// A client's connection of HTTP/2.
-pub(super) const FRONT: u32 = 2;
+pub(super) const HTTP2_CLIENT: u32 = 2;
 /// A backend's connection of HTTP/2.
 pub(super) const BACK: u32 = 3;

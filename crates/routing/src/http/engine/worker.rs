@@ -20,8 +20,8 @@ use super::backends::Backends;
 use super::buffers::Buffers;
 use super::clients::{Arrival, Clients, Parts, Session};
 use super::context::{Clock, Context, Shared};
-use super::http2::Fronts;
-use super::request::{Outlets, Requests};
+use super::http2::Http2Clients;
+use super::request::{RequestSinks, Requests};
 use super::token;
 use crate::http::counters::ThreadCounters;
 use crate::table::Nanos;
@@ -35,7 +35,7 @@ pub(super) struct Worker {
     /// Each says whether clients speak TLS there.
     listeners: Listeners<bool>,
     clients: Clients,
-    fronts: Fronts,
+    http2_clients: Http2Clients,
     /// What the engine was doing when this thread last looked.
     phase: Phase,
     /// Where settings come from when they change.
@@ -49,7 +49,7 @@ impl Worker {
         counters: Arc<ThreadCounters>,
         sockets: Vec<(OwnedFd, bool)>,
         most_clients: usize,
-        outlets: Outlets,
+        request_sinks: RequestSinks,
     ) -> io::Result<Self> {
         let mut listeners = Listeners::default();
         for (socket, tls) in sockets {
@@ -68,11 +68,11 @@ impl Worker {
             parts: Parts {
                 context,
                 backends: Backends::new(),
-                requests: Requests::new(outlets),
+                requests: Requests::new(request_sinks),
             },
             listeners,
             clients: Clients::new(most_clients),
-            fronts: Fronts::default(),
+            http2_clients: Http2Clients::default(),
             phase: Phase::Running,
             source,
         })
@@ -128,7 +128,7 @@ impl Worker {
             self.parts.context.running = phase == Phase::Running;
             self.listeners = Listeners::default();
             let context = &mut self.parts.context;
-            self.fronts.shut_all_down(&mut self.clients, context);
+            self.http2_clients.shut_all_down(&mut self.clients, context);
             for key in self.clients.keys() {
                 self.with_client(key, Session::drain);
             }
@@ -142,7 +142,7 @@ impl Worker {
             self.with_client(key, Session::give_up);
         }
         let context = &mut self.parts.context;
-        self.fronts.give_up(&mut self.clients, context);
+        self.http2_clients.give_up(&mut self.clients, context);
         self.parts.backends.give_up(context);
         self.parts.requests.hand_over(NEVER, &context.counters);
     }
@@ -151,7 +151,7 @@ impl Worker {
         self.clients
             .next_deadline()
             .min(self.listeners.next_deadline())
-            .min(self.fronts.next_deadline())
+            .min(self.http2_clients.next_deadline())
             .min(self.parts.backends.next_deadline())
             .min(self.parts.requests.next_deadline())
     }
@@ -173,9 +173,10 @@ impl Worker {
                     self.with_client(client, |session, parts| session.backend_event(event, parts));
                 }
             }
-            (token::FRONT, key) => {
+            (token::HTTP2_CLIENT, key) => {
                 let clients = &mut self.clients;
-                self.fronts.turn(key, event.readable, clients, context);
+                self.http2_clients
+                    .turn(key, event.readable, clients, context);
             }
             (token::BACK, key) => backends.turn_http2(key, event.readable, context),
             _ => {}
@@ -185,7 +186,8 @@ impl Worker {
     fn with_client(&mut self, key: Key, act: impl FnOnce(&mut Session, &mut Parts)) {
         if let Some(connection) = self.clients.work(key, &mut self.parts, act) {
             let context = &mut self.parts.context;
-            self.fronts.begin(connection, &mut self.clients, context);
+            self.http2_clients
+                .begin(connection, &mut self.clients, context);
         }
     }
 
@@ -227,7 +229,7 @@ impl Worker {
             self.with_client(key, Session::revisit);
         }
         let (context, backends) = (&mut self.parts.context, &mut self.parts.backends);
-        self.fronts.revisit(&mut self.clients, context);
+        self.http2_clients.revisit(&mut self.clients, context);
         backends.revisit(context);
     }
 
@@ -242,6 +244,6 @@ impl Worker {
             self.listeners.resume(now, &context.poller);
         }
         backends.expire(context);
-        self.fronts.expire(&mut self.clients, context);
+        self.http2_clients.expire(&mut self.clients, context);
     }
 }

@@ -9,7 +9,7 @@ use super::target::Target;
 use super::trace::ClientTrace;
 use super::{Client, Refusal};
 use crate::http::identity::Rules;
-use crate::selection::{Instance, Sticky, Wish};
+use crate::selection::{Instance, SelectionRequest, Sticky};
 use crate::table::{Endpoint, Nanos, Pool};
 
 /// One moment on two clocks.
@@ -219,12 +219,15 @@ impl Exchange {
     }
 
     /// What it asks for beside any endpoint of its pool, which may hash a field of its head.
-    pub fn wish<'e>(&'e self, head: &'e wire::http1::RequestHead) -> Wish<'e> {
+    pub fn selection_request<'e>(
+        &'e self,
+        head: &'e wire::http1::RequestHead,
+    ) -> SelectionRequest<'e> {
         let id = self.asked.instance();
         let must = self.asked.must();
         let hashed = self.pool.as_ref().map(|pool| &pool.settings().hash_header);
         let hashed = hashed.filter(|name| !name.is_empty());
-        Wish {
+        SelectionRequest {
             sticky: (!id.is_empty()).then_some(Sticky { id, must }),
             instance: self.instance(),
             hash: hashed.and_then(|name| head.field(name)),

@@ -43,7 +43,17 @@ impl Network {
         }
         let bits: u32 = bits.parse().ok()?;
         let most = if address.is_ipv4() { 32 } else { 128 };
-        (bits <= most).then_some(Self { address, bits })
+        if bits > most {
+            return None;
+        }
+        // Addresses of IPv4 are looked for as such.
+        Some(match address.to_canonical() {
+            short @ IpAddr::V4(_) if address.is_ipv6() && bits >= 96 => Self {
+                address: short,
+                bits: bits - 96,
+            },
+            _ => Self { address, bits },
+        })
     }
 
     fn holds(self, address: IpAddr) -> bool {
@@ -86,6 +96,9 @@ mod tests {
         let all = Networks::new(&["0.0.0.0/0".to_owned()]);
         assert!(all.hold("203.0.113.9".parse().unwrap()));
         assert!(!all.hold("::1".parse().unwrap()));
+        let mapped = Networks::new(&["::ffff:10.0.0.0/104".to_owned()]);
+        assert!(mapped.hold("10.1.2.3".parse().unwrap()));
+        assert!(!mapped.hold("11.1.2.3".parse().unwrap()));
         assert!(!Networks::default().hold("10.0.0.1".parse().unwrap()));
     }
 

@@ -10,12 +10,12 @@
 
 mod component;
 mod drain;
-mod ebb;
 mod feeds;
 mod log_losses;
 mod run;
 mod servers;
 mod settings;
+mod shrink_detector;
 
 pub use crate::peer_tls::TlsPartError;
 pub use feeds::FeedError;

@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::drain::drain;
-use super::ebb::Ebb;
 use super::feeds::{FeedError, Feeding, Feeds};
 use super::log_losses::{self, LogLosses};
 use super::servers;
 use super::settings::RouterSettings;
+use super::shrink_detector::ShrinkDetector;
 use crate::http::counters::Counters;
 use crate::http::engine::{self, Engine, EngineConfig};
 use crate::http::settings::HttpSettings;
@@ -239,12 +239,12 @@ async fn serve(
     let mut drains = parts.settings.drain;
     let mut looks = tokio::time::interval(log_losses::EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut ebb = Ebb::default();
+    let mut shrink_detector = ShrinkDetector::default();
     loop {
         tokio::select! {
             _ = looks.tick() => {
                 losses.tell(&parts.counters.totals(), &parts.logger);
-                if ebb.is_over(parts.table.endpoints().max(parts.table.len())) {
+                if shrink_detector.is_over(parts.table.endpoints().max(parts.table.len())) {
                     // Threads that serve may wait for it a moment; this one need not.
                     tokio::task::spawn_blocking(processes::give_back_freed_memory);
                 }

@@ -11,7 +11,7 @@ use telemetry::{Fields, Level, Logger};
 
 use super::counters::{RegistryCounters, RegistryTotals};
 use super::line_budget::LineBudget;
-use super::message::{Glance, Message, MessageError};
+use super::message::{Message, MessageError, PartialMessage};
 use crate::table::{
     Bound, Endpoint, Fingerprint, Modification, Nanos, Registered, RouteKey, Table, Text,
     Unregistered,
@@ -89,12 +89,15 @@ impl Intake {
             return;
         }
         let registers = subject == b"router.register";
-        let glance = Glance::of(payload).filter(|_| registers);
+        let partial = PartialMessage::of(payload).filter(|_| registers);
         // Not made for what is heard for the first time: most of a flood of new routes.
         let mut fingerprint = None;
-        if let Some(glance) = &glance {
+        if let Some(partial) = &partial {
             let make = || *fingerprint.get_or_insert_with(|| self.fingerprint(payload));
-            if self.heard(glance, make, now, totals).is_some() {
+            if self
+                .recognise_heartbeat(partial, make, now, totals)
+                .is_some()
+            {
                 return;
             }
         }
@@ -103,7 +106,7 @@ impl Intake {
             Err(error) => return self.refuse(subject, payload, &error, now, totals),
         };
         let fingerprint =
-            fingerprint.filter(|_| glance.is_some_and(|glance| glance.agrees_with(&message)));
+            fingerprint.filter(|_| partial.is_some_and(|partial| partial.agrees_with(&message)));
         match subject {
             b"router.register" => self.register(&message, fingerprint, now, totals),
             b"router.unregister" => self.unregister(&message, now, totals),
@@ -113,15 +116,15 @@ impl Intake {
 
     /// Takes a heartbeat that is known by its bytes. `None`: it has to be read; what it
     /// refreshed is refreshed once more then.
-    fn heard(
+    fn recognise_heartbeat(
         &self,
-        glance: &Glance<'_>,
+        partial: &PartialMessage<'_>,
         mut fingerprint: impl FnMut() -> Fingerprint,
         now: Nanos,
         totals: &mut RegistryTotals,
     ) -> Option<()> {
         let (mut component, mut endpoints) = (Text::new(), 0);
-        for uri in glance.uris() {
+        for uri in partial.uris() {
             let key = RouteKey::new(uri).ok()?;
             component = self
                 .table

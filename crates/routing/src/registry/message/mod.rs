@@ -3,7 +3,7 @@
 //! Field names and rules are gorouter's (a602bb6; `hash` and its options from later
 //! versions). Unknown fields are ignored, `null` is as good as nothing.
 
-mod glance;
+mod partial;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-pub use glance::Glance;
+pub use partial::PartialMessage;
 pub use text::{Factor, Policies, Tags, Text};
 
 use crate::table::{Algorithm, BackendProtocol, Fingerprint, Registration};

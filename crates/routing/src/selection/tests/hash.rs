@@ -2,10 +2,10 @@
 
 use super::*;
 
-pub(super) fn hashed(value: &[u8]) -> Wish<'_> {
-    Wish {
+pub(super) fn hashed(value: &[u8]) -> SelectionRequest<'_> {
+    SelectionRequest {
         hash: Some(value),
-        ..Wish::default()
+        ..SelectionRequest::default()
     }
 }
 

@@ -46,8 +46,13 @@ fn with_algorithm(ports: &[u16], algorithm: Algorithm, balance: f64) -> Arc<Pool
     })
 }
 
-fn choice(pool: &Arc<Pool>, settings: &SelectionSettings, wish: Wish<'_>, random: u64) -> Choice {
-    Choice::new(Arc::clone(pool), settings, &wish, random)
+fn choice(
+    pool: &Arc<Pool>,
+    settings: &SelectionSettings,
+    selection_request: SelectionRequest<'_>,
+    random: u64,
+) -> Choice {
+    Choice::new(Arc::clone(pool), settings, &selection_request, random)
 }
 
 /// The port of what is offered next; 0: overloaded; -1: none.
@@ -68,7 +73,7 @@ fn first_offers(pool: &Arc<Pool>, settings: &SelectionSettings, requests: u64) -
     let offer = |request: u64| {
         let random = request.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         next(
-            &mut choice(pool, settings, Wish::default(), random),
+            &mut choice(pool, settings, SelectionRequest::default(), random),
             settings,
             0,
         )
@@ -112,7 +117,7 @@ fn round_robin_offers_one_after_the_other() {
 fn a_retry_takes_the_next_one_whatever_other_requests_take() {
     let settings = SelectionSettings::default();
     let pool = plain(&[1, 2, 3, 4]);
-    let mut one = choice(&pool, &settings, Wish::default(), 0);
+    let mut one = choice(&pool, &settings, SelectionRequest::default(), 0);
     let first = next(&mut one, &settings, 0);
     first_offers(&pool, &settings, 5);
     let retries: Vec<_> = (0..3).map(|_| next(&mut one, &settings, 0)).collect();
@@ -135,7 +140,7 @@ fn failed_endpoints_are_left_out_until_all_failed() {
     let failed = pool.endpoints().iter().any(|it| it.state.has_failed(0));
     assert!(!failed, "the marks of all are gone");
     endpoint(&pool, 2).state.fail_until(10);
-    let mut late = choice(&pool, &settings, Wish::default(), 0);
+    let mut late = choice(&pool, &settings, SelectionRequest::default(), 0);
     let offers: BTreeSet<_> = (0..3).map(|_| next(&mut late, &settings, 10)).collect();
     assert_eq!(offers, BTreeSet::from([1, 2, 3]), "marks end");
 }
@@ -176,7 +181,7 @@ fn a_pool_without_endpoints_has_none_and_is_not_overloaded() {
     };
     table.register_with(&RouteKey::new("a.ex").unwrap(), &registration, 0);
     let pool = table.pools().remove(0);
-    let mut one = choice(&pool, &settings, Wish::default(), 0);
+    let mut one = choice(&pool, &settings, SelectionRequest::default(), 0);
     assert!(matches!(one.next(&settings, 0), Next::Endpoint(_)));
     assert!(table.remove(&pool, &pool.endpoints()[0].clone(), 0));
     assert_eq!(next(&mut one, &settings, 0), -1);
@@ -200,7 +205,7 @@ fn least_connection_takes_the_least_and_any_of_equals() {
     load(&pool, 1, 5);
     load(&pool, 4, 5);
     // The one that just failed has the fewest, and the next best is tried then.
-    let mut one = choice(&pool, &settings, Wish::default(), 7);
+    let mut one = choice(&pool, &settings, SelectionRequest::default(), 7);
     let offers = [(); 3].map(|()| next(&mut one, &settings, 0));
     assert_eq!(offers, [3, 2, 3]);
     // A route may ask for another algorithm than the router's.
@@ -227,7 +232,7 @@ fn the_first_attempt_prefers_the_own_zone() {
         // Retries go anywhere.
         let second: BTreeSet<_> = (1..200)
             .map(|random| {
-                let mut one = choice(&pool, &settings, Wish::default(), random);
+                let mut one = choice(&pool, &settings, SelectionRequest::default(), random);
                 next(&mut one, &settings, 0);
                 next(&mut one, &settings, 0)
             })
@@ -246,15 +251,15 @@ fn a_client_that_is_bound_goes_where_it_was() {
         ..SelectionSettings::default()
     };
     let pool = plain(&[1, 2, 3]);
-    let bound = |id: &'static str, must| Wish {
+    let bound = |id: &'static str, must| SelectionRequest {
         sticky: Some(Sticky {
             id: id.as_bytes(),
             must,
         }),
-        ..Wish::default()
+        ..SelectionRequest::default()
     };
-    let offers = |wish| {
-        let mut one = choice(&pool, &settings, wish, 0);
+    let offers = |selection_request| {
+        let mut one = choice(&pool, &settings, selection_request, 0);
         [(); 4].map(|()| next(&mut one, &settings, 0))
     };
     // A mark of failure does not unbind.
@@ -305,11 +310,11 @@ fn a_request_for_an_instance_gets_no_other() {
         (of_process("worker", None), &[]),
     ] {
         assert_eq!(instance.exists_in(&pool), !expected.is_empty());
-        let wish = Wish {
+        let selection_request = SelectionRequest {
             instance: Some(instance),
-            ..Wish::default()
+            ..SelectionRequest::default()
         };
-        let mut one = choice(&pool, &settings, wish, 0);
+        let mut one = choice(&pool, &settings, selection_request, 0);
         let mut offers: Vec<_> = (0..expected.len().max(1))
             .map(|_| next(&mut one, &settings, 0))
             .collect();
@@ -317,16 +322,20 @@ fn a_request_for_an_instance_gets_no_other() {
         assert_eq!(offers, if expected.is_empty() { &[-1] } else { expected });
     }
     // A cookie does not lead away from it.
-    let wish = Wish {
+    let selection_request = SelectionRequest {
         instance: Some(of_app("one", "2")),
         sticky: Some(Sticky {
             id: b"instance-3",
             must: false,
         }),
-        ..Wish::default()
+        ..SelectionRequest::default()
     };
     assert_eq!(
-        next(&mut choice(&pool, &settings, wish, 0), &settings, 0),
+        next(
+            &mut choice(&pool, &settings, selection_request, 0),
+            &settings,
+            0
+        ),
         2
     );
 }

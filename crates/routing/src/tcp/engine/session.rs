@@ -20,7 +20,7 @@ use crate::tcp::counters::{Counters, End};
 use crate::tcp::table::Pool;
 
 /// What a thread lends to the session that it serves.
-pub(super) struct Lent<'a> {
+pub(super) struct SessionContext<'a> {
     pub(super) poller: &'a Poller,
     pub(super) carriers: &'a mut Carriers,
     pub(super) shared: &'a Shared,
@@ -72,7 +72,7 @@ pub(super) enum Stage {
 }
 
 /// A session's fate: `Err` when it is over.
-pub(super) type Fate = Result<(), End>;
+pub(super) type SessionResult = Result<(), End>;
 
 impl Session {
     pub(super) fn new(key: Key, port: Arc<Port>, client: OwnedFd, now: Nanos) -> Self {
@@ -89,17 +89,22 @@ impl Session {
     }
 
     /// Goes on after something happened to one of its sockets.
-    pub(super) fn event(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
+    pub(super) fn event(
+        &mut self,
+        which: Which,
+        event: Event,
+        context: &mut SessionContext<'_>,
+    ) -> SessionResult {
         match self.stage {
-            Stage::Relaying => self.carry(which, event, lent),
-            _ => self.open_further(which, event, lent),
+            Stage::Relaying => self.carry(which, event, context),
+            _ => self.open_further(which, event, context),
         }
     }
 
     /// Looks whether anything has taken too long. Called once a second or more often.
-    pub(super) fn tick(&mut self, lent: &mut Lent<'_>) -> Fate {
-        self.report(&lent.shared.counters);
-        let settings = &lent.shared.settings;
+    pub(super) fn tick(&mut self, context: &mut SessionContext<'_>) -> SessionResult {
+        self.report(&context.shared.counters);
+        let settings = &context.shared.settings;
         let limit = match &self.stage {
             Stage::Hello(_) => settings.hello_timeout,
             Stage::ClientTls(_) | Stage::BackendTls(_) => settings.handshake_timeout,
@@ -107,9 +112,9 @@ impl Session {
             Stage::Relaying if settings.idle_timeout.is_zero() => return Ok(()),
             Stage::Relaying => settings.idle_timeout,
         };
-        match Duration::from_nanos(lent.now.saturating_sub(self.since)) < limit {
+        match Duration::from_nanos(context.now.saturating_sub(self.since)) < limit {
             true => Ok(()),
-            false => self.too_late(lent),
+            false => self.too_late(context),
         }
     }
 
@@ -138,14 +143,14 @@ impl Session {
 
     /// Begins to carry bytes: first those that are here already, of which the poller knows
     /// nothing.
-    pub(super) fn begin_to_carry(&mut self, lent: &mut Lent<'_>) -> Fate {
+    pub(super) fn begin_to_carry(&mut self, context: &mut SessionContext<'_>) -> SessionResult {
         self.stage = Stage::Relaying;
-        self.since = lent.now;
+        self.since = context.now;
         let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
             return Ok(());
         };
         let up = match self.up.is_blocked() {
-            true => self.up.drain(backend, lent.carriers),
+            true => self.up.drain(backend, context.carriers),
             false => Ok(()),
         };
         up.map_err(|broken| end_of(&broken, Which::Client))?;
@@ -155,15 +160,20 @@ impl Session {
                 Which::Backend => (&mut *backend, &mut *client, &mut self.down),
             };
             if this.stream.holds_bytes() {
-                let pumped = flow.pump(this, other, lent.carriers);
+                let pumped = flow.pump(this, other, context.carriers);
                 pumped.map_err(|broken| end_of(&broken, which))?;
             }
         }
-        self.go_on(lent)
+        self.go_on(context)
     }
 
     /// Carries bytes after something happened to one side.
-    fn carry(&mut self, which: Which, event: Event, lent: &mut Lent<'_>) -> Fate {
+    fn carry(
+        &mut self,
+        which: Which,
+        event: Event,
+        context: &mut SessionContext<'_>,
+    ) -> SessionResult {
         let (Some(client), Some(backend)) = (&mut self.client, &mut self.backend) else {
             return Ok(());
         };
@@ -171,49 +181,49 @@ impl Session {
             Which::Client => (client, backend, &mut self.up, &mut self.down),
             Which::Backend => (backend, client, &mut self.down, &mut self.up),
         };
-        self.since = lent.now;
+        self.since = context.now;
         if event.writable && (to_this.is_blocked() || this.stream.wants_write()) {
             let was_blocked = to_this.is_blocked();
-            let mut carried = to_this.drain(this, lent.carriers);
+            let mut carried = to_this.drain(this, context.carriers);
             if carried.is_ok() && was_blocked && other.stream.holds_bytes() {
-                carried = to_this.pump(other, this, lent.carriers);
+                carried = to_this.pump(other, this, context.carriers);
             }
             carried.map_err(|broken| end_of(&broken, which.other()))?;
         }
         if event.readable
             && from_this.reads()
-            && let Err(broken) = from_this.pump(this, other, lent.carriers)
+            && let Err(broken) = from_this.pump(this, other, context.carriers)
         {
             // What the target said before it went away is still for this side.
             if let Broken::Target = broken {
-                to_this.pump_rest(other, this, lent.carriers);
+                to_this.pump_rest(other, this, context.carriers);
             }
             return Err(end_of(&broken, which));
         }
-        self.go_on(lent)
+        self.go_on(context)
     }
 
-    fn go_on(&mut self, lent: &Lent<'_>) -> Fate {
+    fn go_on(&mut self, context: &SessionContext<'_>) -> SessionResult {
         match (self.up.is_finished(), self.down.is_finished()) {
             (true, true) => return Err(End::Finished),
             (true, false) => self.down.is_last(),
             (false, true) => self.up.is_last(),
             (false, false) => {}
         }
-        self.watch(lent)
+        self.watch(context)
     }
 
     /// Tells the poller what is wanted of both sides now.
-    fn watch(&mut self, lent: &Lent<'_>) -> Fate {
+    fn watch(&mut self, context: &SessionContext<'_>) -> SessionResult {
         let (up, down) = (&self.up, &self.down);
         if let Some(client) = &mut self.client {
             let write = down.is_blocked() || client.stream.wants_write();
-            let watched = client.watch(lent.poller, up.reads(), write);
+            let watched = client.watch(context.poller, up.reads(), write);
             watched_or(watched, End::ClientBroke)?;
         }
         if let Some(backend) = &mut self.backend {
             let write = up.is_blocked() || backend.stream.wants_write();
-            let watched = backend.watch(lent.poller, down.reads(), write);
+            let watched = backend.watch(context.poller, down.reads(), write);
             watched_or(watched, End::BackendBroke)?;
         }
         Ok(())
@@ -221,7 +231,7 @@ impl Session {
 }
 
 /// The kernel's limit on watched sockets is the only reason to fail.
-pub(super) fn watched_or(result: io::Result<()>, end: End) -> Fate {
+pub(super) fn watched_or(result: io::Result<()>, end: End) -> SessionResult {
     result.map_err(|_| end)
 }
 

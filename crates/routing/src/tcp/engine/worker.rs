@@ -16,7 +16,7 @@ use wire::threads::Phase;
 
 use super::port::Port;
 use super::relay::Carriers;
-use super::session::{Lent, Session, Which};
+use super::session::{Session, SessionContext, Which};
 use super::tls::Tls;
 use super::token;
 use crate::table::Nanos;
@@ -138,25 +138,25 @@ impl Worker {
     }
 
     fn serve(&mut self, key: Key, which: Which, event: Event) {
-        self.with_session(key, |session, lent| session.event(which, event, lent));
+        self.with_session(key, |session, context| session.event(which, event, context));
     }
 
     fn with_session(
         &mut self,
         key: Key,
-        act: impl FnOnce(&mut Session, &mut Lent<'_>) -> Result<(), End>,
+        act: impl FnOnce(&mut Session, &mut SessionContext<'_>) -> Result<(), End>,
     ) {
         let Some(session) = self.sessions.get_mut(key) else {
             return;
         };
-        let mut lent = Lent {
+        let mut context = SessionContext {
             poller: &self.poller,
             carriers: &mut self.carriers,
             shared: &self.shared,
             now: self.now,
             key,
         };
-        if let Err(end) = act(session, &mut lent) {
+        if let Err(end) = act(session, &mut context) {
             session.over(end, &mut self.carriers, &self.shared);
             self.sessions.remove(key);
         }

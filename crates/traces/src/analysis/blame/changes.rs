@@ -314,7 +314,7 @@ impl Changes {
 struct Count {
     a: (u64, u64),
     b: (u64, u64),
-    /// The same, by whence visits came.
+    /// The same, by the origin of visits.
     strata: Strata,
     found: Found,
 }
@@ -441,8 +441,8 @@ fn failing(before: &Visits, now: &Visits, sides: (&Links, &Links), counts: &mut 
         };
         let (kinds, given_up) = visits.entry(place).or_default();
         *given_up += stay.given_up;
-        for (whence, (failed, all)) in &stay.counts {
-            let kind = kinds.entry(whence.clone()).or_default();
+        for (origin, (failed, all)) in &stay.counts {
+            let kind = kinds.entry(origin.clone()).or_default();
             (kind.0, kind.1) = (kind.0 + failed, kind.1 + all);
         }
     }
@@ -505,8 +505,8 @@ fn reshaped(
         };
         let known = earlier.inner();
         let service = &endpoint.service;
-        let now = shapes.doings(service, |inner| known.contains(inner), a_links);
-        let before = earlier.doings(service, |_| true, b_links);
+        let now = shapes.actions(service, |inner| known.contains(inner), a_links);
+        let before = earlier.actions(service, |_| true, b_links);
         let (of_a, of_b) = (before.visits(), now.visits());
         for (below, count) in now.iter() {
             let (a, b) = ((before.count(below), of_a), (count, of_b));

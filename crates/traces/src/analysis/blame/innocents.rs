@@ -43,7 +43,7 @@ impl Writer {
             parent: SpanId(parent),
             id: SpanId(self.next),
             status: 200,
-            ..Span::untold(TraceId(self.trace), kind, names.map(Into::into))
+            ..Span::blank(TraceId(self.trace), kind, names.map(Into::into))
         });
         self.spans.len() - 1
     }
@@ -293,7 +293,7 @@ fn with_messages(mut spans: Vec<Span>, later: Nanos, length: Nanos, taken: usize
             parent: web.id,
             start: web.start + 100 * US,
             end: web.start + 600 * US,
-            ..Span::untold(web.trace, SpanKind::Internal, names(["web", "send", ""]))
+            ..Span::blank(web.trace, SpanKind::Internal, names(["web", "send", ""]))
         });
         if number < taken {
             messages.push(Span {
@@ -301,7 +301,7 @@ fn with_messages(mut spans: Vec<Span>, later: Nanos, length: Nanos, taken: usize
                 parent: SpanId(id),
                 start: web.start + later,
                 end: web.start + later + length,
-                ..Span::untold(web.trace, SpanKind::Server, names(["mail", "take", ""]))
+                ..Span::blank(web.trace, SpanKind::Server, names(["mail", "take", ""]))
             });
         }
     }

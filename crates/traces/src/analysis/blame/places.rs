@@ -38,9 +38,9 @@ pub(super) struct Endpoint {
     pub(super) name: Name,
 }
 
-/// Whence a visit came: what it does, and how long it takes, may well depend on it.
+/// Where a visit came from: what it does, and how long it takes, may well depend on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Whence {
+pub(super) struct VisitOrigin {
     /// Where its request entered.
     pub(super) entry: Endpoint,
     /// As of [`Request`].
@@ -82,8 +82,8 @@ pub(super) struct Request {
 /// that it handed on to one endpoint.
 pub(super) type Kind<'v> = (&'v Endpoint, Option<&'v Endpoint>);
 
-/// Of how many visits how many did something, by whence they came.
-pub(super) type Counts = BTreeMap<Whence, (u64, u64)>;
+/// Of how many visits how many did something, by their origin.
+pub(super) type Counts = BTreeMap<VisitOrigin, (u64, u64)>;
 
 /// Entries that hand requests on to one of several endpoints each, with those that both sides have.
 pub(super) struct Gateways<'v>(BTreeMap<&'v Endpoint, BTreeSet<&'v Endpoint>>);
@@ -112,11 +112,11 @@ impl<'v> Gateways<'v> {
     /// Counts of visits of requests that are alike, together.
     pub(super) fn together(&self, counts: &Counts) -> Counts {
         let mut all = Counts::new();
-        for (whence, (some, visits)) in counts {
-            let handed_to = self.tells(&whence.entry, whence.handed_to.as_ref());
-            let alike = Whence {
+        for (origin, (some, visits)) in counts {
+            let handed_to = self.tells(&origin.entry, origin.handed_to.as_ref());
+            let alike = VisitOrigin {
                 handed_to: handed_to.cloned(),
-                ..whence.clone()
+                ..origin.clone()
             };
             let sum = all.entry(alike).or_default();
             (sum.0, sum.1) = (sum.0 + some, sum.1 + visits);
@@ -261,8 +261,8 @@ impl Visits {
                 ..*one
             });
             stay.passages.extend(passages);
-            for (whence, (failed, visits)) in &more.counts {
-                let counts = stay.counts.entry(whence.clone()).or_default();
+            for (origin, (failed, visits)) in &more.counts {
+                let counts = stay.counts.entry(origin.clone()).or_default();
                 (counts.0, counts.1) = (counts.0 + failed, counts.1 + visits);
             }
             stay.given_up += more.given_up;
@@ -273,8 +273,8 @@ impl Visits {
         }
         for (endpoint, more) in &later.shapes {
             let shapes = self.shapes.entry(endpoint.clone()).or_default();
-            for (shape, whence, count) in more.iter() {
-                shapes.add(shape.clone(), whence.clone(), count);
+            for (shape, origin, count) in more.iter() {
+                shapes.add(shape.clone(), origin.clone(), count);
             }
         }
         for (endpoint, count) in &later.visited {
@@ -321,7 +321,7 @@ impl Visits {
                     outside[at]
                 };
             }
-            let whence = Whence {
+            let origin = VisitOrigin {
                 entry: entry.clone(),
                 handed_to: handed_to.clone(),
                 caller: outside[at].map(|caller| own(tree.node(caller).span)),
@@ -332,7 +332,7 @@ impl Visits {
             }
             if is_visit {
                 let shapes = self.shapes.entry(own(span)).or_default();
-                shapes.add(Shape::of(tree, at, links), whence.clone(), 1);
+                shapes.add(Shape::of(tree, at, links), origin.clone(), 1);
             }
             let visited = match &callee {
                 None => is_visit.then(|| own(span)),
@@ -348,7 +348,7 @@ impl Visits {
             }
             let (place, time) = visit(tree, at, callee);
             let stay = self.stays.entry(place.clone()).or_default();
-            let counts = stay.counts.entry(whence).or_default();
+            let counts = stay.counts.entry(origin).or_default();
             counts.0 += u64::from(has_failed_itself(tree, at));
             counts.1 += 1;
             stay.given_up += u64::from(is_given_up(tree, at));

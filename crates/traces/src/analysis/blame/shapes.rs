@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::forest::Tree;
 use super::links::Links;
-use super::places::{Endpoint, Whence, below, callee, own};
+use super::places::{Endpoint, VisitOrigin, below, callee, own};
 use crate::{Name, SpanKind};
 
 /// Most shapes of an endpoint that are told apart; visits of further ones are counted only.
@@ -66,22 +66,22 @@ impl Shape {
     }
 }
 
-/// Shapes of the visits of one endpoint, by whence those came.
+/// Shapes of the visits of one endpoint, by their origin.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shapes(BTreeMap<Shape, BTreeMap<Whence, u64>>);
+pub(super) struct Shapes(BTreeMap<Shape, BTreeMap<VisitOrigin, u64>>);
 
 impl Shapes {
-    pub(super) fn add(&mut self, shape: Shape, whence: Whence, count: u64) {
+    pub(super) fn add(&mut self, shape: Shape, origin: VisitOrigin, count: u64) {
         if self.0.len() < MOST || self.0.contains_key(&shape) {
-            *self.0.entry(shape).or_default().entry(whence).or_default() += count;
+            *self.0.entry(shape).or_default().entry(origin).or_default() += count;
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Shape, &Whence, u64)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Shape, &VisitOrigin, u64)> {
         let shapes = self.0.iter();
         shapes.flat_map(|(shape, counts)| {
             let counts = counts.iter();
-            counts.map(move |(whence, count)| (shape, whence, *count))
+            counts.map(move |(origin, count)| (shape, origin, *count))
         })
     }
 
@@ -92,17 +92,17 @@ impl Shapes {
 
     /// What visits do, without stretches that `is_known` does not know: more instrumentation is
     /// nothing that they do. Calls get the names that `links` of the other side know.
-    pub(super) fn doings(
+    pub(super) fn actions(
         &self,
         service: &Name,
         is_known: impl Fn(&Endpoint) -> bool,
         links: &Links,
-    ) -> Doings {
+    ) -> VisitActions {
         let named = |one: &Endpoint| -> Endpoint {
             let call = (service.clone(), one.clone());
             links.answers(&call).unwrap_or(one).clone()
         };
-        let mut doings = Doings::default();
+        let mut actions = VisitActions::default();
         for (shape, counts) in &self.0 {
             let inner = shape.inner.iter().filter(|one| is_known(one)).cloned();
             let mut below: Vec<Endpoint> = shape.below.iter().map(named).chain(inner).collect();
@@ -111,24 +111,24 @@ impl Shapes {
             let is_hidden = |last: &&Endpoint| !shape.inner.contains(last) || is_known(last);
             let last = shape.last.as_ref().filter(is_hidden);
             let last = last.or(shape.last_call.as_ref()).map(named);
-            let done = doings.0.entry(below).or_default();
+            let done = actions.0.entry(below).or_default();
             let count: u64 = counts.values().sum();
             *done.lasts.entry(last).or_default() += count;
             let last_call = shape.last_call.as_ref().map(named);
             *done.last_calls.entry(last_call).or_default() += count;
-            for (whence, count) in counts {
-                *done.counts.entry(whence.clone()).or_default() += count;
-                *doings.1.entry(whence.clone()).or_default() += count;
+            for (origin, count) in counts {
+                *done.counts.entry(origin.clone()).or_default() += count;
+                *actions.1.entry(origin.clone()).or_default() += count;
             }
         }
-        doings
+        actions
     }
 }
 
-/// How often visits did one thing, by whence they came, and what ended last.
+/// How often visits did one thing, by their origin, and what ended last.
 #[derive(Debug, Clone, Default)]
 struct Done {
-    counts: BTreeMap<Whence, u64>,
+    counts: BTreeMap<VisitOrigin, u64>,
     lasts: Lasts,
     last_calls: Lasts,
 }
@@ -146,9 +146,9 @@ fn most(lasts: &Lasts) -> Option<&Endpoint> {
     lasts.iter().max_by_key(|(_, count)| **count)?.0.as_ref()
 }
 
-/// What visits of an endpoint did, and how many there were, by whence they came.
+/// What visits of an endpoint did, and how many there were, by their origin.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Doings(BTreeMap<Vec<Endpoint>, Done>, BTreeMap<Whence, u64>);
+pub(super) struct VisitActions(BTreeMap<Vec<Endpoint>, Done>, BTreeMap<VisitOrigin, u64>);
 
 /// What visits do beside what is most like it on the other side.
 #[derive(Debug, Clone, Default)]
@@ -159,7 +159,7 @@ pub(super) struct Difference {
     pub(super) missing: Vec<Endpoint>,
 }
 
-impl Doings {
+impl VisitActions {
     pub(super) fn visits(&self) -> u64 {
         self.1.values().sum()
     }
@@ -174,12 +174,12 @@ impl Doings {
         self.0.get(below).map_or(0, Done::visits)
     }
 
-    /// How many of how many visits did that, by whence they came.
-    pub(super) fn counts(&self, below: &[Endpoint]) -> BTreeMap<Whence, (u64, u64)> {
+    /// How many of how many visits did that, by their origin.
+    pub(super) fn counts(&self, below: &[Endpoint]) -> BTreeMap<VisitOrigin, (u64, u64)> {
         let done = self.0.get(below);
-        let some = |whence: &Whence| done.and_then(|done| done.counts.get(whence)).copied();
+        let some = |origin: &VisitOrigin| done.and_then(|done| done.counts.get(origin)).copied();
         let all = self.1.iter();
-        all.map(|(whence, all)| (whence.clone(), (some(whence).unwrap_or(0), *all)))
+        all.map(|(origin, all)| (origin.clone(), (some(origin).unwrap_or(0), *all)))
             .collect()
     }
 

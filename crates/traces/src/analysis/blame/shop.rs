@@ -79,7 +79,7 @@ impl Shop {
         self.spans.push(Span {
             parent: SpanId(parent),
             id: SpanId(self.next),
-            ..Span::untold(
+            ..Span::blank(
                 TraceId(self.trace),
                 kind,
                 [service.into(), format!("/{service}").into(), peer.into()],

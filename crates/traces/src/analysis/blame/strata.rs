@@ -1,6 +1,6 @@
-//! Counts and times of both sides, apart by whence visits came.
+//! Counts and times of both sides, apart by the origin of visits.
 //!
-//! What a visit does and how long it takes depends on whence it came. More orders among the same
+//! What a visit does and how long it takes depends on its origin. More orders among the same
 //! requests change what the visits of a service do in the mean, and no service: so each kind is
 //! compared with its like. Of counts that is the test of Cochran (1954) and of Mantel and Haenszel
 //! (1959), of ranks that of van Elteren (1960).

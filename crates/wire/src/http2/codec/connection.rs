@@ -57,7 +57,7 @@ pub(super) struct Continuing {
 
 /// How far this side is with telling a peer that the connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Farewell {
+pub(super) enum GoAwayState {
     Unsaid,
     /// The peer was told to open no more streams; what is on its way is served.
     Announced,
@@ -116,9 +116,9 @@ pub struct Connection {
     pub(super) out: Vec<u8>,
     /// Bytes of these that were sent.
     pub(super) sent: usize,
-    pub(super) farewell: Farewell,
+    pub(super) goaway: GoAwayState,
     /// The last stream that the peer serves, and why it says so.
-    pub(super) their_farewell: Option<(u32, Reason)>,
+    pub(super) their_goaway: Option<(u32, Reason)>,
     pub(super) ended: Option<Http2Error>,
 }
 
@@ -186,8 +186,8 @@ impl Connection {
             },
             out,
             sent: 0,
-            farewell: Farewell::Unsaid,
-            their_farewell: None,
+            goaway: GoAwayState::Unsaid,
+            their_goaway: None,
             ended: None,
         }
     }
@@ -239,7 +239,7 @@ impl Connection {
 
     /// Nothing more comes from the peer: a failure of the socket, or its end.
     pub fn close(&mut self, error: Http2Error) {
-        let error = match (&self.their_farewell, error) {
+        let error = match (&self.their_goaway, error) {
             (Some((_, reason)), Http2Error::Closed) if *reason != Reason::NO_ERROR => {
                 Http2Error::GoAway(*reason)
             }
@@ -272,8 +272,8 @@ impl Connection {
     /// Tells the peer to open no more streams. What is on its way is served, and the connection
     /// ends with the last stream.
     pub fn shut_down(&mut self) {
-        if self.farewell == Farewell::Unsaid && self.ended.is_none() {
-            self.farewell = Farewell::Announced;
+        if self.goaway == GoAwayState::Unsaid && self.ended.is_none() {
+            self.goaway = GoAwayState::Announced;
             frames::go_away(MOST, Reason::NO_ERROR, &mut self.out);
             frames::ping(0, super::LAST_PING, &mut self.out);
         }
@@ -284,12 +284,12 @@ impl Connection {
     pub fn end_if_idle(&mut self) {
         let last_said = match self.role {
             Role::Server => {
-                matches!(self.farewell, Farewell::Said(_)) || self.their_farewell.is_some()
+                matches!(self.goaway, GoAwayState::Said(_)) || self.their_goaway.is_some()
             }
-            Role::Client => self.their_farewell.is_some(),
+            Role::Client => self.their_goaway.is_some(),
         };
         if last_said && self.streams.count_open() == 0 && self.opened.is_empty() {
-            let error = match self.their_farewell {
+            let error = match self.their_goaway {
                 Some((_, reason)) if reason != Reason::NO_ERROR => Http2Error::GoAway(reason),
                 _ => Http2Error::Closed,
             };

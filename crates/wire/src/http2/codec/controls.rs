@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::connection::{Connection, Farewell, Role};
+use super::connection::{Connection, GoAwayState, Role};
 use super::frames::{self, Frame, MOST};
 use super::receive::Done;
 use super::streams::{Incoming, Outgoing, StreamKey};
@@ -138,9 +138,9 @@ impl Connection {
         let payload = payload.ok_or(Reason::FRAME_SIZE_ERROR)?;
         if !frame.has(frames::ACK) {
             frames::ping(frames::ACK, payload, &mut self.out);
-        } else if payload == super::LAST_PING && self.farewell == Farewell::Announced {
+        } else if payload == super::LAST_PING && self.goaway == GoAwayState::Announced {
             // Whatever was on its way has come.
-            self.farewell = Farewell::Said(self.last_theirs);
+            self.goaway = GoAwayState::Said(self.last_theirs);
             frames::go_away(self.last_theirs, Reason::NO_ERROR, &mut self.out);
         }
         Ok(())
@@ -153,7 +153,7 @@ impl Connection {
         let last = frames::number(payload).ok_or(Reason::FRAME_SIZE_ERROR)? & MOST;
         let code = payload.get(4..).and_then(frames::number);
         let reason = Reason::from(code.ok_or(Reason::FRAME_SIZE_ERROR)?);
-        self.their_farewell = Some((last, reason));
+        self.their_goaway = Some((last, reason));
         if self.role == Role::Server {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::connection::{Connection, Continuing, Farewell, Role};
+use super::connection::{Connection, Continuing, GoAwayState, Role};
 use super::fields::Fields;
 use super::flow::{Allowance, Window};
 use super::frames::{self, Frame, MOST, MOST_PAYLOAD};
@@ -101,7 +101,7 @@ impl Connection {
     /// A client opens a stream.
     fn request(&mut self, id: u32, ends: bool, decoded: Decoded, fields: &mut Fields) -> Done {
         self.last_theirs = id;
-        if let Farewell::Said(last) = self.farewell
+        if let GoAwayState::Said(last) = self.goaway
             && id > last
         {
             return Ok(());

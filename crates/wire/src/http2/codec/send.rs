@@ -77,7 +77,7 @@ impl Connection {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
-        match self.their_farewell {
+        match self.their_goaway {
             Some((_, reason)) => return Err(Http2Error::GoAway(reason)),
             // The numbers are used up.
             None if self.next_ours > MOST => return Err(Http2Error::Closed),

@@ -22,7 +22,7 @@ pub struct Serving {
     keep: usize,
     most: u64,
     /// Streams that are open, by slot.
-    lanes: Vec<Option<Lane>>,
+    streams: Vec<Option<ServedStream>>,
     events: Vec<(StreamKey, Served)>,
 }
 
@@ -50,7 +50,7 @@ pub struct Asked {
 }
 
 /// One stream.
-struct Lane {
+struct ServedStream {
     key: StreamKey,
     stage: Stage,
 }
@@ -70,7 +70,7 @@ impl Serving {
             link: Link::new(stream, settings.read_budget),
             keep,
             most,
-            lanes: Vec::new(),
+            streams: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -103,16 +103,16 @@ impl Serving {
             body: Vec::new(),
             body_bytes: 0,
         });
-        if self.lanes.len() <= key.slot() {
-            self.lanes.resize_with(key.slot() + 1, || None);
+        if self.streams.len() <= key.slot() {
+            self.streams.resize_with(key.slot() + 1, || None);
         }
         let stage = Stage::Asking(asked);
-        self.lanes[key.slot()] = Some(Lane { key, stage });
+        self.streams[key.slot()] = Some(ServedStream { key, stage });
         self.turn(key);
     }
 
     fn remove(&mut self, key: StreamKey) {
-        let place = self.lanes.get_mut(key.slot());
+        let place = self.streams.get_mut(key.slot());
         if let Some(place) = place
             && place.as_ref().is_some_and(|lane| lane.key == key)
         {
@@ -138,7 +138,7 @@ impl Serving {
         body: Payload,
         trailers: Option<HeaderMap>,
     ) -> Result<(), StreamError> {
-        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
+        let Some(Some(lane)) = self.streams.get_mut(key.slot()) else {
             return Ok(());
         };
         if lane.key != key {
@@ -170,7 +170,7 @@ impl Serving {
     /// Gives a request up: the client is told with the next [`drive`](Self::drive).
     /// Nothing more is told of it here.
     pub fn reset(&mut self, key: StreamKey, reason: Reason) {
-        let lane = self.lanes.get(key.slot()).and_then(Option::as_ref);
+        let lane = self.streams.get(key.slot()).and_then(Option::as_ref);
         if lane.is_some_and(|lane| lane.key == key) {
             self.connection.reset(key, reason);
             self.remove(key);
@@ -185,7 +185,7 @@ impl Serving {
 
     /// Streams that are open.
     pub fn open_streams(&self) -> usize {
-        self.lanes.iter().flatten().count()
+        self.streams.iter().flatten().count()
     }
 
     /// Begins to watch the socket, with this token.
@@ -216,7 +216,7 @@ impl Side for Serving {
     }
 
     fn turn(&mut self, key: StreamKey) {
-        let Some(Some(lane)) = self.lanes.get_mut(key.slot()) else {
+        let Some(Some(lane)) = self.streams.get_mut(key.slot()) else {
             return;
         };
         let connection = &mut self.connection;

@@ -125,7 +125,7 @@ fn planting(from: usize, count: usize) -> Vec<Command> {
             }),
             ..StartActualLrpRequest::default()
         })));
-        commands.push(Command::Presences(vec![Change::Held(Kept {
+        commands.push(Command::Presences(vec![Change::Held(StoredLock {
             id: 1 + number as i64,
             resource: Resource {
                 key: guid,

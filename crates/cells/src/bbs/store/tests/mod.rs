@@ -85,7 +85,7 @@ fn command(random: &mut StdRng, now: i64) -> Command {
             ttl: random.random_range(1..50),
         }),
         _ => Command::Presences(vec![if random.random_bool(0.5) {
-            Change::Held(Kept {
+            Change::Held(StoredLock {
                 id,
                 resource: Resource {
                     key: domain.clone(),
@@ -139,7 +139,7 @@ fn batch(
 }
 
 /// Everything that is kept, by name.
-fn all(state: &State, presences: &[Kept]) -> BTreeMap<String, Vec<u8>> {
+fn all(state: &State, presences: &[StoredLock]) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for (guid, task) in &state.tasks {
         all.insert(format!("task {guid} {}", task.id), task.bytes.to_vec());
@@ -198,7 +198,7 @@ async fn written_is_read(keys: Option<EncryptionKeys>) {
     }
     let (mut state, mut next) = (State::default(), NextIds::default());
     let (mut names, mut now) = (Names::default(), 1_000_000_000_000);
-    let mut presences: BTreeMap<String, Kept> = BTreeMap::new();
+    let mut presences: BTreeMap<String, StoredLock> = BTreeMap::new();
     let (mut done, mut most) = (0, 0);
     while done < COMMANDS {
         let count = random.random_range(1..8);
@@ -223,7 +223,7 @@ async fn written_is_read(keys: Option<EncryptionKeys>) {
             }
         }
         state.merge(overlay);
-        let kept: Vec<Kept> = presences.values().cloned().collect();
+        let kept: Vec<StoredLock> = presences.values().cloned().collect();
         let expected = all(&state, &kept);
         most = most.max(expected.len());
         if random.random_bool(0.1) || done >= COMMANDS {

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::super::super::metrics::count;
 use super::super::super::steps::{
-    Check, Failure, Leaves, Outcome, Ready, Voice, byte_size, go_duration,
+    Check, Failure, Leaves, LogContext, Outcome, Ready, byte_size, go_duration,
 };
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
@@ -86,13 +86,18 @@ impl<'a> Container<'a> {
         }
     }
 
-    fn program(&self, run: &RunAction, voice: &Voice, account: Option<Account>) -> Program {
+    fn program(
+        &self,
+        run: &RunAction,
+        log_context: &LogContext,
+        account: Option<Account>,
+    ) -> Program {
         let working = place::found(self.folder, &run.dir);
         let path = match run.path.contains('/') {
             true => place::program(self.folder, &working, &run.path).into_os_string(),
             false => run.path.clone().into(),
         };
-        let args = match voice.checks {
+        let args = match log_context.checks {
             true => environment::ports_behind(&run.args, self.job),
             false => run.args.clone(),
         };
@@ -137,10 +142,10 @@ impl<'a> Container<'a> {
     async fn start(
         &self,
         run: &RunAction,
-        voice: &Voice,
+        log_context: &LogContext,
     ) -> Result<(AsyncProcess, pipe::Receiver), Failure> {
         let refuse = |cause: &dyn Display| {
-            let (source, path) = (&voice.source, &run.path);
+            let (source, path) = (&log_context.source, &run.path);
             let folder = place::found(self.folder, &run.dir);
             Failure::plain(format!(
                 "{source}: failed to run {path} in {}: {cause}",
@@ -155,12 +160,12 @@ impl<'a> Container<'a> {
         let made = self.make_working_folder(&run.dir, account.as_ref());
         made.map_err(|cause| refuse(&cause))?;
         if let Some(name) = environment::unfit(self.job, &run.env) {
-            let (source, path) = (&voice.source, &run.path);
+            let (source, path) = (&log_context.source, &run.path);
             return Err(Failure::plain(format!(
                 "{source}: failed to run {path}: the environment variable {name:?} cannot be passed to a process"
             )));
         }
-        let program = self.program(run, voice, account);
+        let program = self.program(run, log_context, account);
         let spawned = self.executor.spawner.spawn(program).await;
         let metrics = &self.executor.metrics;
         let counter = match &spawned {
@@ -182,12 +187,12 @@ impl Leaves for Container<'_> {
     async fn run(
         &self,
         run: &RunAction,
-        voice: &Voice,
+        log_context: &LogContext,
         ready: Ready<'_>,
         mut stop: Shutdown,
     ) -> Outcome {
-        let source = voice.source.as_str();
-        let (mut process, output) = match self.start(run, voice).await {
+        let source = log_context.source.as_str();
+        let (mut process, output) = match self.start(run, log_context).await {
             Ok(started) => started,
             Err(failure) => {
                 self.log(source, failure.text());
@@ -197,11 +202,11 @@ impl Leaves for Container<'_> {
         ready.tell();
         let (mut tail, mut lines) = (Tail::default(), Lines::new(LINE_BYTES));
         let log = |line: &str| self.log(source, line);
-        let silent = run.suppress_log_output && !voice.checks;
+        let silent = run.suppress_log_output && !log_context.checks;
         let ended = {
             let mut output = std::pin::pin!(follow(output, |bytes| {
                 tail.push(bytes);
-                match &voice.heard {
+                match &log_context.heard {
                     Some(heard) => heard.push(bytes),
                     None if silent => {}
                     None => lines.push(bytes, log),
@@ -245,7 +250,7 @@ impl Leaves for Container<'_> {
             .exit_status
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(status);
-        if voice.checks {
+        if log_context.checks {
             // What it wrote says why; its status is nothing that is told of a check.
             return match status {
                 _ if killed => Err(Failure::killed()),
@@ -282,10 +287,10 @@ impl Leaves for Container<'_> {
     async fn download(
         &self,
         download: &DownloadAction,
-        voice: &Voice,
+        log_context: &LogContext,
         mut stop: Shutdown,
     ) -> Outcome {
-        let (source, artifact) = (voice.source.as_str(), download.artifact.as_str());
+        let (source, artifact) = (log_context.source.as_str(), download.artifact.as_str());
         let of = match artifact {
             "" => String::new(),
             artifact => format!(" {artifact}"),
@@ -329,8 +334,13 @@ impl Leaves for Container<'_> {
         Err(Failure::worded(text))
     }
 
-    async fn upload(&self, upload: &UploadAction, voice: &Voice, mut stop: Shutdown) -> Outcome {
-        let (source, artifact) = (voice.source.as_str(), upload.artifact.as_str());
+    async fn upload(
+        &self,
+        upload: &UploadAction,
+        log_context: &LogContext,
+        mut stop: Shutdown,
+    ) -> Outcome {
+        let (source, artifact) = (log_context.source.as_str(), upload.artifact.as_str());
         let _place = tokio::select! {
             place = self.executor.transfers.place_to_upload() => place,
             () = stop.asked() => return Err(Failure::cancelled()),
@@ -378,7 +388,7 @@ impl Leaves for Container<'_> {
         probe::ask(&self.job.address, port, check).await
     }
 
-    fn say(&self, source: &str, text: &str) {
+    fn write_log(&self, source: &str, text: &str) {
         self.log(source, text);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, lchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
 use nix::unistd::{Gid, Uid, geteuid, setfsgid, setfsuid};
@@ -31,15 +31,25 @@ pub(super) fn account(name: &str) -> Result<Option<Account>, String> {
 }
 
 /// Makes the folder of a container the account's, and lets it in there: into `containers`, which
-/// has those of all, and what that lies in, whose names it still cannot list.
+/// has those of all, and what that lies in, whose names it still cannot list. A folder that is
+/// another account's already stays so, and this one may read it.
 pub(super) fn let_in(account: &Account, containers: &Path, folder: &Path) -> io::Result<()> {
     for above in containers.parent().into_iter().chain([containers]) {
-        let mode = fs::metadata(above)?.permissions().mode();
-        if mode & 0o011 != 0o011 {
-            fs::set_permissions(above, Permissions::from_mode(mode | 0o011))?;
-        }
+        open(above, 0o011)?;
     }
-    give(account, folder)
+    let owner = fs::metadata(folder)?.uid();
+    match owner == account.uid || owner == geteuid().as_raw() {
+        true => give(account, folder),
+        false => open(folder, 0o055),
+    }
+}
+
+fn open(folder: &Path, more: u32) -> io::Result<()> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    match mode & more == more {
+        true => Ok(()),
+        false => fs::set_permissions(folder, Permissions::from_mode(mode | more)),
+    }
 }
 
 /// Makes a file or a folder the account's; of a link that took its place, the link.

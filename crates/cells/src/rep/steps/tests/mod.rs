@@ -39,7 +39,7 @@ impl Leaves for Fake {
     async fn run(
         &self,
         run: &RunAction,
-        voice: &Voice,
+        log_context: &LogContext,
         ready: Ready<'_>,
         mut stop: Shutdown,
     ) -> Outcome {
@@ -54,25 +54,25 @@ impl Leaves for Fake {
         }
         match status.as_str() {
             "0" => Ok(()),
-            said if voice.checks => {
-                if let Some(heard) = &voice.heard {
+            said if log_context.checks => {
+                if let Some(heard) = &log_context.heard {
                     heard.push(said.as_bytes());
                 }
                 Err(Failure::worded(""))
             }
             status => Err(Failure::worded(format!(
                 "{}: Exited with status {status}",
-                voice.source
+                log_context.source
             ))),
         }
     }
 
-    async fn download(&self, _: &DownloadAction, _: &Voice, mut stop: Shutdown) -> Outcome {
+    async fn download(&self, _: &DownloadAction, _: &LogContext, mut stop: Shutdown) -> Outcome {
         stop.asked().await;
         Err(Failure::cancelled())
     }
 
-    async fn upload(&self, _: &UploadAction, _: &Voice, _: Shutdown) -> Outcome {
+    async fn upload(&self, _: &UploadAction, _: &LogContext, _: Shutdown) -> Outcome {
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Leaves for Fake {
         }
     }
 
-    fn say(&self, source: &str, text: &str) {
+    fn write_log(&self, source: &str, text: &str) {
         self.said.lock().unwrap().push(format!("{source}: {text}"));
     }
 }

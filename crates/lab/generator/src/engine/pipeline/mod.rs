@@ -16,11 +16,11 @@ use wire::poller::{Interest, Poller};
 use wire::resp::{ReplyScan, ReplyScanner, ReplySink};
 use wire::stream::{Received, Stream};
 
+use super::conversation::{Broken, CompleteResponse, ResponseCapture, Step};
 use super::pool::{Pool, Use};
 use super::postgres::{LOGIN_REFUSED, Postgres};
 use super::record::Record;
-use super::talk::{Broken, Kept, Step, Whole};
-use super::{BUFFER, Carriage, Setup};
+use super::{BUFFER, Multiplexing, Setup};
 
 /// Why a request fails whose connection was closed because an earlier one had no answer in time:
 /// answers come in order, so its own would not come either.
@@ -38,7 +38,7 @@ const USUAL: usize = 64 * 1024;
 /// One connection.
 pub(super) struct Pipeline {
     stream: Stream,
-    talk: Conversation,
+    conversation: PipelineConversation,
     /// Places whose answers are to come, in their order.
     asked: VecDeque<u32>,
     /// Places whose requests wait for another connection: this one has carried all it may.
@@ -53,7 +53,7 @@ pub(super) struct Pipeline {
 }
 
 /// What is spoken.
-enum Conversation {
+enum PipelineConversation {
     /// RESP.
     Redis {
         scanner: Box<ReplyScanner>,
@@ -63,17 +63,17 @@ enum Conversation {
     Postgres(Box<Postgres>),
 }
 
-impl Conversation {
+impl PipelineConversation {
     /// Takes what came in during the login; what it is answered with is appended to `out`. Says
     /// whether the login is done.
     fn log_in(&mut self, input: &[u8], out: &mut Vec<u8>) -> Step {
         let (scanner, login) = match self {
-            Self::Postgres(talk) => return talk.log_in(input, out),
+            Self::Postgres(conversation) => return conversation.log_in(input, out),
             Self::Redis { scanner, login } => (scanner, login),
         };
         let mut rest = input;
         while !rest.is_empty() {
-            let scan = scanner.scan(rest, &mut Unkept);
+            let scan = scanner.scan(rest, &mut DiscardReply);
             let scan = scan.map_err(|error| error.cause())?;
             rest = &rest[scan.consumed..];
             match scan.complete.map(|reply| reply.error) {
@@ -91,8 +91,8 @@ impl Conversation {
     fn take(
         &mut self,
         input: &[u8],
-        kept: Option<&mut Kept>,
-    ) -> Result<(usize, Option<Whole>), &'static str> {
+        kept: Option<&mut ResponseCapture>,
+    ) -> Result<(usize, Option<CompleteResponse>), &'static str> {
         match self {
             Self::Redis { scanner, .. } => {
                 let scan = match kept {
@@ -107,15 +107,18 @@ impl Conversation {
                         }
                         scan
                     }
-                    None => scanner.scan(input, &mut Unkept),
+                    None => scanner.scan(input, &mut DiscardReply),
                 };
                 let scan = scan.map_err(|error| error.cause())?;
-                let whole = scan.complete.map(|reply| Whole::of(reply.bytes, true));
+                let whole = scan
+                    .complete
+                    .map(|reply| CompleteResponse::of(reply.bytes, true));
                 Ok((scan.consumed, whole))
             }
-            Self::Postgres(talk) => {
-                let whole = talk.take(input, kept)?;
-                let whole = whole.map(|answered| Whole::of(answered.bytes, answered.idle));
+            Self::Postgres(conversation) => {
+                let whole = conversation.take(input, kept)?;
+                let whole =
+                    whole.map(|answered| CompleteResponse::of(answered.bytes, answered.idle));
                 Ok((input.len(), whole))
             }
         }
@@ -126,19 +129,19 @@ impl Pipeline {
     /// Begins to speak on a connection, of so many kinds of requests.
     pub(super) fn start(stream: Stream, target: &Target, kinds: usize) -> Self {
         let mut output = Vec::new();
-        let talk = match target.protocol {
+        let conversation = match target.protocol {
             Protocol::Postgres => {
-                let talk = Postgres::start(&target.login, kinds, &mut output);
-                Conversation::Postgres(Box::new(talk))
+                let conversation = Postgres::start(&target.login, kinds, &mut output);
+                PipelineConversation::Postgres(Box::new(conversation))
             }
-            _ => Conversation::Redis {
+            _ => PipelineConversation::Redis {
                 scanner: Box::default(),
                 login: log_in(&target.login, &mut output),
             },
         };
         Self {
             stream,
-            talk,
+            conversation,
             asked: VecDeque::new(),
             queue: VecDeque::new(),
             output,
@@ -153,7 +156,9 @@ impl Pipeline {
         let mut piece = [0; 1024];
         let mut length = 0;
         loop {
-            let done = self.talk.log_in(&piece[..length], &mut self.output)?;
+            let done = self
+                .conversation
+                .log_in(&piece[..length], &mut self.output)?;
             self.send().map_err(|(_, cause)| cause)?;
             if done {
                 return Ok(true);
@@ -170,7 +175,7 @@ impl Pipeline {
     /// Whether it is about to be closed, and a request may as well go over another: of a
     /// transaction the rest may not.
     fn is_left(&self) -> bool {
-        self.broken && matches!(self.talk, Conversation::Redis { .. })
+        self.broken && matches!(self.conversation, PipelineConversation::Redis { .. })
     }
 
     /// What the poller is to tell of it.
@@ -226,15 +231,15 @@ fn log_in(login: &Login, out: &mut Vec<u8>) -> usize {
 }
 
 /// Replies of which nothing is kept.
-struct Unkept;
+struct DiscardReply;
 
-impl ReplySink for Unkept {
+impl ReplySink for DiscardReply {
     fn part(&mut self, _: &[u8]) {}
     fn next_value(&mut self) {}
 }
 
 /// The values of a reply, a line each.
-impl ReplySink for Kept {
+impl ReplySink for ResponseCapture {
     fn part(&mut self, bytes: &[u8]) {
         wire::http1::Sink::body(self, bytes);
     }
@@ -261,12 +266,12 @@ pub(super) struct Pipelines {
     /// When the first request was made that these have to send.
     asked: Option<u64>,
     /// Answers of the last drive, with their places.
-    pub(super) answered: Vec<(u32, Whole)>,
+    pub(super) answered: Vec<(u32, CompleteResponse)>,
 }
 
 impl Pipelines {
     pub(super) fn new(setup: Arc<Setup>) -> Self {
-        let speaks = setup.carriage() == Carriage::Pipeline;
+        let speaks = setup.multiplexing() == Multiplexing::Pipeline;
         Self {
             setup,
             buffer: vec![0; if speaks { BUFFER } else { 0 }],
@@ -323,9 +328,9 @@ impl Pipelines {
         let needs = composer.needs(visit);
         exchange.kept.begin(false, needs.body);
         let before = pipeline.output.len();
-        match (&mut pipeline.talk, composer.statement(visit)) {
-            (Conversation::Postgres(talk), Some(bound)) => {
-                let asked = talk.ask(exchange.kind, bound, &mut pipeline.output);
+        match (&mut pipeline.conversation, composer.statement(visit)) {
+            (PipelineConversation::Postgres(conversation), Some(bound)) => {
+                let asked = conversation.ask(exchange.kind, bound, &mut pipeline.output);
                 asked.map_err(|()| UNFIT)?;
             }
             _ => {
@@ -443,7 +448,7 @@ impl Pipelines {
         while !rest.is_empty() {
             let place = pipeline.asked.front().copied();
             let kept = place.map(|place| &mut pool[place].exchange.kept);
-            let taken = pipeline.talk.take(rest, kept);
+            let taken = pipeline.conversation.take(rest, kept);
             let (used, whole) = taken.map_err(|cause| (Phase::Protocol, cause))?;
             rest = &rest[used..];
             let Some(place) = place else {

@@ -4,9 +4,9 @@ use lab_load::recording::Phase;
 use wire::http2::{Answer, StreamError};
 
 use super::Traffic;
+use crate::engine::conversation::Broken;
 use crate::engine::pipeline::BEHIND;
 use crate::engine::pool::{Link, Use};
-use crate::engine::talk::Broken;
 
 impl Traffic {
     /// Sends and takes what there is on a connection with several exchanges, and says when.

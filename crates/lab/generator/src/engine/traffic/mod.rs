@@ -14,6 +14,7 @@ use wire::deadlines::Deadlines;
 use wire::poller::{Event, Poller};
 use wire::socket;
 
+use super::conversation::{Broken, CompleteResponse};
 use super::exchange::Delay;
 use super::opening::{self, Opening};
 use super::pipeline::{BEHIND, Pipelines};
@@ -24,8 +25,7 @@ use super::record::Record;
 use super::sampling::Sampler;
 use super::source::Source;
 use super::streams::Streams;
-use super::talk::{Broken, Whole};
-use super::{Carriage, ReportSender, Setup, nanos};
+use super::{Multiplexing, ReportSender, Setup, nanos};
 
 /// Pause of a user whose connection could not be opened, in nanoseconds; without it a
 /// target that is down would be asked as fast as the kernel can refuse. The same of one whose
@@ -195,7 +195,7 @@ impl Traffic {
     /// Offers another place on a connection whose target takes more again than it did.
     #[inline]
     fn offer_parked(&mut self, place: u32) {
-        if self.setup.carriage() == Carriage::Streams
+        if self.setup.multiplexing() == Multiplexing::Streams
             && let Some(parked) = self.streams.take_parked(&mut self.pool, place)
         {
             self.pool.offer(parked);
@@ -232,10 +232,10 @@ impl Traffic {
     fn ask(&mut self, place: u32, delay: Delay) {
         let (pool, record) = (&mut self.pool, &mut self.record);
         pool[place].exchange.put_off(delay);
-        let sent = match self.setup.carriage() {
-            Carriage::Plain => self.plain.ask(pool, record, place),
-            Carriage::Streams => self.streams.ask(pool, record, place),
-            Carriage::Pipeline => self.pipelines.ask(pool, record, place),
+        let sent = match self.setup.multiplexing() {
+            Multiplexing::Plain => self.plain.ask(pool, record, place),
+            Multiplexing::Streams => self.streams.ask(pool, record, place),
+            Multiplexing::Pipeline => self.pipelines.ask(pool, record, place),
         };
         let asked = self.pool[place].exchange.sent;
         match sent {
@@ -288,10 +288,10 @@ impl Traffic {
     fn withdraw(&mut self, place: u32) {
         self.answer_by.clear(place);
         self.pool[place].exchange.visit = None;
-        match self.setup.carriage() {
-            Carriage::Plain => {}
-            Carriage::Streams => self.streams.cancel(&mut self.pool, place),
-            Carriage::Pipeline => {
+        match self.setup.multiplexing() {
+            Multiplexing::Plain => {}
+            Multiplexing::Streams => self.streams.cancel(&mut self.pool, place),
+            Multiplexing::Pipeline => {
                 self.pipelines.forget(&mut self.pool, place);
             }
         }
@@ -387,7 +387,7 @@ impl Traffic {
     }
 
     /// A whole answer came in.
-    fn answered(&mut self, place: u32, whole: Whole, now: u64) {
+    fn answered(&mut self, place: u32, whole: CompleteResponse, now: u64) {
         self.answer_by.clear(place);
         let connection = &mut self.pool[place];
         let next = self.record.answered(&mut connection.exchange, whole, now);
@@ -476,16 +476,16 @@ impl Traffic {
         }
         let exchange = &mut self.pool[place].exchange;
         self.record.failed(exchange, broken, now);
-        match self.setup.carriage() {
-            Carriage::Plain => {
+        match self.setup.multiplexing() {
+            Multiplexing::Plain => {
                 let first = self.pool[place].carried == 1;
                 let unserved = first && broken.0 == Phase::Timeout;
                 self.record.tally.span.connections.unserved += u64::from(unserved);
                 self.pool.close(place);
             }
-            Carriage::Streams => self.streams.cancel(&mut self.pool, place),
+            Multiplexing::Streams => self.streams.cancel(&mut self.pool, place),
             // Answers come in order: those behind it would never come.
-            Carriage::Pipeline => {
+            Multiplexing::Pipeline => {
                 if self.pipelines.forget(&mut self.pool, place) {
                     let carrier = self.pool.carrier(place);
                     self.shut_pipeline(carrier, (Phase::Read, BEHIND), now);

@@ -11,7 +11,7 @@ use wire::stream::Stream;
 use super::{BackendConnection, Backends};
 use crate::http::engine::context::Context;
 use crate::http::engine::resolver::Resolved;
-use crate::http::engine::tls::Towards;
+use crate::http::engine::tls::PeerKind;
 use crate::http::pipeline::retry::{Failure, NO_SUCH_HOST};
 use crate::table::Endpoint;
 
@@ -25,11 +25,11 @@ impl Backends {
         &mut self,
         client: Key,
         endpoint: &Endpoint,
-        to: Towards,
+        to: PeerKind,
         context: &mut Context,
     ) -> Result<Option<Box<BackendConnection>>, Failure<'static>> {
         let failed = |errno| Failure::Dial(errno_text(errno));
-        let stream = if to == Towards::Itself {
+        let stream = if to == PeerKind::Itself {
             Stream::Plain(self.connect_to_itself(context).map_err(failed)?)
         } else {
             let identity = endpoint.identity();
@@ -49,7 +49,7 @@ impl Backends {
                 Resolved::Unknown => return Err(Failure::Dial(NO_SUCH_HOST)),
             };
             // Not before: a name may stand for any address.
-            if to == Towards::Service && !context.shared.pipeline.may_call(address.ip()) {
+            if to == PeerKind::Service && !context.shared.pipeline.may_call(address.ip()) {
                 return Err(Failure::Blocked(address));
             }
             let socket = self.with_room(|| socket::connect_tcp(address), context);
@@ -63,7 +63,7 @@ impl Backends {
                 false => Stream::Plain(socket),
             }
         };
-        let service = matches!(to, Towards::Service | Towards::Itself);
+        let service = matches!(to, PeerKind::Service | PeerKind::Itself);
         let connection = self.add(client, endpoint, service, stream, context);
         let connection = connection.map_err(failed)?;
         context.counters.dialed.increment();

@@ -18,7 +18,7 @@ use prost::Message as _;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::batches::{Batches, Spare, WAITING};
+use super::batches::{Batches, BufferPool, WAITING};
 use crate::http::counters::ThreadCounters;
 use crate::http::settings::{EnvelopeSettings, EnvelopesTo};
 use crate::peer_tls::{self, TlsPartError};
@@ -44,7 +44,7 @@ pub(super) enum EnvelopesError {
 /// The thread that sends. Ends when all [`Batches`] are gone, after the last of them.
 pub(super) struct EnvelopeSender {
     full: Sender<Vec<u8>>,
-    spare: Spare,
+    spare: BufferPool,
     thread: JoinHandle<()>,
 }
 
@@ -62,7 +62,7 @@ impl EnvelopeSender {
         counters: Arc<ThreadCounters>,
     ) -> Result<Self, EnvelopesError> {
         let (full, waiting) = channel(WAITING);
-        let spare = Spare::default();
+        let spare = BufferPool::default();
         let queue = Queue {
             waiting,
             spare: spare.clone(),
@@ -125,7 +125,7 @@ impl EnvelopeSender {
 /// What waits to be sent.
 struct Queue {
     waiting: Receiver<Vec<u8>>,
-    spare: Spare,
+    spare: BufferPool,
 }
 
 impl Queue {

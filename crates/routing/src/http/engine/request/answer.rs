@@ -4,7 +4,7 @@ use wire::deadlines::NEVER;
 use wire::http1::{BodyLength, RequestBody, RequestHead, Sink, write};
 use wire::stream::{Received, StreamError};
 
-use super::{ActiveRequest, Course, Lent, ON, OVER, malformed};
+use super::{ActiveRequest, FINISHED, Flow, ONGOING, ThreadResources, malformed};
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::client::DISCARD;
 use crate::http::engine::context::Context;
@@ -142,39 +142,47 @@ pub(super) enum AnswerError {
 
 impl ActiveRequest {
     /// Takes in bytes of the backend, once, and sends on what came of the answer.
-    pub(super) fn take_answer(&mut self, lent: &mut Lent<'_>) -> Result<Course, AnswerError> {
-        if !lent.client.took_all() {
+    pub(super) fn take_answer(
+        &mut self,
+        resources: &mut ThreadResources<'_>,
+    ) -> Result<Flow, AnswerError> {
+        if !resources.client.took_all() {
             // The client takes what is there first; the poller tells again.
-            return Ok(ON);
+            return Ok(ONGOING);
         }
         let Some(connection) = &mut self.connection else {
-            return Ok(ON);
+            return Ok(ONGOING);
         };
-        let most = lent.context.shared.settings.response_head_bytes.max(ROOM);
-        match connection.receive(most, &mut lent.context.buffers) {
-            Ok(Received::Bytes(_)) => self.pass_on(lent),
-            Ok(Received::Nothing) => Ok(ON),
-            Ok(Received::End) => self.answer_ends(lent),
+        let most = resources
+            .context
+            .shared
+            .settings
+            .response_head_bytes
+            .max(ROOM);
+        match connection.receive(most, &mut resources.context.buffers) {
+            Ok(Received::Bytes(_)) => self.pass_on(resources),
+            Ok(Received::Nothing) => Ok(ONGOING),
+            Ok(Received::End) => self.answer_ends(resources),
             Err(error) => {
-                lent.context.note_memory(&error);
+                resources.context.note_memory(&error);
                 Err(AnswerError::Broken(error))
             }
         }
     }
 
-    fn pass_on(&mut self, lent: &mut Lent<'_>) -> Result<Course, AnswerError> {
-        let keep_alive = self.keeps_client(lent.context);
+    fn pass_on(&mut self, resources: &mut ThreadResources<'_>) -> Result<Flow, AnswerError> {
+        let keep_alive = self.keeps_client(resources.context);
         let Some(connection) = &mut self.connection else {
-            return Ok(ON);
+            return Ok(ONGOING);
         };
-        let context = &mut *lent.context;
+        let context = &mut *resources.context;
         let mut sink = AnswerSink {
             now: context.clock.times(),
             pipeline: &context.shared.pipeline,
             keep_alive,
             head: &self.head,
             exchange: &mut self.exchange,
-            out: lent.client.outbox().sheet(&mut context.buffers),
+            out: resources.client.outbox().sheet(&mut context.buffers),
             length: BodyLength::UntilClose,
             promise: &mut self.promise,
             trailers: false,
@@ -187,7 +195,7 @@ impl ActiveRequest {
             self.answered = true;
             self.leave_endpoint();
         }
-        if self.answered || !lent.client.took_all() {
+        if self.answered || !resources.client.took_all() {
             // The backend has heard of the request; nobody else has to tell to go on.
             self.continue_at = NEVER;
             self.deadline = self.attempt_ends;
@@ -196,7 +204,7 @@ impl ActiveRequest {
             return Err(AnswerError::Protocol(unfit));
         }
         let Some(connection) = &mut self.connection else {
-            return Ok(ON);
+            return Ok(ONGOING);
         };
         let scan = scan.map_err(|error| {
             let most = context.shared.settings.response_head_bytes;
@@ -204,40 +212,45 @@ impl ActiveRequest {
         })?;
         connection.consume(scan.consumed, &mut context.buffers);
         let Some(complete) = scan.complete else {
-            return Ok(ON);
+            return Ok(ONGOING);
         };
         if complete.upgraded {
-            self.begin_tunnel(lent);
-            return Ok(ON);
+            self.begin_tunnel(resources);
+            return Ok(ONGOING);
         }
-        Ok(self.finish(unended, complete.keep_alive, lent))
+        Ok(self.finish(unended, complete.keep_alive, resources))
     }
 
     /// The backend sends no more.
-    fn answer_ends(&mut self, lent: &mut Lent<'_>) -> Result<Course, AnswerError> {
+    fn answer_ends(&mut self, resources: &mut ThreadResources<'_>) -> Result<Flow, AnswerError> {
         let Some(connection) = &mut self.connection else {
-            return Ok(ON);
+            return Ok(ONGOING);
         };
         if !connection.end() {
             // Half a head is no closing under an idle connection: the backend was at work.
             if connection.bytes().is_empty() {
                 return Err(AnswerError::Closed);
             }
-            let most = lent.context.shared.settings.response_head_bytes;
+            let most = resources.context.shared.settings.response_head_bytes;
             let text = malformed::cut_short(connection.bytes(), most);
             return Err(AnswerError::Protocol(text));
         }
         let promised = self.promise.map(|promise| promise.body);
         let unended = matches!(promised, Some(ClientBody::Chunked));
-        Ok(self.finish(unended, false, lent))
+        Ok(self.finish(unended, false, resources))
     }
 
     /// The backend's answer is whole, but for its end if it is `unended`. `reusable`: its
     /// connection may carry another one.
-    fn finish(&mut self, unended: bool, reusable: bool, lent: &mut Lent<'_>) -> Course {
-        let context = &mut *lent.context;
+    fn finish(
+        &mut self,
+        unended: bool,
+        reusable: bool,
+        resources: &mut ThreadResources<'_>,
+    ) -> Flow {
+        let context = &mut *resources.context;
         if unended {
-            let sheet = lent.client.outbox().sheet(&mut context.buffers);
+            let sheet = resources.client.outbox().sheet(&mut context.buffers);
             sheet.extend_from_slice(write::LAST_CHUNK);
         }
         self.exchange.progress.backend_finished = context.clock.now();
@@ -247,21 +260,21 @@ impl ActiveRequest {
         let tunnels = self.head.method() == b"CONNECT";
         if let Some(connection) = self.connection.take() {
             if reusable && whole && !self.exchange.closes && !tunnels {
-                lent.backends.keep(connection, context);
+                resources.backends.keep(connection, context);
             } else {
-                lent.backends.close(*connection, context);
+                resources.backends.close(*connection, context);
             }
         }
-        self.complete(keep_alive, lent)
+        self.complete(keep_alive, resources)
     }
 
     /// Refuses the request.
-    pub(super) fn refuse(&mut self, refusal: Refusal, lent: &mut Lent<'_>) -> Course {
+    pub(super) fn refuse(&mut self, refusal: Refusal, resources: &mut ThreadResources<'_>) -> Flow {
         self.unlogged = !refusal.is_logged();
         self.refused = Some(refusal);
-        let keep_alive = self.keeps_client(lent.context);
-        let keep_alive = self.write_refusal(refusal, keep_alive, lent);
-        self.complete(keep_alive, lent)
+        let keep_alive = self.keeps_client(resources.context);
+        let keep_alive = self.write_refusal(refusal, keep_alive, resources);
+        self.complete(keep_alive, resources)
     }
 
     /// Whether the client's connection can go on behind an answer that begins now.
@@ -277,9 +290,9 @@ impl ActiveRequest {
     }
 
     /// Answers a health check of the router itself.
-    pub(super) fn answer_health_check(&mut self, lent: &mut Lent<'_>) -> Course {
-        let keep_alive = self.keeps_client(lent.context);
-        let context = &mut *lent.context;
+    pub(super) fn answer_health_check(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
+        let keep_alive = self.keeps_client(resources.context);
+        let context = &mut *resources.context;
         let times = context.clock.times();
         let healthy = context.keeps_connections();
         let keep_alive = context.shared.pipeline.write_health(
@@ -288,15 +301,15 @@ impl ActiveRequest {
             healthy,
             keep_alive,
             times,
-            lent.client.outbox().sheet(&mut context.buffers),
+            resources.client.outbox().sheet(&mut context.buffers),
         );
-        self.complete(keep_alive, lent)
+        self.complete(keep_alive, resources)
     }
 
     /// All of the answer is in the outbox. `keep_alive`: another request may follow.
-    fn complete(&self, keep_alive: bool, lent: &mut Lent<'_>) -> Course {
-        let (client, context) = (&mut lent.client, &mut *lent.context);
+    fn complete(&self, keep_alive: bool, resources: &mut ThreadResources<'_>) -> Flow {
+        let (client, context) = (&mut resources.client, &mut *resources.context);
         client.answered(keep_alive, self.body_read, context);
-        OVER
+        FINISHED
     }
 }

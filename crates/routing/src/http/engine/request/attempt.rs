@@ -11,10 +11,10 @@ use wire::stream::StreamError;
 use wire::tls::TlsFailure;
 
 use super::answer::AnswerError;
-use super::{ActiveRequest, Course, Lent, ON, OVER};
+use super::{ActiveRequest, FINISHED, Flow, ONGOING, ThreadResources};
 use crate::http::engine::backends::errno_text;
 use crate::http::engine::context::Context;
-use crate::http::engine::tls::Towards;
+use crate::http::engine::tls::PeerKind;
 use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge, note_no_endpoint};
 use crate::http::pipeline::{Refusal, Upgrade};
 use crate::selection::{Choice, Next};
@@ -34,11 +34,11 @@ fn expectation(head: &RequestHead) -> Expect {
 
 impl ActiveRequest {
     /// Sends the request to the next endpoint, or answers that there is none.
-    pub(super) fn attempt(&mut self, lent: &mut Lent<'_>) -> Course {
-        let shared = &lent.context.shared;
+    pub(super) fn attempt(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
+        let shared = &resources.context.shared;
         if let Some(service) = self.exchange.route_service() {
             if shared.settings.route_services.attempts == 0 {
-                return self.refuse(Refusal::UnknownFailure, lent);
+                return self.refuse(Refusal::UnknownFailure, resources);
             }
             self.endpoint = Some(Arc::new(Endpoint {
                 identity: format!("{}:{}", service.host, service.port).into(),
@@ -49,12 +49,17 @@ impl ActiveRequest {
             }));
             self.to_service = true;
         } else if let Some(pool) = self.exchange.pool() {
-            let wish = self.exchange.wish(&self.head);
-            let random = lent.context.random.next_u64();
+            let selection_request = self.exchange.selection_request(&self.head);
+            let random = resources.context.random.next_u64();
             let pool = Arc::clone(pool);
-            self.choice = Some(Choice::new(pool, &shared.selection, &wish, random));
+            self.choice = Some(Choice::new(
+                pool,
+                &shared.selection,
+                &selection_request,
+                random,
+            ));
         }
-        self.next_attempt(Refusal::EndpointFailure, lent)
+        self.next_attempt(Refusal::EndpointFailure, resources)
     }
 
     /// Names the endpoint whose turn it is for the log alone: gorouter does so of a request
@@ -65,16 +70,16 @@ impl ActiveRequest {
         };
         let random = context.random.next_u64();
         let settings = &context.shared.selection;
-        let wish = self.exchange.wish(&self.head);
-        let mut choice = Choice::new(pool, settings, &wish, random);
+        let selection_request = self.exchange.selection_request(&self.head);
+        let mut choice = Choice::new(pool, settings, &selection_request, random);
         if let Next::Endpoint(endpoint) = choice.next(settings, context.clock.now()) {
             self.exchange.progress.endpoint = Some(endpoint);
         }
     }
 
     /// As [`ActiveRequest::attempt`]; without another endpoint, `otherwise` is the answer.
-    fn next_attempt(&mut self, otherwise: Refusal, lent: &mut Lent<'_>) -> Course {
-        let context = &lent.context;
+    fn next_attempt(&mut self, otherwise: Refusal, resources: &mut ThreadResources<'_>) -> Flow {
+        let context = &resources.context;
         let next = match (&mut self.choice, &self.endpoint) {
             (_, Some(service)) if self.to_service => Next::Endpoint(Arc::clone(service)),
             (Some(choice), _) => choice.next(&context.shared.selection, context.clock.now()),
@@ -84,11 +89,13 @@ impl ActiveRequest {
             Next::Endpoint(endpoint) => {
                 let scope = match self.to_service {
                     true => Ok(()),
-                    false => self.exchange.check_scope(lent.client.client(), &endpoint),
+                    false => self
+                        .exchange
+                        .check_scope(resources.client.client(), &endpoint),
                 };
                 if let Err(refusal) = scope {
                     self.exchange.progress.endpoint = Some(endpoint);
-                    return self.refuse(refusal, lent);
+                    return self.refuse(refusal, resources);
                 }
                 self.attempts += 1;
                 if self.attempts > 1 {
@@ -98,29 +105,29 @@ impl ActiveRequest {
                     context.counters.routed.increment();
                 }
                 self.endpoint = Some(endpoint);
-                self.connect(false, lent)
+                self.connect(false, resources)
             }
-            Next::Overloaded if self.attempts == 0 => self.refuse(Refusal::Overloaded, lent),
+            Next::Overloaded if self.attempts == 0 => self.refuse(Refusal::Overloaded, resources),
             // What failed before is told rather than that nobody else may be asked.
             Next::Overloaded | Next::None => {
                 if self.attempts == 0 {
                     note_no_endpoint(&mut self.exchange);
                 }
-                self.refuse(otherwise, lent)
+                self.refuse(otherwise, resources)
             }
         }
     }
 
     /// Takes an idle connection to the endpoint, or begins a new one (`fresh`: in any
     /// case), and prepares the request for it.
-    fn connect(&mut self, fresh: bool, lent: &mut Lent<'_>) -> Course {
+    fn connect(&mut self, fresh: bool, resources: &mut ThreadResources<'_>) -> Flow {
         let Some(endpoint) = self.endpoint.clone() else {
-            return ON;
+            return ONGOING;
         };
-        let context = &mut *lent.context;
+        let context = &mut *resources.context;
         // What the router has spent so far is its own time, and is told as such.
         let now = context.clock.look();
-        let http2 = lent.client.client().http2();
+        let http2 = resources.client.client().http2();
         let timeout = context.shared.settings.backends.timeout_of(http2);
         self.attempt_began = now;
         // As in gorouter: nobody knows how long what a WebSocket asks for takes.
@@ -153,13 +160,13 @@ impl ActiveRequest {
         let fresh = fresh || (endpoint.protocol == BackendProtocol::Http2 && upgrades);
         if !fresh {
             let careful = !self.exchange.idempotent() || !self.kept_whole;
-            let (client, service) = (lent.client.key(), self.to_service);
-            let backends = &mut lent.backends;
+            let (client, service) = (resources.client.key(), self.to_service);
+            let backends = &mut resources.backends;
             if let Some(kept) = backends.idle(client, &endpoint, service, careful, context) {
                 context.counters.reused.increment();
                 self.connection = Some(kept);
                 self.begin_exchange(now);
-                return ON;
+                return ONGOING;
             }
         }
         let settings = &context.shared.settings.backends;
@@ -168,78 +175,81 @@ impl ActiveRequest {
             true => settings.upgrade_dial_timeout,
         };
         self.deadline = context.clock.after(longest).min(self.attempt_ends);
-        self.dial(lent)
+        self.dial(resources)
     }
 
     /// Begins a connection to the endpoint, whose name may have to be resolved first.
-    fn dial(&mut self, lent: &mut Lent<'_>) -> Course {
+    fn dial(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         let Some(endpoint) = self.endpoint.clone() else {
-            return ON;
+            return ONGOING;
         };
         let upgrades = self.exchange.upgrade() != Upgrade::None;
-        let http2 = lent.context.shared.settings.http2;
+        let http2 = resources.context.shared.settings.http2;
         let to = match (self.exchange.route_service(), endpoint.protocol) {
-            (Some(service), _) if service.hairpin => Towards::Itself,
-            (Some(_), _) => Towards::Service,
+            (Some(service), _) if service.hairpin => PeerKind::Itself,
+            (Some(_), _) => PeerKind::Service,
             // An upgrade has no form in HTTP/2.
-            (None, BackendProtocol::Http2) if http2 && !upgrades => Towards::Http2Backend,
-            (None, _) => Towards::Backend,
+            (None, BackendProtocol::Http2) if http2 && !upgrades => PeerKind::Http2Backend,
+            (None, _) => PeerKind::Backend,
         };
-        let client = lent.client.key();
-        match lent.backends.dial(client, &endpoint, to, lent.context) {
+        let client = resources.client.key();
+        match resources
+            .backends
+            .dial(client, &endpoint, to, resources.context)
+        {
             Ok(connection) => {
                 self.resolving = connection.is_none();
                 self.connection = connection;
-                ON
+                ONGOING
             }
-            Err(failure) => self.fail(failure, lent),
+            Err(failure) => self.fail(failure, resources),
         }
     }
 
     /// A name was resolved: if it is this request's, it goes on.
-    pub(crate) fn name_resolved(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn name_resolved(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         match self.resolving {
-            true => self.dial(lent),
-            false => ON,
+            true => self.dial(resources),
+            false => ONGOING,
         }
     }
 
     /// The connection is there, or cannot be made.
-    pub(super) fn connected(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(super) fn connected(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         let Some(connection) = &mut self.connection else {
-            return ON;
+            return ONGOING;
         };
         if let Err(errno) = connection.begin_handshake() {
-            return self.fail(Failure::Dial(errno_text(errno)), lent);
+            return self.fail(Failure::Dial(errno_text(errno)), resources);
         }
-        let clock = &lent.context.clock;
-        let longest = lent.context.shared.settings.backends.handshake_timeout;
+        let clock = &resources.context.clock;
+        let longest = resources.context.shared.settings.backends.handshake_timeout;
         let took = clock.now().saturating_sub(self.attempt_began);
         self.exchange.progress.dial = took.max(1);
         self.deadline = clock.after(longest).min(self.attempt_ends);
-        self.handshake(lent)
+        self.handshake(resources)
     }
 
     /// Goes on with TLS's handshake, if there is to be one.
-    pub(super) fn handshake(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(super) fn handshake(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         let Some(connection) = &mut self.connection else {
-            return ON;
+            return ONGOING;
         };
-        let now = lent.context.clock.now();
+        let now = resources.context.clock.now();
         match connection.handshake() {
             Ok(true) => {
                 if connection.has_tls() {
                     let since = self.attempt_began + self.exchange.progress.dial;
                     self.exchange.progress.tls = now.saturating_sub(since).max(1);
                 }
-                if let Err(errno) = lent.backends.opened(connection, lent.context) {
-                    return self.fail(Failure::Dial(errno_text(errno)), lent);
+                if let Err(errno) = resources.backends.opened(connection, resources.context) {
+                    return self.fail(Failure::Dial(errno_text(errno)), resources);
                 }
                 self.begin_exchange(now);
-                ON
+                ONGOING
             }
-            Ok(false) => ON,
-            Err(error) => self.fail_tls(&error, Failure::TlsOther("EOF"), lent),
+            Ok(false) => ONGOING,
+            Err(error) => self.fail_tls(&error, Failure::TlsOther("EOF"), resources),
         }
     }
 
@@ -258,26 +268,34 @@ impl ActiveRequest {
     }
 
     /// No answer comes.
-    pub(super) fn fail_answer(&mut self, error: &AnswerError, lent: &mut Lent<'_>) -> Course {
+    pub(super) fn fail_answer(
+        &mut self,
+        error: &AnswerError,
+        resources: &mut ThreadResources<'_>,
+    ) -> Flow {
         match error {
-            AnswerError::Closed => self.fail(Failure::Closed, lent),
+            AnswerError::Closed => self.fail(Failure::Closed, resources),
             AnswerError::Broken(StreamError::Socket(Errno::CONNRESET)) => {
-                self.fail(Failure::Reset, lent)
+                self.fail(Failure::Reset, resources)
             }
             // In TLS 1.3 a server refuses the client's certificate only now.
-            AnswerError::Broken(error) => self.fail_tls(error, Failure::Closed, lent),
-            AnswerError::Protocol(text) => self.fail(Failure::Protocol(text), lent),
+            AnswerError::Broken(error) => self.fail_tls(error, Failure::Closed, resources),
+            AnswerError::Protocol(text) => self.fail(Failure::Protocol(text), resources),
         }
     }
 
     /// The request cannot be written.
-    pub(super) fn fail_write(&mut self, error: &StreamError, lent: &mut Lent<'_>) -> Course {
+    pub(super) fn fail_write(
+        &mut self,
+        error: &StreamError,
+        resources: &mut ThreadResources<'_>,
+    ) -> Flow {
         let failure = match error {
             StreamError::Socket(Errno::CONNRESET) => Failure::Reset,
             StreamError::Socket(errno) => Failure::Write(errno_text(*errno)),
             StreamError::Tls(_) => Failure::Write("tls: broken connection"),
         };
-        self.fail(failure, lent)
+        self.fail(failure, resources)
     }
 
     /// The connection failed within TLS, or beside it: `otherwise`.
@@ -285,25 +303,29 @@ impl ActiveRequest {
         &mut self,
         error: &StreamError,
         otherwise: Failure<'_>,
-        lent: &mut Lent<'_>,
-    ) -> Course {
+        resources: &mut ThreadResources<'_>,
+    ) -> Flow {
         let failure = error.tls_failure();
-        self.fail(failure.as_ref().map_or(otherwise, Failure::Tls), lent)
+        self.fail(failure.as_ref().map_or(otherwise, Failure::Tls), resources)
     }
 
     /// The attempt failed: tries another one, answers, or cuts the answer off that has
     /// begun already.
-    pub(super) fn fail(&mut self, failure: Failure<'_>, lent: &mut Lent<'_>) -> Course {
-        let context = &mut *lent.context;
+    pub(super) fn fail(
+        &mut self,
+        failure: Failure<'_>,
+        resources: &mut ThreadResources<'_>,
+    ) -> Flow {
+        let context = &mut *resources.context;
         if matches!(failure, Failure::Timeout | Failure::DialTimeout) {
             context.counters.timeouts.increment();
         }
         if self.answered {
-            lent.client.cut_off();
-            return OVER;
+            resources.client.cut_off();
+            return FINISHED;
         }
         let Some(endpoint) = self.endpoint.clone() else {
-            return ON;
+            return ONGOING;
         };
         let pool = self.exchange.pool().cloned();
         let wanted = self.exchange.instance();
@@ -360,19 +382,19 @@ impl ActiveRequest {
             }
             _ => {}
         }
-        self.leave_backend(lent.backends, context);
+        self.leave_backend(resources.backends, context);
         match verdict {
             Verdict::Resend => {
                 context.counters.stale_connections.increment();
-                self.connect(true, lent)
+                self.connect(true, resources)
             }
             Verdict::Again(otherwise) => {
                 self.note_failed_attempt(now);
-                self.next_attempt(otherwise, lent)
+                self.next_attempt(otherwise, resources)
             }
             Verdict::GiveUp(refusal) => {
                 self.note_failed_attempt(now);
-                self.refuse(refusal, lent)
+                self.refuse(refusal, resources)
             }
         }
     }

@@ -7,7 +7,7 @@ use wire::deadlines::NEVER;
 use wire::http1::{RequestBody, Sink, write};
 use wire::poller::{Event, Poller};
 
-use super::{ActiveRequest, Course, Lent, ON, OVER};
+use super::{ActiveRequest, FINISHED, Flow, ONGOING, ThreadResources};
 use crate::http::engine::backends::ConnectionState;
 use crate::http::engine::buffers::ROOM;
 use crate::http::engine::client::ClientConnection;
@@ -50,8 +50,8 @@ impl Sink for BodySink<'_> {
 
 impl ActiveRequest {
     /// A request is there: answers it, or begins to send it on.
-    pub(crate) fn begin(&mut self, lent: &mut Lent<'_>) -> Course {
-        let context = &mut *lent.context;
+    pub(crate) fn begin(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
+        let context = &mut *resources.context;
         let times = context.clock.times();
         context.counters.requests.increment();
         context.counters.active.increment();
@@ -61,7 +61,7 @@ impl ActiveRequest {
         let began = if sampled { clock::now() } else { 0 };
         let admission = context.shared.pipeline.admit(
             &self.head,
-            lent.client.client(),
+            resources.client.client(),
             &context.shared.table,
             times,
             &mut context.random,
@@ -72,35 +72,35 @@ impl ActiveRequest {
             context.counters.lookup_time.record(took);
         }
         match admission {
-            Admission::Forward => self.attempt(lent),
+            Admission::Forward => self.attempt(resources),
             Admission::Answer(refusal) => {
                 if refusal == Refusal::HeadTooLarge {
-                    self.name_endpoint(lent.context);
+                    self.name_endpoint(resources.context);
                 }
-                self.refuse(refusal, lent)
+                self.refuse(refusal, resources)
             }
-            Admission::HealthCheck => self.answer_health_check(lent),
+            Admission::HealthCheck => self.answer_health_check(resources),
         }
     }
 
     /// Sends on what came from either side.
-    pub(crate) fn carry(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn carry(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         if self.tunnels {
-            return self.carry_tunnel(lent);
+            return self.carry_tunnel(resources);
         }
         loop {
-            let before = lent.client.held();
-            self.carry_body(lent)?;
-            let again = self.push(lent)?;
-            let moved = lent.client.held() < before;
+            let before = resources.client.held();
+            self.carry_body(resources)?;
+            let again = self.push(resources)?;
+            let moved = resources.client.held() < before;
             let stuck = self.body_read || !self.upstream.is_empty();
             if !again && (stuck || !moved) {
                 break;
             }
         }
-        match lent.client.flush(lent.context) {
-            true => ON,
-            false => self.give_up(lent),
+        match resources.client.flush(resources.context) {
+            true => ONGOING,
+            false => self.give_up(resources),
         }
     }
 
@@ -115,40 +115,40 @@ impl ActiveRequest {
     }
 
     /// A client that ends its side has lost interest, as gorouter sees it.
-    pub(crate) fn client_ended(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn client_ended(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         match self.tunnels {
-            true => ON,
-            false => self.give_up(lent),
+            true => ONGOING,
+            false => self.give_up(resources),
         }
     }
 
     /// Something happened to the connection to the backend.
-    pub(crate) fn event(&mut self, event: Event, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn event(&mut self, event: Event, resources: &mut ThreadResources<'_>) -> Flow {
         let Some(connection) = &mut self.connection else {
-            return ON;
+            return ONGOING;
         };
         match connection.state() {
-            ConnectionState::Connecting if event.writable => self.connected(lent),
-            ConnectionState::Connecting => ON,
-            ConnectionState::Handshaking => self.handshake(lent),
-            ConnectionState::Open if event.broken && !lent.client.took_all() => {
-                connection.stop_watching(&lent.context.poller);
-                ON
+            ConnectionState::Connecting if event.writable => self.connected(resources),
+            ConnectionState::Connecting => ONGOING,
+            ConnectionState::Handshaking => self.handshake(resources),
+            ConnectionState::Open if event.broken && !resources.client.took_all() => {
+                connection.stop_watching(&resources.context.poller);
+                ONGOING
             }
             // There is nothing more to be read, and nobody to write to.
             ConnectionState::Open if self.tunnels && event.broken && connection.has_ended() => {
-                self.end_tunnel(lent)
+                self.end_tunnel(resources)
             }
-            ConnectionState::Open if event.readable => self.read(lent),
-            ConnectionState::Open => ON,
+            ConnectionState::Open if event.readable => self.read(resources),
+            ConnectionState::Open => ONGOING,
         }
     }
 
     /// Another look at bytes of the backend that the poller cannot see.
-    pub(crate) fn revisit(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn revisit(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         match &self.connection {
-            Some(connection) if connection.holds_bytes() => self.read(lent),
-            _ => ON,
+            Some(connection) if connection.holds_bytes() => self.read(resources),
+            _ => ONGOING,
         }
     }
 
@@ -161,19 +161,22 @@ impl ActiveRequest {
     }
 
     /// Patience is over.
-    pub(crate) fn expired(&mut self, lent: &mut Lent<'_>) -> Course {
+    pub(crate) fn expired(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         if self.tunnels {
-            return self.end_tunnel(lent);
+            return self.end_tunnel(resources);
         }
-        let now = lent.context.clock.now();
+        let now = resources.context.clock.now();
         if self.continue_at <= now && self.attempt_ends > now {
             self.continue_at = NEVER;
             self.deadline = self.attempt_ends;
             if !self.answered {
-                let sheet = lent.client.outbox().sheet(&mut lent.context.buffers);
+                let sheet = resources
+                    .client
+                    .outbox()
+                    .sheet(&mut resources.context.buffers);
                 sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
-            return ON;
+            return ONGOING;
         }
         let failure = match self.connection.as_ref().map(|it| it.state()) {
             // The time for the whole attempt is over, whatever it was at.
@@ -182,30 +185,30 @@ impl ActiveRequest {
             Some(ConnectionState::Handshaking) => Failure::TlsTimeout,
             Some(ConnectionState::Open) => Failure::Timeout,
         };
-        self.fail(failure, lent)
+        self.fail(failure, resources)
     }
 
-    fn read(&mut self, lent: &mut Lent<'_>) -> Course {
+    fn read(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         if self.tunnels {
-            self.read_tunnel(lent);
-            return ON;
+            self.read_tunnel(resources);
+            return ONGOING;
         }
-        let taken = self.take_answer(lent);
-        taken.unwrap_or_else(|error| self.fail_answer(&error, lent))
+        let taken = self.take_answer(resources);
+        taken.unwrap_or_else(|error| self.fail_answer(&error, resources))
     }
 
     /// Moves what came of the body into the way to the backend.
-    fn carry_body(&mut self, lent: &mut Lent<'_>) -> Course {
+    fn carry_body(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
         if self.body_read || self.upstream.len() >= ROOM {
-            return ON;
+            return ONGOING;
         }
         let connection = self.connection.as_ref();
         let open = connection.is_some_and(|it| it.state() == ConnectionState::Open);
         // Until there is a connection no more is taken than can be sent again.
-        if !open && self.kept.len() + lent.client.held() > KEEP {
-            return ON;
+        if !open && self.kept.len() + resources.client.held() > KEEP {
+            return ONGOING;
         }
-        let context = &mut *lent.context;
+        let context = &mut *resources.context;
         let chunked = self.head.body() == RequestBody::Chunked;
         let sheet = self.upstream.sheet(&mut context.buffers);
         let from = sheet.len();
@@ -216,22 +219,22 @@ impl ActiveRequest {
             chunked,
             trailers: false,
         };
-        let ended = match lent.client.body(&mut sink, &mut context.buffers) {
+        let ended = match resources.client.body(&mut sink, &mut context.buffers) {
             Ok(ended) => ended,
             // Nobody knows where the next request begins.
             Err(_) if self.answered => {
                 context.counters.malformed.increment();
-                lent.client.cut_off();
-                return OVER;
+                resources.client.cut_off();
+                return FINISHED;
             }
             Err(error) => {
                 // Its application is told what its client is told.
                 self.exchange.status = error.status();
-                self.exchange.progress.answer_body = lent.client.refuse_bytes(error, context);
+                self.exchange.progress.answer_body = resources.client.refuse_bytes(error, context);
                 if self.attempts > 0 {
                     self.note_failed_attempt(context.clock.now());
                 }
-                return OVER;
+                return FINISHED;
             }
         };
         if ended && chunked && !sink.trailers {
@@ -248,16 +251,16 @@ impl ActiveRequest {
         if self.upstream_broken {
             self.upstream.clear(&mut context.buffers);
         }
-        ON
+        ONGOING
     }
 
     /// Sends what waits for the backend. Whether there is more to be done at once: another
     /// attempt has begun.
-    fn push(&mut self, lent: &mut Lent<'_>) -> ControlFlow<(), bool> {
+    fn push(&mut self, resources: &mut ThreadResources<'_>) -> ControlFlow<(), bool> {
         let Some(connection) = &mut self.connection else {
             return ControlFlow::Continue(false);
         };
-        match connection.send(&mut self.upstream, &mut lent.context.buffers) {
+        match connection.send(&mut self.upstream, &mut resources.context.buffers) {
             Ok(bytes) => {
                 self.sent += bytes;
                 ControlFlow::Continue(false)
@@ -265,10 +268,10 @@ impl ActiveRequest {
             Err(error) => {
                 // The backend may have answered before it closed: its last word counts.
                 self.upstream_broken = true;
-                self.upstream.clear(&mut lent.context.buffers);
-                self.read(lent)?;
+                self.upstream.clear(&mut resources.context.buffers);
+                self.read(resources)?;
                 if self.upstream_broken && self.connection.is_some() {
-                    self.fail_write(&error, lent)?;
+                    self.fail_write(&error, resources)?;
                 }
                 ControlFlow::Continue(true)
             }

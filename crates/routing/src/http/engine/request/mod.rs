@@ -25,18 +25,18 @@ use crate::http::pipeline::{Exchange, Promise, Refusal, retry};
 use crate::selection::Choice;
 use crate::table::{Endpoint, Nanos};
 
-pub(super) use self::record::{Outlets, Requests};
+pub(super) use self::record::{RequestSinks, Requests};
 
 /// Memory for a head, and for a body that may be sent again, that stays with a request.
 const KEPT_MEMORY: usize = 8 * 1024;
 
 /// Whether a request goes on. When it is over, its client's connection knows how to go on.
-pub(super) type Course = ControlFlow<()>;
-const ON: Course = ControlFlow::Continue(());
-const OVER: Course = ControlFlow::Break(());
+pub(super) type Flow = ControlFlow<()>;
+const ONGOING: Flow = ControlFlow::Continue(());
+const FINISHED: Flow = ControlFlow::Break(());
 
 /// What a request works with.
-pub(super) struct Lent<'l> {
+pub(super) struct ThreadResources<'l> {
     pub(super) client: &'l mut ClientConnection,
     pub(super) context: &'l mut Context,
     pub(super) backends: &'l mut Backends,
@@ -105,30 +105,35 @@ impl ActiveRequest {
 
     /// The client went away: its request is of no use to anybody. A client that may have
     /// ended only its own side is told so.
-    pub(super) fn give_up(&mut self, lent: &mut Lent<'_>) -> Course {
-        let context = &mut *lent.context;
+    pub(super) fn give_up(&mut self, resources: &mut ThreadResources<'_>) -> Flow {
+        let context = &mut *resources.context;
         if !self.tunnels {
             context.counters.clients_gone.increment();
         }
         if self.answered {
-            lent.client.close();
-            return OVER;
+            resources.client.close();
+            return FINISHED;
         }
         if self.attempts > 0 {
             retry::note_cancelled(&mut self.exchange);
             self.note_failed_attempt(context.clock.now());
         }
-        self.write_refusal(Refusal::Cancelled, false, lent);
-        match lent.client.has_ended() {
-            true => lent.client.close_after_answer(lent.context),
-            false => lent.client.close(),
+        self.write_refusal(Refusal::Cancelled, false, resources);
+        match resources.client.has_ended() {
+            true => resources.client.close_after_answer(resources.context),
+            false => resources.client.close(),
         }
-        OVER
+        FINISHED
     }
 
     /// Writes the router's own answer; whether the client's connection may go on.
-    fn write_refusal(&mut self, refusal: Refusal, keep_alive: bool, lent: &mut Lent<'_>) -> bool {
-        let context = &mut *lent.context;
+    fn write_refusal(
+        &mut self,
+        refusal: Refusal,
+        keep_alive: bool,
+        resources: &mut ThreadResources<'_>,
+    ) -> bool {
+        let context = &mut *resources.context;
         let times = context.clock.times();
         context.shared.pipeline.write_refusal(
             &self.head,
@@ -136,7 +141,7 @@ impl ActiveRequest {
             refusal,
             keep_alive,
             times,
-            lent.client.outbox().sheet(&mut context.buffers),
+            resources.client.outbox().sheet(&mut context.buffers),
         )
     }
 

@@ -21,14 +21,14 @@ const SPARE: usize = 256;
 pub(crate) struct Requests {
     #[expect(clippy::vec_box, reason = "requests are large, and move in and out")]
     spare: Vec<Box<ActiveRequest>>,
-    outlets: Outlets,
+    request_sinks: RequestSinks,
     /// Memory for a line that is told in an envelope.
     line: Vec<u8>,
 }
 
 /// Where a thread tells of its requests.
 #[derive(Default)]
-pub(crate) struct Outlets {
+pub(crate) struct RequestSinks {
     /// The access log.
     pub(crate) log: Option<Batches>,
     /// Envelopes of loggregator.
@@ -36,10 +36,10 @@ pub(crate) struct Outlets {
 }
 
 impl Requests {
-    pub(crate) fn new(outlets: Outlets) -> Self {
+    pub(crate) fn new(request_sinks: RequestSinks) -> Self {
         Self {
             spare: Vec::new(),
-            outlets,
+            request_sinks,
             line: Vec::new(),
         }
     }
@@ -79,7 +79,7 @@ impl Requests {
     /// Writes its line of the access log and its envelopes, where they are asked for.
     fn tell(&mut self, request: &ActiveRequest, client: &Client, context: &Context, times: Times) {
         let (head, exchange) = (&request.head, &request.exchange);
-        let Outlets { log, envelopes } = &mut self.outlets;
+        let RequestSinks { log, envelopes } = &mut self.request_sinks;
         let settings = context.shared.settings.envelopes.as_ref();
         let envelopes = envelopes.as_mut().zip(settings);
         let pipeline = &context.shared.pipeline;
@@ -108,14 +108,14 @@ impl Requests {
 
     /// When [`Requests::hand_over`] is to be called at the latest.
     pub(crate) fn next_deadline(&self) -> Nanos {
-        let Outlets { log, envelopes } = &self.outlets;
+        let RequestSinks { log, envelopes } = &self.request_sinks;
         let due = [log, envelopes].map(|it| it.as_ref().map_or(NEVER, Batches::due));
         due[0].min(due[1])
     }
 
     /// Gives lines and envelopes to those who write and send them, if they are due by `now`.
     pub(crate) fn hand_over(&mut self, now: Nanos, counters: &ThreadCounters) {
-        let Outlets { log, envelopes } = &mut self.outlets;
+        let RequestSinks { log, envelopes } = &mut self.request_sinks;
         if let Some(log) = log.as_mut().filter(|log| log.due() <= now) {
             let handed = log.hand_over();
             counters.logged.add(handed.taken);

@@ -284,7 +284,7 @@ fn sticky_wishes() {
     let wish = |fields: &str, negotiate: bool| {
         let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = negotiate);
         fixture.admit(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{fields}\n"));
-        let sticky = fixture.exchange.wish(&fixture.head).sticky;
+        let sticky = fixture.exchange.selection_request(&fixture.head).sticky;
         sticky.map(|sticky| (String::from_utf8(sticky.id.to_vec()).unwrap(), sticky.must))
     };
     let named = |must| Some(("i-1".to_owned(), must));

@@ -202,10 +202,12 @@ proptest! {
 
 /// Whether `payload` would be known without being read.
 fn known(intake: &Intake, payload: &[u8]) -> bool {
-    let glance = Glance::of(payload).unwrap();
+    let partial = PartialMessage::of(payload).unwrap();
     let mut totals = RegistryTotals::default();
     let fingerprint = || intake.fingerprint(payload);
-    intake.heard(&glance, fingerprint, 5, &mut totals).is_some()
+    intake
+        .recognise_heartbeat(&partial, fingerprint, 5, &mut totals)
+        .is_some()
 }
 
 #[test]

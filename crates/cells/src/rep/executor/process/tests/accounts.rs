@@ -1,4 +1,4 @@
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::files::serve;
 use super::*;
@@ -72,4 +72,20 @@ async fn what_a_user_downloads_is_its_own() {
         reason,
         "Copying into the container failed: unable to find user nobody-of-here: no matching entries in passwd file"
     );
+}
+
+#[tokio::test]
+async fn a_second_user_of_a_container_takes_nothing_from_the_first() {
+    if !may_act_for_others() {
+        return;
+    }
+    let bench = Bench::new();
+    let folder = tempfile::tempdir_in(&bench.executor.folder.path).unwrap();
+    let [first, second] = ["nobody", "daemon"].map(|name| Account::named(name).unwrap().unwrap());
+    for account in [&first, &second] {
+        bench.executor.let_in(account, folder.path()).unwrap();
+    }
+    let found = folder.path().metadata().unwrap();
+    assert_eq!(found.uid(), first.uid);
+    assert_eq!(found.permissions().mode() & 0o777, 0o755);
 }

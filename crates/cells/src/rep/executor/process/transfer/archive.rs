@@ -1,7 +1,8 @@
 //! Unpacking archives of whoever wrote them: into one folder and nowhere else, within bounds.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -164,9 +165,17 @@ fn unpack_tar<R: Read>(
         let mut entry = entry?;
         let kind = entry.header().entry_type();
         let mode = entry.header().mode().unwrap_or(0o777);
-        // What is in a folder comes after it, also where nobody may write into that.
+        // What is in a folder comes after it, also where nobody may write into that. The entry
+        // itself is not kept: what describes it may be long.
         if kind == EntryType::Directory && mode & 0o700 != 0o700 {
-            closed.push(entry);
+            let name = entry.path()?;
+            if leads_up(&name) {
+                return Err(refused(&name, "lies outside of the container"));
+            }
+            let inside = normal(&name);
+            if inside.parent().is_some() {
+                closed.push((folder_within(folder, &inside)?, mode & 0o777));
+            }
             continue;
         }
         if kind == EntryType::Link {
@@ -175,9 +184,9 @@ fn unpack_tar<R: Read>(
         put(&mut entry, folder)?;
     }
     // The inner ones first.
-    closed.sort_by(|one, other| other.path_bytes().cmp(&one.path_bytes()));
-    for mut entry in closed {
-        put(&mut entry, folder)?;
+    closed.sort_by(|(one, _), (other, _)| other.cmp(one));
+    for (place, mode) in closed {
+        fs::set_permissions(place, Permissions::from_mode(mode))?;
     }
     Ok(())
 }
@@ -194,21 +203,28 @@ fn put(entry: &mut tar::Entry<'_, impl Read>, folder: &Path) -> Result<(), Unpac
 /// Removes what has the name of a hard link that is to be made, which the library does for files
 /// and symbolic links only.
 fn make_way(link: &tar::Entry<'_, impl Read>, folder: &Path) -> Result<(), UnpackError> {
-    let normal = |path: &Path| {
-        let parts = path.components();
-        let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
-        parts.collect::<PathBuf>()
-    };
     let name = link.path()?;
     let inside = normal(&name);
     let to_itself = link.link_name()?.is_some_and(|to| normal(&to) == inside);
-    if to_itself || name.components().any(|part| part == Component::ParentDir) {
+    if to_itself || leads_up(&name) {
         return Ok(());
     }
     if let (Some(parent), Some(last)) = (inside.parent(), inside.file_name()) {
         clear(&folder_within(folder, parent)?.join(last))?;
     }
     Ok(())
+}
+
+/// A path of an archive without what the library passes over: a root, and folders that are
+/// called `.`.
+fn normal(path: &Path) -> PathBuf {
+    let parts = path.components();
+    let parts = parts.filter(|part| matches!(part, Component::Normal(_)));
+    parts.collect()
+}
+
+fn leads_up(path: &Path) -> bool {
+    path.components().any(|part| part == Component::ParentDir)
 }
 
 /// Removes the file at `place`, if there is one: another one is to take its name.

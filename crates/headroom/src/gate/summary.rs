@@ -6,7 +6,7 @@ use lab_judgement::{GateJudgement, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::pairs::Decided;
-use crate::output::tell;
+use crate::output::eprint;
 
 /// Most failures of runs that are told; the JSON has all.
 const FAILURES_SHOWN: usize = 3;
@@ -68,7 +68,7 @@ pub(crate) fn verdict_word(verdict: Verdict, sentence: &str) -> String {
 
 /// How it stands after a look that decided nothing.
 pub(crate) fn look(judgement: &GateJudgement, more: usize) {
-    tell(format_args!(
+    eprint(format_args!(
         "headroom: after {} of at most {} pairs it is open; {more} more",
         judgement.pairs, judgement.pairs_most
     ));

@@ -5,12 +5,12 @@ const LEAST: usize = 10_000;
 
 /// How many routes there were at most since memory was given back. Knows no clock.
 #[derive(Debug, Default)]
-pub(super) struct Ebb {
+pub(super) struct ShrinkDetector {
     most: usize,
     last: usize,
 }
 
-impl Ebb {
+impl ShrinkDetector {
     /// Takes note of how many there are, now and then; whether half of the most have gone, at least
     /// [`LEAST`], and no more are going: while they do, another look comes.
     pub(super) fn is_over(&mut self, routes: usize) -> bool {
@@ -31,10 +31,10 @@ mod tests {
     use super::*;
 
     fn when(counts: &[usize]) -> Vec<usize> {
-        let mut ebb = Ebb::default();
+        let mut shrink_detector = ShrinkDetector::default();
         let looks = counts.iter().enumerate();
         looks
-            .filter_map(|(look, routes)| ebb.is_over(*routes).then_some(look))
+            .filter_map(|(look, routes)| shrink_detector.is_over(*routes).then_some(look))
             .collect()
     }
 

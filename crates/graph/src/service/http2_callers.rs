@@ -9,12 +9,12 @@ use wire::slab::Key;
 use wire::stream::Stream;
 
 use super::bounds::{IDLE, LIMITS, MOST_BODY, PATIENCE};
-use super::context::{Context, Todo};
-use super::flight::{Active, Flight};
+use super::context::{Context, Deferred};
 use super::http2::message;
 use super::plan::REVISION;
 use super::recordings::GONE;
 use super::reply::Reply;
+use super::request_state::{ActiveRequest, RequestState};
 use super::token;
 use crate::Nanos;
 use crate::topology::Protocol;
@@ -28,17 +28,17 @@ const FAREWELL: Nanos = 5_000_000_000;
 /// See the module. Each is looked at again when its patience, or the time of the first of
 /// its requests, is over.
 #[derive(Default)]
-pub(super) struct Fronts(Timed<Box<Front>>);
+pub(super) struct Http2Callers(Timed<Box<Http2Caller>>);
 
 /// A caller's connection.
-struct Front {
+struct Http2Caller {
     key: Key,
     /// Place of the instance in its thread.
     instance: usize,
     protocol: Protocol,
     serving: Serving,
     /// Requests in hand, by the slots of their streams.
-    flights: Vec<Option<InHand>>,
+    active_requests: Vec<Option<InHand>>,
     in_hand: usize,
     /// Something waits to be sent with the next drive, which is among the things to do.
     pending: bool,
@@ -51,17 +51,17 @@ struct Front {
 #[derive(Debug, Clone, Copy)]
 struct InHand {
     stream: StreamKey,
-    flight: Key,
+    request: Key,
     deadline: Nanos,
 }
 
-impl Front {
+impl Http2Caller {
     fn keep(&mut self, one: InHand) {
         let slot = one.stream.slot();
-        if slot >= self.flights.len() {
-            self.flights.resize(slot + 1, None);
+        if slot >= self.active_requests.len() {
+            self.active_requests.resize(slot + 1, None);
         }
-        if let Some(place) = self.flights.get_mut(slot) {
+        if let Some(place) = self.active_requests.get_mut(slot) {
             *place = Some(one);
             self.in_hand += 1;
         }
@@ -69,15 +69,19 @@ impl Front {
 
     /// The request of a stream that is over.
     fn release(&mut self, stream: StreamKey) -> Option<Key> {
-        let place = self.flights.get_mut(stream.slot())?;
+        let place = self.active_requests.get_mut(stream.slot())?;
         let one = place.take_if(|one| one.stream == stream)?;
         self.in_hand -= 1;
-        Some(one.flight)
+        Some(one.request)
     }
 
     /// When to look at it again.
     fn next(&self, now: Nanos) -> Nanos {
-        let in_hand = self.flights.iter().flatten().map(|one| one.deadline);
+        let in_hand = self
+            .active_requests
+            .iter()
+            .flatten()
+            .map(|one| one.deadline);
         in_hand
             .filter(|deadline| *deadline > now)
             .chain([self.deadline])
@@ -88,7 +92,7 @@ impl Front {
     /// It is to be driven soon.
     fn drive_later(&mut self, context: &mut Context) {
         if !mem::replace(&mut self.pending, true) {
-            context.todo.push_back(Todo::Front(self.key));
+            context.deferred.push_back(Deferred::Http2Caller(self.key));
         }
     }
 
@@ -105,10 +109,12 @@ impl Front {
                     Served::Asked(asked) => {
                         first = first.min(self.asked(stream, &asked, context));
                     }
-                    Served::Answered => context.todo.extend(self.release(stream).map(Todo::Sent)),
+                    Served::Answered => context
+                        .deferred
+                        .extend(self.release(stream).map(Deferred::Sent)),
                     Served::Gone => {
-                        let gone = |flight| Todo::Abandon(flight, GONE);
-                        context.todo.extend(self.release(stream).map(gone));
+                        let gone = |request| Deferred::Abandon(request, GONE);
+                        context.deferred.extend(self.release(stream).map(gone));
                     }
                 }
             }
@@ -146,16 +152,16 @@ impl Front {
                 let revision = head.headers.get(REVISION).map(HeaderValue::as_bytes);
                 match context.new_request(self.instance, revision, ask.path, fields) {
                     Some(mut active) => {
-                        active.flight.stream = Some((self.key, stream));
-                        active.flight.bodiless = ask.bodiless;
-                        active.flight.deadline = ask.deadline;
+                        active.state.stream = Some((self.key, stream));
+                        active.state.bodiless = ask.bodiless;
+                        active.state.deadline = ask.deadline;
                         self.keep(InHand {
                             stream,
-                            flight: active.key,
+                            request: active.key,
                             deadline: ask.deadline,
                         });
-                        context.todo.push_back(Todo::Begin(active.key));
-                        context.flights.put(active);
+                        context.deferred.push_back(Deferred::Begin(active.key));
+                        context.active_requests.put(active);
                         return ask.deadline;
                     }
                     None => 503,
@@ -172,7 +178,7 @@ impl Front {
     }
 }
 
-impl Fronts {
+impl Http2Callers {
     /// A caller has connected to an instance that speaks HTTP/2 or gRPC.
     pub(super) fn welcome(
         &mut self,
@@ -188,33 +194,33 @@ impl Fronts {
             ..ServerSettings::default()
         };
         let mut serving = Serving::start(stream, settings, 0, MOST_BODY);
-        let watched = serving.watch(&context.poller, key.token(token::FRONT));
+        let watched = serving.watch(&context.poller, key.token(token::HTTP2_CALLER));
         if watched.is_err() {
             self.0.values.release(key);
             return;
         }
         context.instances.came(instance);
-        let front = Front {
+        let caller = Http2Caller {
             key,
             instance,
             protocol,
             serving,
-            flights: Vec::new(),
+            active_requests: Vec::new(),
             in_hand: 0,
             pending: false,
             shut: false,
             deadline: context.after(IDLE),
         };
-        self.0.values.put(key, Box::new(front));
+        self.0.values.put(key, Box::new(caller));
         self.drive(key, true, context);
     }
 
     /// Sends and reads what can be now, and hands over what came.
     pub(super) fn drive(&mut self, key: Key, readable: bool, context: &mut Context) {
-        let Some(front) = self.0.values.get_mut(key) else {
+        let Some(caller) = self.0.values.get_mut(key) else {
             return;
         };
-        match front.drive(readable, context) {
+        match caller.drive(readable, context) {
             Some(next) => self.0.deadlines.lower(key.index(), next),
             None => self.forget(key, context),
         }
@@ -222,12 +228,12 @@ impl Fronts {
 
     /// The connection has ended: so have its requests.
     fn forget(&mut self, key: Key, context: &mut Context) {
-        if let Some(front) = self.0.values.get(key) {
-            let gone = |one: &InHand| Todo::Abandon(one.flight, GONE);
+        if let Some(caller) = self.0.values.get(key) {
+            let gone = |one: &InHand| Deferred::Abandon(one.request, GONE);
             context
-                .todo
-                .extend(front.flights.iter().flatten().map(gone));
-            context.instances.went(front.instance);
+                .deferred
+                .extend(caller.active_requests.iter().flatten().map(gone));
+            context.instances.went(caller.instance);
             self.0.release(key);
         }
     }
@@ -238,16 +244,16 @@ impl Fronts {
         let Some(key) = self.0.late(context.now) else {
             return false;
         };
-        if let Some(front) = self.0.values.get(key) {
-            for one in front.flights.iter().flatten() {
+        if let Some(caller) = self.0.values.get(key) {
+            for one in caller.active_requests.iter().flatten() {
                 if one.deadline <= context.now {
-                    context.todo.push_back(Todo::Expired(one.flight));
+                    context.deferred.push_back(Deferred::Expired(one.request));
                 }
             }
-            if front.deadline > context.now {
-                let next = front.next(context.now);
+            if caller.deadline > context.now {
+                let next = caller.next(context.now);
                 self.0.deadlines.lower(key.index(), next);
-            } else if front.shut || front.serving.open_streams() > 0 {
+            } else if caller.shut || caller.serving.open_streams() > 0 {
                 self.forget(key, context);
             } else {
                 self.shut_down(key, context);
@@ -262,10 +268,10 @@ impl Fronts {
 
     /// Lets a caller open no more streams. The connection ends with the last one.
     fn shut_down(&mut self, key: Key, context: &mut Context) {
-        if let Some(front) = self.0.values.get_mut(key)
-            && !mem::replace(&mut front.shut, true)
+        if let Some(caller) = self.0.values.get_mut(key)
+            && !mem::replace(&mut caller.shut, true)
         {
-            front.serving.shut_down();
+            caller.serving.shut_down();
             self.drive(key, false, context);
         }
     }
@@ -273,8 +279,8 @@ impl Fronts {
     /// Ends the connections of those instances that accept nothing more.
     pub(super) fn leave(&mut self, context: &mut Context) {
         for key in self.0.keys() {
-            let front = self.0.values.get(key);
-            if front.is_some_and(|front| context.instances.is_leaving(front.instance)) {
+            let caller = self.0.values.get(key);
+            if caller.is_some_and(|caller| context.instances.is_leaving(caller.instance)) {
                 self.shut_down(key, context);
             }
         }
@@ -288,15 +294,20 @@ impl Fronts {
     }
 
     /// Answers a request. It is concluded when that is sent.
-    pub(super) fn answer(&mut self, active: &mut Active, reply: Reply, context: &mut Context) {
-        let front = active
-            .flight
+    pub(super) fn answer(
+        &mut self,
+        active: &mut ActiveRequest,
+        reply: Reply,
+        context: &mut Context,
+    ) {
+        let caller = active
+            .state
             .stream
-            .and_then(|(front, stream)| Some((self.0.values.get_mut(front)?, stream)));
-        let answered = front.is_some_and(|(front, stream)| {
-            let (head, body, trailers) = message::answer(active, front.protocol, reply);
-            front.drive_later(context);
-            front.serving.answer(stream, head, body, trailers).is_ok()
+            .and_then(|(caller, stream)| Some((self.0.values.get_mut(caller)?, stream)));
+        let answered = caller.is_some_and(|(caller, stream)| {
+            let (head, body, trailers) = message::answer(active, caller.protocol, reply);
+            caller.drive_later(context);
+            caller.serving.answer(stream, head, body, trailers).is_ok()
         });
         if !answered {
             context.recordings.conclude(active, GONE, context.now);
@@ -304,13 +315,13 @@ impl Fronts {
     }
 
     /// The caller of a request gets no answer.
-    pub(super) fn drop(&mut self, flight: &Flight, context: &mut Context) {
-        if let Some((key, stream)) = flight.stream
-            && let Some(front) = self.0.values.get_mut(key)
+    pub(super) fn drop(&mut self, state: &RequestState, context: &mut Context) {
+        if let Some((key, stream)) = state.stream
+            && let Some(caller) = self.0.values.get_mut(key)
         {
-            front.serving.reset(stream, Reason::INTERNAL_ERROR);
-            front.release(stream);
-            front.drive_later(context);
+            caller.serving.reset(stream, Reason::INTERNAL_ERROR);
+            caller.release(stream);
+            caller.drive_later(context);
         }
     }
 }

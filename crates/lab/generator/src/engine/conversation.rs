@@ -18,7 +18,7 @@ const USUAL: usize = 16 * 1024;
 
 /// Parts of an answer that are looked at after its end.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct ResponseCapture {
     pub(super) want_fields: bool,
     pub(super) want_body: bool,
     pub(super) fields: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Kept {
     pub(super) rows: u64,
 }
 
-impl Kept {
+impl ResponseCapture {
     /// Begins a new answer.
     pub(super) fn begin(&mut self, want_fields: bool, want_body: bool) {
         (self.want_fields, self.want_body) = (want_fields, want_body);
@@ -50,7 +50,7 @@ impl Kept {
     }
 }
 
-impl Sink for Kept {
+impl Sink for ResponseCapture {
     fn head(&mut self, status: u16, fields: &[u8]) {
         // Of a redirect it is told where to.
         if self.want_fields || is_redirect(status) {
@@ -72,7 +72,7 @@ fn keep(kept: &mut Vec<u8>, part: &[u8]) {
 
 /// A whole answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Whole {
+pub(super) struct CompleteResponse {
     /// Its status, where the protocol has one.
     pub(super) status: Option<u16>,
     /// Whether the connection can carry another request.
@@ -83,7 +83,7 @@ pub(super) struct Whole {
     pub(super) body_bytes: u64,
 }
 
-impl Whole {
+impl CompleteResponse {
     /// An answer of a protocol without status.
     pub(super) fn of(body_bytes: u64, keep_alive: bool) -> Self {
         Self {
@@ -97,10 +97,10 @@ impl Whole {
 
 /// What a piece of input came to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct ScanResult {
     /// Bytes that are done with; the rest is to be given again with more behind it.
     pub(super) consumed: usize,
-    pub(super) whole: Option<Whole>,
+    pub(super) whole: Option<CompleteResponse>,
 }
 
 /// Why there will be no whole answer.
@@ -111,7 +111,7 @@ pub(super) type Step = Result<bool, &'static str>;
 
 /// The conversation on one connection.
 #[derive(Debug, Default)]
-pub(super) enum Talk {
+pub(super) enum Conversation {
     /// HTTP/1.1.
     Http1(ResponseScanner),
     /// Bytes whose end the request's kind tells, with that kind.
@@ -123,7 +123,7 @@ pub(super) enum Talk {
     WebSocket(Box<WebSocket>),
 }
 
-impl Talk {
+impl Conversation {
     /// The conversation on a new connection; `number` tells connections apart.
     pub(super) fn new(protocol: Protocol, number: u64) -> Self {
         match protocol {
@@ -161,19 +161,19 @@ impl Talk {
     pub(super) fn take(
         &mut self,
         input: &[u8],
-        kept: &mut Kept,
+        kept: &mut ResponseCapture,
         known: &mut KnownHead,
-    ) -> Result<Taken, Broken> {
+    ) -> Result<ScanResult, Broken> {
         match self {
             Self::Http1(scanner) => {
                 let scan = scanner.scan_after(known, input, kept).map_err(broken)?;
-                let whole = scan.complete.map(|complete| Whole {
+                let whole = scan.complete.map(|complete| CompleteResponse {
                     status: Some(complete.status),
                     keep_alive: complete.keep_alive && !complete.upgraded,
                     surplus: false,
                     body_bytes: complete.body_bytes,
                 });
-                Ok(Taken {
+                Ok(ScanResult {
                     consumed: scan.consumed,
                     whole,
                 })
@@ -181,28 +181,28 @@ impl Talk {
             Self::Tcp(scanner, _) => {
                 let scan = scanner.scan(input);
                 kept.body(&input[..scan.consumed]);
-                Ok(Taken {
+                Ok(ScanResult {
                     consumed: scan.consumed,
-                    whole: scan.complete.map(|bytes| Whole::of(bytes, true)),
+                    whole: scan.complete.map(|bytes| CompleteResponse::of(bytes, true)),
                 })
             }
             Self::Udp => {
                 kept.body(input);
-                Ok(Taken {
+                Ok(ScanResult {
                     consumed: input.len(),
-                    whole: Some(Whole::of(input.len() as u64, true)),
+                    whole: Some(CompleteResponse::of(input.len() as u64, true)),
                 })
             }
-            Self::WebSocket(talk) => talk.take(input, kept),
+            Self::WebSocket(conversation) => conversation.take(input, kept),
         }
     }
 
     /// Says that the target sends no more.
-    pub(super) fn end(&mut self, kept: &mut Kept) -> Result<Whole, Broken> {
+    pub(super) fn end(&mut self, kept: &mut ResponseCapture) -> Result<CompleteResponse, Broken> {
         match self {
             Self::Http1(scanner) => {
                 let complete = scanner.end(kept).map_err(broken)?;
-                Ok(Whole {
+                Ok(CompleteResponse {
                     status: Some(complete.status),
                     keep_alive: false,
                     surplus: false,
@@ -210,11 +210,11 @@ impl Talk {
                 })
             }
             Self::Tcp(scanner, _) => match scanner.end() {
-                Ok(bytes) => Ok(Whole::of(bytes, false)),
+                Ok(bytes) => Ok(CompleteResponse::of(bytes, false)),
                 Err(error) => Err((Phase::Read, error.cause())),
             },
             // A datagram may be empty.
-            Self::Udp => Ok(Whole::of(0, true)),
+            Self::Udp => Ok(CompleteResponse::of(0, true)),
             Self::WebSocket(_) => Err((Phase::Read, "closed early")),
         }
     }
@@ -246,7 +246,7 @@ impl Talk {
     /// Whether the target has said that it says no more, and may wait for us to hang up.
     pub(super) fn is_over(&self) -> bool {
         match self {
-            Self::WebSocket(talk) => talk.is_over(),
+            Self::WebSocket(conversation) => conversation.is_over(),
             Self::Http1(_) | Self::Tcp(..) | Self::Udp => false,
         }
     }
@@ -254,7 +254,7 @@ impl Talk {
     /// What the protocol itself has to say by now: answers to pings.
     pub(super) fn replies(&mut self) -> Option<&mut Vec<u8>> {
         match self {
-            Self::WebSocket(talk) => talk.replies(),
+            Self::WebSocket(conversation) => conversation.replies(),
             Self::Http1(_) | Self::Tcp(..) | Self::Udp => None,
         }
     }

@@ -14,14 +14,14 @@ static CHANGED: LazyLock<Finder<'static>> =
 /// JSON. Of bytes that were read once, [`agrees_with`](Self::agrees_with) says whether it
 /// is true; of the same bytes it is then true whenever they come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glance<'a> {
+pub struct PartialMessage<'a> {
     /// What is between the first quote and the last one.
     uris: &'a str,
     /// When the platform changed the instance, nanoseconds since 1970; 0: unknown.
     pub changed: i64,
 }
 
-impl<'a> Glance<'a> {
+impl<'a> PartialMessage<'a> {
     /// Looks at a payload. `None`: it is not of the usual form.
     pub fn of(payload: &'a [u8]) -> Option<Self> {
         let at = URIS.find(payload)? + URIS.needle().len();
@@ -67,16 +67,16 @@ mod tests {
     use super::*;
 
     fn agrees(payload: &str) -> bool {
-        let glance = Glance::of(payload.as_bytes());
+        let partial = PartialMessage::of(payload.as_bytes());
         let message = Message::parse(payload.as_bytes()).unwrap();
-        glance.is_some_and(|glance| glance.agrees_with(&message))
+        partial.is_some_and(|partial| partial.agrees_with(&message))
     }
 
     #[test]
     fn usual_messages_are_known_at_a_glance() {
-        let glance = Glance::of(TYPICAL.as_bytes()).unwrap();
-        assert_eq!(glance.uris().collect::<Vec<_>>(), ["app-7.example.com"]);
-        assert_eq!(glance.changed, 1_763_742_000_000_000_000);
+        let partial = PartialMessage::of(TYPICAL.as_bytes()).unwrap();
+        assert_eq!(partial.uris().collect::<Vec<_>>(), ["app-7.example.com"]);
+        assert_eq!(partial.changed, 1_763_742_000_000_000_000);
         for payload in [
             TYPICAL,
             r#"{"uris":["a"]}"#,
@@ -114,8 +114,8 @@ mod tests {
             after in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let payload = [&before[..], b"\"uris\":[\"", &after[..]].concat();
-            if let Some(glance) = Glance::of(&payload) {
-                prop_assert!(glance.uris().count() > 0);
+            if let Some(partial) = PartialMessage::of(&payload) {
+                prop_assert!(partial.uris().count() > 0);
             }
         }
     }

@@ -14,7 +14,7 @@ const FILES: usize = 1_000;
 const BYTES: u64 = 64 << 20;
 
 /// A folder of refused uploads: each a line of JSON with its name and why, then its content.
-pub(super) struct Aside {
+pub(super) struct Quarantine {
     folder: Folder,
     kept: Mutex<Kept>,
 }
@@ -31,7 +31,7 @@ fn name_of(number: u64) -> String {
     format!("{number:020}.refused")
 }
 
-impl Aside {
+impl Quarantine {
     pub(super) fn open(place: PathBuf) -> io::Result<Self> {
         let folder = Folder::open_alone(place)?;
         let mut kept = Kept::default();
@@ -87,8 +87,8 @@ mod tests {
     fn the_newest_are_kept_within_bounds() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("refused");
-        let aside = Aside::open(path.clone()).unwrap();
-        aside.add("first", "no", b"content").unwrap();
+        let quarantine = Quarantine::open(path.clone()).unwrap();
+        quarantine.add("first", "no", b"content").unwrap();
         let first = std::fs::read_to_string(path.join(name_of(0))).unwrap();
         let (about, content) = first.split_once('\n').unwrap();
         let about: serde_json::Value = serde_json::from_str(about).unwrap();
@@ -97,10 +97,10 @@ mod tests {
             (&json!("first"), &json!("no"))
         );
         assert_eq!(content, "content");
-        let aside = Aside::open(path.clone()).unwrap();
+        let quarantine = Quarantine::open(path.clone()).unwrap();
         let large = vec![0; 30 << 20];
         for _ in 0..3 {
-            aside.add("large", "no", &large).unwrap();
+            quarantine.add("large", "no", &large).unwrap();
         }
         let files = std::fs::read_dir(&path).unwrap();
         let bytes: u64 = files

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use super::plan::{Plan, topology};
 use crate::Nanos;
-use crate::script::{Arrival, Command, Failure, Outcome, Program, Request, Ticket};
+use crate::script::{Arrival, Command, Failure, OperationId, Outcome, Program, Request};
 use crate::topology::{EdgeId, ServiceId, Step};
 use traces::ids::Run;
 use traces::{SpanId, TraceId};
 
 /// A request and the time.
-pub(super) struct Seat {
+pub(super) struct Harness {
     pub(super) program: Arc<Program>,
     pub(super) request: Request,
     pub(super) now: Nanos,
 }
 
-impl Seat {
+impl Harness {
     /// Begins a request of a service with these steps, at time 0.
     pub(super) fn with(steps: Vec<Step>) -> (Self, Vec<Command>) {
         Self::of(Plan::new(steps), Nanos::MAX)
@@ -29,7 +29,7 @@ impl Seat {
     /// The request with a number.
     pub(super) fn number(plan: Plan, deadline: Nanos, number: u64) -> (Self, Vec<Command>) {
         let topology = topology(42, vec![plan]);
-        let mut seat = Self {
+        let mut harness = Self {
             program: Program::compile(&topology, ServiceId(0)),
             request: Request::default(),
             now: 0,
@@ -44,24 +44,31 @@ impl Seat {
             deadline,
         };
         let mut commands = Vec::new();
-        seat.request.begin(&seat.program, &arrival, &mut commands);
-        (seat, commands)
+        harness
+            .request
+            .begin(&harness.program, &arrival, &mut commands);
+        (harness, commands)
     }
 
     /// Says how something ended, now.
-    pub(super) fn end(&mut self, ticket: Ticket, outcome: Outcome) -> Vec<Command> {
+    pub(super) fn end(&mut self, operation_id: OperationId, outcome: Outcome) -> Vec<Command> {
         let mut commands = Vec::new();
-        self.request
-            .ended(&self.program, ticket, outcome, self.now, &mut commands);
+        self.request.ended(
+            &self.program,
+            operation_id,
+            outcome,
+            self.now,
+            &mut commands,
+        );
         commands
     }
 
-    pub(super) fn answered(&mut self, ticket: Ticket, status: u16) -> Vec<Command> {
-        self.end(ticket, Outcome::Answered(status))
+    pub(super) fn answered(&mut self, operation_id: OperationId, status: u16) -> Vec<Command> {
+        self.end(operation_id, Outcome::Answered(status))
     }
 
-    pub(super) fn done(&mut self, ticket: Ticket) -> Vec<Command> {
-        self.end(ticket, Outcome::Done)
+    pub(super) fn done(&mut self, operation_id: OperationId) -> Vec<Command> {
+        self.end(operation_id, Outcome::Done)
     }
 
     pub(super) fn expire(&mut self) -> Vec<Command> {
@@ -89,37 +96,51 @@ pub(super) fn failed(status: u16, edge: Option<u32>, cause: &'static str) -> Vec
     }]
 }
 
-/// The calls among commands: ticket and edge.
-pub(super) fn calls(commands: &[Command]) -> Vec<(Ticket, u32)> {
+/// The calls among commands: operation and edge.
+pub(super) fn calls(commands: &[Command]) -> Vec<(OperationId, u32)> {
     let call = |command: &Command| match command {
-        Command::Call { ticket, edge, .. } => Some((*ticket, edge.0)),
+        Command::Call {
+            operation_id, edge, ..
+        } => Some((*operation_id, edge.0)),
         _ => None,
     };
     commands.iter().filter_map(call).collect()
 }
 
 /// The only call of the commands.
-pub(super) fn one_call(commands: &[Command], to: u32) -> Ticket {
-    let [Command::Call { ticket, edge, .. }] = commands else {
+pub(super) fn one_call(commands: &[Command], to: u32) -> OperationId {
+    let [
+        Command::Call {
+            operation_id, edge, ..
+        },
+    ] = commands
+    else {
         panic!("not one call: {commands:?}");
     };
     assert_eq!(edge.0, to);
-    *ticket
+    *operation_id
 }
 
 /// The only wait of the commands, and its end.
-pub(super) fn one_wait(commands: &[Command]) -> (Ticket, Nanos) {
-    let [Command::Wait { ticket, until, .. }] = commands else {
+pub(super) fn one_wait(commands: &[Command]) -> (OperationId, Nanos) {
+    let [
+        Command::Wait {
+            operation_id,
+            until,
+            ..
+        },
+    ] = commands
+    else {
         panic!("not one wait: {commands:?}");
     };
-    (*ticket, *until)
+    (*operation_id, *until)
 }
 
 /// The only work of the commands, and its amounts.
-pub(super) fn one_work(commands: &[Command]) -> (Ticket, f64, f64) {
+pub(super) fn one_work(commands: &[Command]) -> (OperationId, f64, f64) {
     let [
         Command::Work {
-            ticket,
+            operation_id,
             amount,
             second,
             ..
@@ -128,5 +149,5 @@ pub(super) fn one_work(commands: &[Command]) -> (Ticket, f64, f64) {
     else {
         panic!("not one piece of work: {commands:?}");
     };
-    (*ticket, *amount, *second)
+    (*operation_id, *amount, *second)
 }

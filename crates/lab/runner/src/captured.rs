@@ -15,9 +15,9 @@ const SHORTEST: usize = 4;
 /// The values by their names. They may be secret, so nothing that is told or stored holds
 /// them, but for the numbers that expectations ask for.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(RefCell<BTreeMap<String, String>>);
+pub(crate) struct CapturedValues(RefCell<BTreeMap<String, String>>);
 
-impl Kept {
+impl CapturedValues {
     /// Keeps values for what comes after.
     pub(crate) fn keep(&self, values: impl IntoIterator<Item = (String, String)>) {
         self.0.borrow_mut().extend(values);
@@ -38,7 +38,7 @@ impl Kept {
     }
 
     /// A text of a step as it is told: with names in place of what was kept.
-    pub(crate) fn tell(&self, addresses: &Addresses, template: &Template) -> String {
+    pub(crate) fn render_redacted(&self, addresses: &Addresses, template: &Template) -> String {
         template.render(|reference| match reference {
             Reference::Kept(name) => format!("{{{name}}}"),
             other => addresses.resolve(other),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_hidden_however_it_is_written() {
-        let kept = Kept::default();
+        let kept = CapturedValues::default();
         kept.keep([("token".to_owned(), "abc/d\"e=é😀+\\n".to_owned())]);
         for written in [
             "abc/d\"e=é😀+\\n",
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_hidden_where_it_is_told_and_only_numbers_are_numbers() {
-        let kept = Kept::default();
+        let kept = CapturedValues::default();
         let values = [
             ("token", "s3cret"),
             ("rows", "1000"),

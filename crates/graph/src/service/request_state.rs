@@ -8,7 +8,7 @@ use wire::slab::Key;
 
 use super::plan::Plan;
 use crate::Nanos;
-use crate::script::{Request, Ticket};
+use crate::script::{OperationId, Request};
 use crate::topology::{EdgeId, StepId};
 use traces::context::Outgoing;
 use traces::{SpanId, TraceId};
@@ -19,23 +19,23 @@ pub(super) const MOST_ECHO: usize = 64 * 1024;
 const KEEP: usize = 4 * 1024;
 
 /// A request in hand with what its instance does under the revision that it runs under.
-pub(super) struct Active {
+pub(super) struct ActiveRequest {
     pub(super) key: Key,
     pub(super) plan: Arc<Plan>,
-    pub(super) flight: Box<Flight>,
+    pub(super) state: Box<RequestState>,
 }
 
-impl Active {
+impl ActiveRequest {
     /// Whether the answer repeats the bodies of its calls.
     pub(super) fn echoes(&self) -> bool {
-        let endpoint = self.plan.endpoint(self.flight.endpoint);
+        let endpoint = self.plan.endpoint(self.state.endpoint);
         endpoint.is_some_and(|endpoint| endpoint.echo)
     }
 }
 
 /// A request in hand: from its head to the end of all that it began.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct RequestState {
     /// Place of the instance in its thread.
     pub(super) instance: usize,
     /// The caller's connection, until the answer is sent.
@@ -84,7 +84,7 @@ pub(super) struct Flight {
 /// Something that was commanded and has not ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
-    pub(super) ticket: Ticket,
+    pub(super) operation_id: OperationId,
     pub(super) what: What,
     /// When it ends by time; what else ends it is told otherwise.
     pub(super) until: Nanos,
@@ -92,9 +92,9 @@ pub(super) struct Open {
 
 impl Open {
     /// Something that does not end by time.
-    pub(super) fn new(ticket: Ticket, what: What) -> Self {
+    pub(super) fn new(operation_id: OperationId, what: What) -> Self {
         Self {
-            ticket,
+            operation_id,
             what,
             until: NEVER,
         }
@@ -129,10 +129,10 @@ pub(super) struct PoolId {
 /// One attempt of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
-    pub(super) flight: Key,
+    pub(super) request: Key,
     /// Whose connections it goes over.
     pub(super) pool: PoolId,
-    pub(super) ticket: Ticket,
+    pub(super) operation_id: OperationId,
     pub(super) edge: EdgeId,
     pub(super) step: StepId,
     pub(super) bytes: u64,
@@ -148,20 +148,20 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// Whether it is what a request waits for by a ticket.
-    pub(super) fn is(&self, flight: Key, ticket: Ticket) -> bool {
-        self.flight == flight && self.ticket == ticket
+    /// Whether it is this operation of this request.
+    pub(super) fn is(&self, request: Key, operation_id: OperationId) -> bool {
+        self.request == request && self.operation_id == operation_id
     }
 
     /// The context that it carries.
-    pub(super) fn context<'a>(&self, flight: &'a Flight) -> Outgoing<'a> {
+    pub(super) fn context<'a>(&self, state: &'a RequestState) -> Outgoing<'a> {
         Outgoing {
-            trace: flight.trace,
+            trace: state.trace,
             span: self.span,
-            parent: flight.span,
-            sampled: flight.sampled,
-            debug: flight.debug,
-            passed: &flight.passed,
+            parent: state.span,
+            sampled: state.sampled,
+            debug: state.debug,
+            passed: &state.passed,
         }
     }
 }
@@ -170,13 +170,13 @@ impl Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Part {
     pub(super) step: StepId,
-    pub(super) ticket: Ticket,
+    pub(super) operation_id: OperationId,
     /// Where it lies.
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-impl Flight {
+impl RequestState {
     /// Makes it ready for another request; memory that has grown much is given back.
     pub(super) fn clear(&mut self) {
         self.session = None;
@@ -200,9 +200,12 @@ impl Flight {
         self.concluded = false;
     }
 
-    /// Takes out what a ticket stands for.
-    pub(super) fn close(&mut self, ticket: Ticket) -> Option<What> {
-        let place = self.open.iter().position(|open| open.ticket == ticket)?;
+    /// Takes out an operation.
+    pub(super) fn close(&mut self, operation_id: OperationId) -> Option<What> {
+        let place = self
+            .open
+            .iter()
+            .position(|open| open.operation_id == operation_id)?;
         Some(self.open.swap_remove(place).what)
     }
 
@@ -219,7 +222,7 @@ impl Flight {
     }
 
     /// Keeps the body of a call's answer for the echo, as far as there is room.
-    pub(super) fn keep(&mut self, step: StepId, ticket: Ticket, body: &[u8]) {
+    pub(super) fn keep(&mut self, step: StepId, operation_id: OperationId, body: &[u8]) {
         let room = MOST_ECHO.saturating_sub(self.echo.len());
         let start = self.echo.len();
         self.echo
@@ -227,7 +230,7 @@ impl Flight {
         let end = self.echo.len();
         self.parts.push(Part {
             step,
-            ticket,
+            operation_id,
             start,
             end,
         });

@@ -13,23 +13,23 @@ use tokio::sync::oneshot;
 
 use crate::options::{Generator, Relay, StartGenerator};
 
-/// Tells an order to end.
+/// Stops an order.
 #[derive(Clone)]
 pub(crate) struct Stop {
-    told: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     /// Ends the segment under way at once; what is told alone is heard when the span
     /// under way ends.
     now: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Stop {
-    pub(crate) fn tell(&self) {
-        self.told.store(true, Ordering::Relaxed);
+    pub(crate) fn request(&self) {
+        self.requested.store(true, Ordering::Relaxed);
         (self.now)();
     }
 
     fn flow(&self) -> Flow {
-        match self.told.load(Ordering::Relaxed) {
+        match self.requested.load(Ordering::Relaxed) {
             true => Flow::Stop,
             false => Flow::Continue,
         }
@@ -56,32 +56,32 @@ pub(crate) enum Done {
     TurnedAway(u32),
 }
 
-/// What is told while it goes on.
-pub(crate) enum News<'n> {
+/// What is reported while it goes on.
+pub(crate) enum Update<'n> {
     Span(&'n Span),
     /// What a search does now, in words.
     Doing(String),
 }
 
-/// Hears news, on the generator's thread.
-pub(crate) type Hear = Box<dyn FnMut(News<'_>) + Send>;
+/// Takes updates, on the generator's thread.
+pub(crate) type OnUpdate = Box<dyn FnMut(Update<'_>) + Send>;
 
 struct Order {
     task: Task,
     stop: Stop,
-    hear: Hear,
+    on_update: OnUpdate,
     done: oneshot::Sender<Result<Done, GenerateError>>,
 }
 
-/// The way to a generator.
-pub(crate) struct Hand {
+/// A handle of a generator's thread.
+pub(crate) struct GeneratorHandle {
     orders: Sender<Order>,
     now: Arc<dyn Fn() + Send + Sync>,
     pub(crate) relay: Option<Relay>,
     pub(crate) workload: Arc<Workload>,
 }
 
-impl Hand {
+impl GeneratorHandle {
     /// Starts the generator; waits until its connections are open.
     pub(crate) async fn open(
         workload: Workload,
@@ -120,17 +120,17 @@ impl Hand {
     pub(crate) fn order(
         &self,
         task: Task,
-        hear: Hear,
+        on_update: OnUpdate,
     ) -> (Stop, oneshot::Receiver<Result<Done, GenerateError>>) {
         let (done, answer) = oneshot::channel();
         let stop = Stop {
-            told: Arc::default(),
+            requested: Arc::default(),
             now: Arc::clone(&self.now),
         };
         let order = Order {
             task,
             stop: stop.clone(),
-            hear,
+            on_update,
             done,
         };
         // A thread that has ended drops the order, and the answer says so.
@@ -160,13 +160,13 @@ fn work(mut generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver
         let Order {
             task,
             stop,
-            mut hear,
+            mut on_update,
             done,
         } = order;
         let result = match task {
             Task::Segment(segment) => {
                 let recorded = generator.run(&segment, &mut |span| {
-                    hear(News::Span(span));
+                    on_update(Update::Span(span));
                     stop.flow()
                 });
                 recorded.map(|recorded| Done::Recorded(Box::new(recorded)))
@@ -176,7 +176,7 @@ fn work(mut generator: Box<dyn Generate>, workload: &Workload, orders: &Receiver
                     generator: &mut *generator,
                     next: first,
                 };
-                searched(&mut numbered, workload, &settings, &stop, &mut hear)
+                searched(&mut numbered, workload, &settings, &stop, &mut on_update)
             }
             Task::Look => generator.turned_away().map(Done::TurnedAway),
         };
@@ -190,7 +190,7 @@ fn searched(
     workload: &Workload,
     settings: &Search,
     stop: &Stop,
-    hear: &mut Hear,
+    on_update: &mut OnUpdate,
 ) -> Result<Done, GenerateError> {
     let mut holds = Holds::of(numbered);
     let judge = |recorded: &Recorded| -> Vec<String> {
@@ -204,18 +204,18 @@ fn searched(
     };
     let capacity = search(&mut holds, settings, &judge, &mut |event| {
         match event {
-            Event::Passed(span) => hear(News::Span(span)),
+            Event::Passed(span) => on_update(Update::Span(span)),
             Event::Hold {
                 number,
                 rate,
                 length,
                 purpose,
-            } => hear(News::Doing(format!(
+            } => on_update(Update::Doing(format!(
                 "search: hold {number} at {} for {} ({purpose})",
                 units::show_rate(*rate),
                 units::show_seconds(length.as_secs_f64())
             ))),
-            Event::Rest { rate, .. } => hear(News::Doing(format!(
+            Event::Rest { rate, .. } => on_update(Update::Doing(format!(
                 "search: let the target rest at {}",
                 units::show_rate(*rate)
             ))),
