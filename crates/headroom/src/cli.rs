@@ -259,7 +259,7 @@ pub(crate) enum CellsPart {
     RouteEmitter(Box<RouteEmitterArgs>),
     /// Place random work on simulated cells, without a network, and measure how evenly and how fast
     AuctionSim(Box<AuctionSimArgs>),
-    /// Measure a BBS as Diego's was: fetches, convergence, bulk loops of many reps
+    /// Measure a BBS as Diego's was measured: fetches, convergence, bulk loops of many reps
     BenchmarkBbs(Box<BenchmarkBbsArgs>),
     /// Make and count work for an experiment, which starts this itself
     #[command(hide = true)]
@@ -332,7 +332,7 @@ pub(crate) struct BbsArgs {
     /// something; 0: only in the first pass
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) converge_whole_every: u32,
-    /// If no cell is present at all, treat all as lost, as Diego does
+    /// If no cell is present at all, treat all cells as lost, as Diego does
     #[arg(long)]
     pub(crate) empty_cells_are_lost: bool,
     /// Accept LRPs of clients without metric tags; the tag source_id is set to their metrics_guid

@@ -42,10 +42,10 @@ pub(crate) struct ServerArgs {
     /// Address to listen on (HTTPS)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4443")]
     pub(crate) listen: SocketAddr,
-    /// Address to hear reports of older agents on over syslog (UDP and TCP, unsigned), for nodes that are set so
+    /// Address for reports of older agents over syslog (UDP and TCP, unsigned), for nodes that are set to send them
     #[arg(long, value_name = "ADDR")]
     pub(crate) syslog_listen: Option<SocketAddr>,
-    /// How much may wait of datagrams of syslog, if the kernel grants it [default: 8MiB]
+    /// Receive buffer for syslog datagrams, if the kernel grants it [default: 8MiB]
     #[arg(long, value_name = "SIZE", value_parser = buffer, requires = "syslog_listen")]
     pub(crate) syslog_receive_buffer: Option<u64>,
     /// Folder of the database, the key and the token; created if missing
@@ -77,7 +77,7 @@ pub(crate) struct ServerArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Acceptance {
-    /// Somebody decides about each
+    /// An administrator decides about each one
     None,
     /// Every node that sends an inventory; for fleets of a laboratory
     All,
@@ -91,7 +91,7 @@ pub(crate) struct AgentArgs {
     /// A file with the server's certificate; without it the first one seen is trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) server_cert: Option<PathBuf>,
-    /// A file with the server's key for policies (policy.pem in its folder); without it the first one told is trusted
+    /// A file with the server's key for policies (policy.pem in its folder); without it the first one received is trusted
     #[arg(long, value_name = "FILE")]
     pub(crate) policy_key: Option<PathBuf>,
     /// Folder of the agent's key, policy and spool; created if missing

@@ -42,7 +42,7 @@ Exit codes:
 pub(crate) struct GateArgs {
     /// An experiment file (or the name of a ready one) whose runs are compared, instead of commands
     pub(crate) file: Option<PathBuf>,
-    /// The command of the base, for a shell; of a file with --program its program, or a revision of git
+    /// The shell command of the base; with a file and --program, its program or a git revision
     #[arg(long, value_name = "CMD", required_unless_present = "file")]
     pub(crate) base: Option<String>,
     /// The command of the new version, or its program or revision

@@ -65,7 +65,7 @@ pub(crate) struct TopologyArgs {
 
 const NOISE: &str = "\
 Exit codes:
-  0  the machine is as quiet as was asked for, or nothing was asked for
+  0  the machine is as quiet as required, or nothing was required
   3  it is noisier than --most-lost or --most-late
   4  error";
 
@@ -110,7 +110,7 @@ pub(crate) struct UpArgs {
     /// another one each time]
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
-    /// Ignore changes of the file while the graph runs
+    /// Ignore changes of the topology file while the graph runs
     #[arg(long)]
     pub(crate) no_watch: bool,
     #[command(flatten)]
@@ -134,7 +134,7 @@ pub(crate) struct ServiceArgs {
     /// Where a service that it calls listens, host:port; once for each replica
     #[arg(long, value_name = "NAME=ADDR", value_parser = peer, requires = "file")]
     pub(crate) peer: Vec<(String, String)>,
-    /// Where it is watched and its profile changed [default: 127.0.0.1:8887; without --file
+    /// Address that shows it and changes its profile [default: 127.0.0.1:8887; without --file
     /// 127.0.0.1:METRICS_PORT]
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<SocketAddr>,
@@ -148,7 +148,7 @@ pub(crate) struct ServiceArgs {
     /// another one each time]
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
-    /// Ignore changes of the file while the service runs
+    /// Ignore changes of the topology file while the service runs
     #[arg(long)]
     pub(crate) no_watch: bool,
     /// Keep the whole process to the processors of the service, not its own threads alone
@@ -233,7 +233,7 @@ pub(crate) struct AnalyseArgs {
     /// Requests to this path of the entry [default: that of most of them]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<String>,
-    /// The newest traces, at most so many; of a running graph
+    /// At most this many traces, the newest; for a running graph
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) last: u32,
     /// The machine's noise, as `graph noise --json` printed it

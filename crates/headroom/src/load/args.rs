@@ -133,8 +133,8 @@ pub(crate) struct LoadArgs {
     /// File with the password of a database [default: the variable REDISCLI_AUTH or PGPASSWORD]
     #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
     pub(crate) password_file: Option<PathBuf>,
-    /// Connect to this host instead of the URL's, whose name the target is told all the same, and
-    /// its certificate asked for; the port is the URL's if none is given
+    /// Connect to this host, or HOST:PORT, instead of the URL's; Host and certificate are still
+    /// those of the URL
     #[arg(long, value_name = "HOST", help_heading = CONNECTIONS)]
     pub(crate) connect_to: Option<String>,
     /// Longest wait for a connection
