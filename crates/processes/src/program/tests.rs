@@ -181,6 +181,8 @@ fn it_runs_as_another_user_and_ends_with_its_thread_all_the_same() {
     let mut process = thread.join().unwrap();
     assert!(process.ended_within(LONG).unwrap().is_some());
     let closed = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(closed.path(), mode).unwrap();
     let mut program = shell("true");
     program.folder = Some(closed.path().to_owned());
     program.account = Account::named("nobody").unwrap();
