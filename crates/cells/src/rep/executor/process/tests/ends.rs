@@ -31,18 +31,23 @@ async fn what_a_container_left_is_not_looked_for_in_the_next_of_its_guid() {
     assert!(!end.failed, "{}", end.reason);
 }
 
+/// Runs a container during which another one is forgotten.
+async fn does_not_end_by_the_end_of(bench: &Bench, job: Job, other: &Job) {
+    let forget = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        bench.executor.forget(other);
+    };
+    let (end, ()) = tokio::join!(bench.run(job), forget);
+    assert!(!end.completion.failed, "{}", end.completion.reason);
+}
+
 #[tokio::test]
 async fn the_end_of_a_container_is_not_that_of_one_whose_guid_is_much_alike() {
     let bench = Bench::new();
     let job = task(sh("sleep 1"));
     let mut other = job.clone();
     other.guid = "g_1".into();
-    let forget = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        bench.executor.forget(&other);
-    };
-    let (end, ()) = tokio::join!(bench.run(job), forget);
-    assert!(!end.completion.failed, "{}", end.completion.reason);
+    does_not_end_by_the_end_of(&bench, job, &other).await;
 }
 
 /// A task that one cell gave back may have come to another before the first has forgotten it.
@@ -54,12 +59,7 @@ async fn the_end_of_a_container_is_not_that_of_one_of_its_guid_on_another_cell()
     other.cell = 1;
     let created = Arc::new(other.clone());
     bench.executor.create(created).await.unwrap();
-    let forget = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        bench.executor.forget(&other);
-    };
-    let (end, ()) = tokio::join!(bench.run(job), forget);
-    assert!(!end.completion.failed, "{}", end.completion.reason);
+    does_not_end_by_the_end_of(&bench, job, &other).await;
 }
 
 #[tokio::test]
