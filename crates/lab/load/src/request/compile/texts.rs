@@ -1,5 +1,7 @@
 //! Templates and where they stand.
 
+use std::ops::Range;
+
 use units::UnitError;
 
 use super::Compiler;
@@ -15,7 +17,8 @@ impl Compiler<'_> {
             match part {
                 Part::Text(literal, at) => {
                     if escape == Escape::Field {
-                        field::check_value(&literal).map_err(|fault| fault.shifted(at.start))?;
+                        field::check_value(&literal)
+                            .map_err(|fault| placed(fault, &literal, at))?;
                     }
                     template.push(Piece::Text(literal.into_bytes()));
                 }
@@ -32,10 +35,12 @@ impl Compiler<'_> {
             match part {
                 Part::Text(literal, at) => {
                     if index == 0 && !literal.starts_with(['/', '?']) && literal != "*" {
-                        // All of the first name, so that the suggestion is a path as it was meant.
-                        let end = literal.find(['/', '?', ' ']).unwrap_or(literal.len());
-                        let least = literal.chars().next().map_or(0, char::len_utf8);
-                        let first = &literal[..end.max(least)];
+                        // All of the first name, so that the suggestion is a path as it was meant;
+                        // of the text, since doubled braces are one in the literal.
+                        let source = &text[at.clone()];
+                        let end = source.find(['/', '?', ' ']).unwrap_or(source.len());
+                        let least = source.chars().next().map_or(0, char::len_utf8);
+                        let first = &source[..end.max(least)];
                         let at = at.start..at.start + first.len();
                         let fault = UnitError::new(at, "a path begins with /");
                         return Err(fault.suggest(format!("/{first}")));
@@ -43,15 +48,8 @@ impl Compiler<'_> {
                     if index == 0 && literal.starts_with('?') {
                         template.push_text("/");
                     }
-                    let escaped = literal.len() != at.len();
-                    let literal = field::literal_path(&literal).map_err(|fault| match escaped {
-                        // Doubled braces shift places; the whole part is near enough.
-                        true => UnitError {
-                            at: at.clone(),
-                            ..fault
-                        },
-                        false => fault.shifted(at.start),
-                    })?;
+                    let literal = field::literal_path(&literal)
+                        .map_err(|fault| placed(fault, &literal, at))?;
                     template.push(Piece::Text(literal.into_bytes()));
                 }
                 Part::Variable(at) => {
@@ -109,5 +107,14 @@ impl Compiler<'_> {
             position: self.position,
             escape,
         })
+    }
+}
+
+/// A fault in a literal, told at its place in the text that the literal stands for.
+fn placed(fault: UnitError, literal: &str, at: Range<usize>) -> UnitError {
+    match literal.len() == at.len() {
+        true => fault.shifted(at.start),
+        // Doubled braces shift places; the whole part is near enough.
+        false => UnitError { at, ..fault },
     }
 }

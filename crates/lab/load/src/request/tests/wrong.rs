@@ -65,6 +65,7 @@ fn wrong_templates_say_what_is_wrong_and_where() {
         ("/50%", "hexadecimal", "%", Some("%25")),
         ("a/b", "begins with /", "a", Some("/a")),
         ("items?x=1", "begins with /", "items", Some("/items")),
+        ("{{é b", "begins with /", "{{é", Some("/{{é")),
         ("{seq}", "begins with /", "seq", None),
         ("/{seq", "closing brace", "{seq", None),
     ];
