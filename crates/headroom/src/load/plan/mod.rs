@@ -169,7 +169,10 @@ fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
         step.headers
             .push(parse_header(text).map_err(|error| shown(&error))?);
     }
-    if let Some(value) = &args.content_type {
+    let given = |(name, _): &(String, String)| name.eq_ignore_ascii_case("Content-Type");
+    if let Some(value) = &args.content_type
+        && !step.headers.iter().any(given)
+    {
         step.headers
             .push(("Content-Type".to_owned(), value.clone()));
     }
@@ -265,7 +268,7 @@ fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
         return trace::parse(&text).with_context(|| format!("read the trace {}", file.display()));
     }
     let words = args.arrivals.as_deref().unwrap_or("poisson").trim();
-    let whole = words.contains('/');
+    let whole = words.contains('/') || Arrivals::parse(words).is_ok();
     let text = match (args.rate, &args.ramp) {
         (None, None) if whole => words.to_owned(),
         _ if whole => bail!(
