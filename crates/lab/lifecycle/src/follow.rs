@@ -153,6 +153,11 @@ impl Followed {
         Self::resumed(path.to_owned(), file.try_clone()?, seen, tail).map(Some)
     }
 
+    /// What was copied before a cut is there at the next look: later files are logs of their own.
+    pub(crate) fn forget_cut(&mut self) {
+        self.cut = None;
+    }
+
     /// Whether another file may be a copy of this one: it holds the same, and no more, unless this
     /// one was cut since.
     pub(crate) fn is_copied_to(&self, file: &File) -> std::io::Result<bool> {

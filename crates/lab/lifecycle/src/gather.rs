@@ -186,6 +186,9 @@ impl Gatherer {
                 Err(reason) => return Err(FollowError { path, reason }.into()),
             }
         }
+        for file in &mut self.files {
+            file.followed.forget_cut();
+        }
         Ok(named)
     }
 
