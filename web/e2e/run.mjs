@@ -245,6 +245,27 @@ await check('steps, curves and colours react', demo, async (page) => {
   assert.match(await page.locator('details pre').innerText(), /road-to-100-cells/);
 });
 
+await check('colours and zoom survive a reload', demo, async (page) => {
+  await page.getByRole('button', { name: 'Switch to dark colours' }).click();
+  const box = await page.locator('.curve .area').first().boundingBox();
+  await page.mouse.move(box.x + 100, box.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 400, box.y + 30, { steps: 4 });
+  await page.mouse.up();
+  const whole = page.getByRole('button', { name: 'Show the whole run' });
+  assert.equal(await whole.count(), 1);
+  const reload = async () => {
+    await page.reload();
+    await page.waitForSelector('main[aria-busy=false]');
+  };
+  await reload();
+  assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+  assert.equal(await whole.count(), 1);
+  await whole.click();
+  await reload();
+  assert.equal(await whole.count(), 0);
+});
+
 await check('follows the system to dark, and fits 700 pixels', demo, async (page) => {
   assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -375,6 +396,8 @@ await check('the heat map leads the cursor, zooms by dragging and by keys', alon
   await page.keyboard.press('ArrowRight');
   const first = await key.innerText();
   assert.doesNotMatch(first, /max max/);
+  const told = page.locator('section.load figure [aria-live]').first();
+  assert.match(await told.textContent(), /^[\d.]+ .*: max .*, p99 .*, p50 .*, \d+ failed$/);
   for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowRight');
   assert.notEqual(await key.innerText(), first);
   await page.keyboard.press('+');

@@ -638,10 +638,8 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     units::parse_duration(text).map_err(meant)
 }
 
-/// A bare number is so many a second, as hey and oha have it.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let rate = units::parse_number(text).or_else(|_| units::parse_rate(text));
-    rate.map_err(meant)
+    units::parse_rate(text).map_err(meant)
 }
 
 /// A mistake in a flag, and what was most likely meant.

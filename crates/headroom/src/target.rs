@@ -155,6 +155,11 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_need_no_unit() {
+        assert_eq!(target(&["--size", "0"]).unwrap().size, 0);
+    }
+
+    #[test]
     fn what_was_most_likely_meant_is_said() {
         let error = target(&["--freeze", "3..7"]).unwrap_err();
         assert!(error.contains("did you mean \"3s\"?"), "{error}");

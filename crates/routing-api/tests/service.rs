@@ -140,6 +140,16 @@ async fn errors_have_their_names_texts_and_statuses() {
             (status, &*expected)
         );
     }
+    for (method, path, allowed) in [
+        (Method::HEAD, TCP, "GET"),
+        (Method::PATCH, "/routing/v1/routes", "GET, POST, DELETE"),
+        (Method::GET, "/routing/v1/router_groups/g", "PUT, DELETE"),
+    ] {
+        let answer = api.call(method, path, "").await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(answer.headers["allow"], allowed, "{path}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    }
     let garbage = api.call(Method::POST, "/routing/v1/routes", "[{").await;
     assert_eq!(garbage.status, StatusCode::BAD_REQUEST);
     assert!(
@@ -275,32 +285,44 @@ async fn tokens_decide(folder: &Path, pair: &KeyPair, algorithm: Algorithm, key:
         let token = encode(&Header::new(Algorithm::HS256), &claims, &secret).unwrap();
         format!("bearer {token}")
     };
-    let write = "/routing/v1/routes";
-    for (method, path, token, status) in [
-        (Method::GET, TCP, Some(&*read), 200),
-        (Method::GET, TCP, Some(&words), 200),
-        (Method::GET, TCP, Some(&groups), 401),
-        (Method::GET, TCP, Some(&late), 401),
-        (Method::GET, TCP, Some(&forged), 401),
-        (Method::GET, TCP, Some("bearer a.b.c"), 401),
-        (Method::GET, TCP, Some("Basic YTpi"), 401),
-        (Method::GET, TCP, None, 401),
-        (Method::POST, write, Some(&read), 401),
-        (Method::GET, "/routing/v1/router_groups", Some(&groups), 200),
-        (Method::GET, "/routing/v1/router_groups", Some(&read), 401),
-        (Method::GET, "/routing/v1/events", Some(&groups), 401),
-        (Method::GET, "/health", None, 200),
+    let unsigned = format!("{}AAAA", &read[..read.len() - 4]);
+    let (write, router_groups) = ("/routing/v1/routes", "/routing/v1/router_groups");
+    let lacking = "You are not authorized to perform the requested action";
+    let signature = match algorithm {
+        Algorithm::ES256 => "crypto/ecdsa: verification error",
+        _ => "crypto/rsa: verification error",
+    };
+    for (method, path, token, refusal) in [
+        (Method::GET, TCP, Some(&*read), ""),
+        (Method::GET, TCP, Some(&words), ""),
+        (Method::GET, TCP, Some(&groups), lacking),
+        (Method::GET, TCP, Some(&late), "Token is expired"),
+        (Method::GET, TCP, Some(&forged), "invalid signing method"),
+        (Method::GET, TCP, Some(&unsigned), signature),
+        (Method::GET, TCP, Some("bearer a.b.c"), "token is malformed"),
+        (
+            Method::GET,
+            TCP,
+            Some("Basic YTpi"),
+            "Invalid token type: Basic",
+        ),
+        (Method::GET, TCP, None, "invalid token format"),
+        (Method::POST, write, Some(&read), lacking),
+        (Method::GET, router_groups, Some(&groups), ""),
+        (Method::GET, router_groups, Some(&read), lacking),
+        (Method::GET, "/routing/v1/events", Some(&groups), lacking),
+        (Method::GET, "/health", None, ""),
     ] {
         let answer = api.call_with(method, path, "", token).await;
+        let status = if refusal.is_empty() { 200 } else { 401 };
         assert_eq!(answer.status.as_u16(), status, "{path} {token:?}");
         if status == 401 {
-            assert_eq!(
-                text(&answer),
-                r#"{"name":"UnauthorizedError","message":"You are not authorized to perform the requested action"}"#
-            );
+            let expected = json!({"name": "UnauthorizedError", "message": refusal});
+            let found: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+            assert_eq!(found, expected, "{path} {token:?}");
         }
     }
-    assert_eq!(api.metric("routing_api_token_errors_total").await, 9);
+    assert_eq!(api.metric("routing_api_token_errors_total").await, 10);
     api.running.stop().await.unwrap();
     // Other zones of a UAA sign with its key: only the issuer tells their tokens apart.
     let mut elsewhere = claims(json!(["routing.routes.read"]), 60);
@@ -312,6 +334,8 @@ async fn tokens_decide(folder: &Path, pair: &KeyPair, algorithm: Algorithm, key:
     for (token, status) in [(read, 200), (token(&elsewhere), 401), (token(&nobody), 401)] {
         let answer = api.call_with(Method::GET, TCP, "", Some(&token)).await;
         assert_eq!(answer.status.as_u16(), status);
+        let is_told = text(&answer).contains("invalid issuer");
+        assert_eq!(is_told, status == 401, "{}", text(&answer));
     }
     api.running.stop().await.unwrap();
 }
@@ -324,7 +348,10 @@ async fn tokens_signed_with_ec_and_rsa_decide_who_may_do_what() {
     tokens_decide(&folder.path().join("ec"), &pair, Algorithm::ES256, key).await;
     let pair = KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap();
     let key = EncodingKey::from_rsa_pem(pair.serialize_pem().as_bytes()).unwrap();
-    tokens_decide(&folder.path().join("rsa"), &pair, Algorithm::RS256, key).await;
+    for algorithm in [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512] {
+        let folder = folder.path().join(format!("{algorithm:?}"));
+        tokens_decide(&folder, &pair, algorithm, key.clone()).await;
+    }
 }
 
 #[tokio::test]

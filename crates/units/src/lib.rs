@@ -3,8 +3,8 @@
 //! | Quantity | Written as |
 //! |---|---|
 //! | length of time | `250ms`, `1.5s`, `1m30s`, `0`; units `ns us ms s m h` |
-//! | size | `512B`, `64KiB`, `1.5GiB`, `10MB`; units `B KiB MiB GiB TiB kB MB GB TB` |
-//! | rate | `500/s`, `30/m`, `1/h` |
+//! | size | `512B`, `64KiB`, `1.5GiB`, `10MB`, `0`; units `B KiB MiB GiB TiB kB MB GB TB` |
+//! | rate | `500/s`, `30/m`, `1/h`, or `500`, which is so many a second |
 //! | share | `10%`, `99.9%`, or a number from 0 to 1 |
 //! | count | `4000`, `4_000` |
 //! | processors | `0-1,3` |
@@ -124,6 +124,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
 /// # Errors
 /// Text of another form, an unknown unit, a part of a byte, or 2^64 bytes and more.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    if text == "0" {
+        return Ok(0);
+    }
     let all = 0..text.len();
     let Some((number, used)) = Number::leading(text) else {
         let message = format!("expected a size such as 512MiB, found \"{text}\"");
@@ -140,7 +143,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     u64::try_from(bytes).map_err(|_| UnitError::new(all, "this is 2^64 bytes or more"))
 }
 
-/// Reads a rate, as so many a second.
+/// Reads a rate, as so many a second; so is a bare number, as hey and oha have it.
 ///
 /// # Errors
 /// Text of another form or an unknown unit.
@@ -150,16 +153,14 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         UnitError::new(0..text.len(), message)
     };
     let (number, used) = Number::leading(text).ok_or_else(wrong)?;
-    let Some(unit) = text[used..].strip_prefix('/') else {
-        let mut error = wrong();
-        error.suggestion = (used == text.len()).then(|| format!("{text}/s"));
-        return Err(error);
-    };
-    match unit {
+    if used == text.len() {
+        return Ok(number.as_f64());
+    }
+    match text[used..].strip_prefix('/').ok_or_else(wrong)? {
         "s" => Ok(number.as_f64()),
         "m" => Ok(number.as_f64() / 60.0),
         "h" => Ok(number.as_f64() / 3600.0),
-        _ => {
+        unit => {
             let message = format!("unknown unit of a rate \"/{unit}\"; units are /s, /m and /h");
             let mut error = UnitError::new(used..text.len(), message);
             let mut meant = ALIASES.iter().filter(|(alias, _)| *alias == unit);

@@ -61,6 +61,7 @@ fn what_is_no_duration() {
 #[test]
 fn sizes() {
     let cases = [
+        ("0", 0),
         ("0B", 0),
         ("64KiB", 65_536),
         ("1.5GiB", 1_610_612_736),
@@ -83,9 +84,10 @@ fn sizes() {
 fn rates_shares_and_counts() {
     assert_eq!(parse_rate("500/s"), Ok(500.0));
     assert_eq!(parse_rate("30/m"), Ok(0.5));
+    assert_eq!(parse_rate("500"), Ok(500.0));
     assert_eq!(
-        message(parse_rate("500")),
-        "expected a rate such as 500/s, found \"500\" [500/s]"
+        message(parse_rate("500rps")),
+        "expected a rate such as 500/s, found \"500rps\""
     );
     assert!(parse_rate("500/d").is_err());
     for (text, meant) in [("500/sec", "[/s]"), ("30/min", "[/m]"), ("1/hour", "[/h]")] {

@@ -40,6 +40,20 @@ export function within([from, to]: Span, [first, last]: Span): Span | null {
   return [begin, begin + length];
 }
 
+/** The stretch of a run that a text tells; null: none, or none of this run. */
+export function zoomOf(text: string | null, full: Span): Span | null {
+  let told: unknown;
+  try {
+    told = JSON.parse(text ?? 'null');
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(told) || told.length !== 2 || !told.every(Number.isFinite)) return null;
+  const [from, to]: number[] = told;
+  if (to - from < SHORTEST_S || from >= full[1] || to <= full[0]) return null;
+  return within([from, to], full);
+}
+
 export class TimeAxis {
   /** The whole run. */
   full = $state.raw<Span>([0, 1]);

@@ -1,12 +1,20 @@
-/** Light or dark: as the system says, until someone says otherwise. */
+/** Light or dark: as the system says, until someone says otherwise, which the browser keeps. */
 
 import type { Theme } from '../chart/palette';
+import { keep, kept } from './kept';
+
+/** The name of the choice, which all pages share. */
+const KEPT_AS = 'headroom.theme';
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 
+function themeOf(text: string | null): Theme | null {
+  return text === 'dark' || text === 'light' ? text : null;
+}
+
 class ThemeChoice {
   private system = $state<Theme>(system.matches ? 'dark' : 'light');
-  private chosen = $state<Theme | null>(null);
+  private chosen = $state<Theme | null>(themeOf(kept(() => localStorage, KEPT_AS)));
   private printing = $state(false);
 
   constructor() {
@@ -26,6 +34,7 @@ class ThemeChoice {
 
   toggle(): void {
     this.chosen = this.now === 'dark' ? 'light' : 'dark';
+    keep(() => localStorage, KEPT_AS, this.chosen);
     this.apply();
   }
 

@@ -296,9 +296,12 @@ struct Files {
 
 impl Files {
     fn beside(out: &Path, found: &SweepRecord) -> Self {
-        let first = found.runs.iter().find(|run| !run.folder.is_empty());
-        let name = first.map_or(&found.name, |run| &run.folder);
         let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+        let first = found.runs.iter().find(|run| !run.folder.is_empty());
+        let name = match first {
+            Some(run) => run.folder.clone(),
+            None => unused(&out, &found.name),
+        };
         Self {
             record: out.join(format!("{name}.sweep.json")),
             page: out.join(format!("{name}.sweep.html")),
@@ -315,5 +318,41 @@ impl Files {
             serde_json::to_string_pretty(found)?.as_bytes(),
         )?;
         replace(&self.page, html(found).as_bytes())
+    }
+}
+
+/// A name of which there is no record yet: an earlier sweep whose first run could not start either
+/// keeps what its other runs found.
+fn unused(out: &Path, name: &str) -> String {
+    let is_free = |name: &String| !out.join(format!("{name}.sweep.json")).exists();
+    let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_that_begins_badly_replaces_no_other() {
+        let out = tempfile::tempdir().unwrap();
+        let found = SweepRecord {
+            name: "sizes".to_owned(),
+            seed: 1,
+            over: vec!["size".to_owned()],
+            settings: vec![vec!["5".to_owned()]],
+            times: 1,
+            runs: vec![broken(0, "no such program".to_owned())],
+            answer: None,
+        };
+        let names = [(); 3].map(|()| {
+            let files = Files::beside(out.path(), &found);
+            files.write(&found).unwrap();
+            let name = files.record.file_name().unwrap();
+            name.to_string_lossy().into_owned()
+        });
+        let expected = ["sizes", "sizes-2", "sizes-3"].map(|name| format!("{name}.sweep.json"));
+        assert_eq!(names, expected);
     }
 }

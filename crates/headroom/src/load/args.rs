@@ -88,7 +88,7 @@ pub(crate) struct LoadArgs {
     /// Body from a file, byte for byte
     #[arg(short = 'D', long, value_name = "FILE", conflicts_with = "data", help_heading = REQUEST)]
     pub(crate) data_file: Option<PathBuf>,
-    /// Content-Type
+    /// Content-Type, unless -H gives one
     #[arg(short = 'T', long, value_name = "TYPE", help_heading = REQUEST)]
     pub(crate) content_type: Option<String>,
     /// PostgreSQL statement, such as "SELECT name FROM users WHERE id = {uniform 1 1000}"
@@ -341,9 +341,9 @@ fn factor(text: &str) -> Result<f64, String> {
 
 /// Two rates, as arrivals write them. One end may be 0.
 fn ramp(text: &str) -> Result<String, String> {
-    let end = |text: &str| units::parse_number(text).or_else(|_| units::parse_rate(text));
+    let end = |text: &str| units::parse_rate(text).ok();
     let ends = text.split_once("..");
-    ends.and_then(|(from, to)| Some(format!("{}/s..{}/s", end(from).ok()?, end(to).ok()?)))
+    ends.and_then(|(from, to)| Some(format!("{}/s..{}/s", end(from)?, end(to)?)))
         .ok_or_else(|| "expected two rates such as 100/s..5000/s".into())
 }
 

@@ -83,8 +83,8 @@ impl Files {
 
     /// The target can be reached: what an earlier load wrote is replaced.
     pub(super) fn started(&self) -> Result<()> {
-        let mut all = [&self.csv, &self.hdr, &self.report].into_iter().flatten();
-        all.try_for_each(Open::clear)
+        let all = [&self.csv, &self.hdr, &self.report, &self.samples];
+        all.into_iter().flatten().try_for_each(Open::clear)
     }
 
     /// The load begins now.
@@ -108,10 +108,9 @@ impl Files {
         }
     }
 
-    /// The file for samples, if there is to be one; empty, as its head is written at once.
+    /// The file for samples, if there is to be one.
     pub(super) fn for_samples(&self) -> Result<Option<File>> {
         let copy = |open: &Open| {
-            open.clear()?;
             let copied = open.file.try_clone();
             copied.with_context(|| format!("open {} for writing", open.path.display()))
         };
@@ -187,24 +186,33 @@ mod tests {
     #[test]
     fn what_an_earlier_load_wrote_stays_until_another_begins() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seconds.csv");
-        let text = || std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, "an earlier result").unwrap();
-        let file = path.display().to_string();
+        let paths = ["seconds.csv", "samples.csv"].map(|name| folder.path().join(name));
+        let texts = || {
+            paths
+                .clone()
+                .map(|path| std::fs::read_to_string(path).unwrap())
+        };
+        for path in &paths {
+            std::fs::write(path, "an earlier result").unwrap();
+        }
+        let [csv, samples] = paths.clone().map(|path| path.display().to_string());
         let words = [
             "headroom",
             "load",
             "http://127.0.0.1/",
             "--csv",
-            file.as_str(),
+            csv.as_str(),
+            "--samples",
+            samples.as_str(),
         ];
         let Command::Load(args) = Cli::try_parse_from(words).unwrap().command else {
             panic!("not a load");
         };
         // Of a target that cannot be reached nothing more comes.
         let files = Files::create(&args).unwrap();
-        assert_eq!(text(), "an earlier result");
+        files.for_samples().unwrap();
+        assert_eq!(texts(), ["an earlier result"; 2]);
         files.started().unwrap();
-        assert_eq!(text(), "");
+        assert_eq!(texts(), [""; 2]);
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn measure(args: &LoadArgs) -> Result<Summary> {
     let plan = Plan::of(args, url)?;
     let mut files = Files::create(args)?;
     let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;
+    files.started()?;
     let Task::Load(segment) = &plan.task else {
         bail!("a search is no measurement");
     };

@@ -218,6 +218,9 @@ fn explain_load(load: &Load) -> String {
         },
     };
     let mut text = format!("{}: {}, {how}", load.name, kinds.trim_start());
+    if let Some(place) = &load.connect_to {
+        text += &format!(", connecting to {place}");
+    }
     if let Some(period) = &load.probe {
         let from = period.from.as_ref().map(|step| format!(" from {step:?}"));
         let to = period.to.as_ref().map(|step| format!(" to {step:?}"));

@@ -45,6 +45,11 @@ impl Load {
         Ok(())
     }
 
+    /// What names the place that its connections go to.
+    pub fn place(&self) -> &Template {
+        self.connect_to.as_ref().unwrap_or(&self.target)
+    }
+
     /// Paths of the files that hold bodies.
     pub fn body_files(&self) -> impl Iterator<Item = &str> {
         self.requests().filter_map(|request| match &request.body {
@@ -88,14 +93,17 @@ impl Load {
     /// What a generator of this machine is told; `seed` is that of the run.
     ///
     /// # Errors
-    /// When the target is none once references are filled in.
+    /// When the target, or the place that stands for it, is none once references are filled in.
     pub fn workload(
         &self,
         seed: u64,
         files: LoadFiles,
         resolve: &dyn Fn(&Reference) -> String,
     ) -> Result<Workload, UnitError> {
-        let (target, _) = Target::parse(&self.target.render(resolve))?;
+        let (mut target, _) = Target::parse(&self.target.render(resolve))?;
+        if let Some(place) = &self.connect_to {
+            (target.host, target.port) = Target::place(&place.render(resolve), target.port)?;
+        }
         Ok(Workload {
             target: Target {
                 protocol: self.protocol,

@@ -6,9 +6,10 @@ use crate::support;
 use std::time::Duration;
 
 use crate::support::{DEMO, checked, plan_of};
+use lab_experiment::LoadFiles;
 use lab_experiment::plan::{
-    Back, DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, System, Watch,
-    Who,
+    Back, DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, Reference,
+    System, Watch, Who,
 };
 
 fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
@@ -298,6 +299,35 @@ fn a_catalogue_that_contradicts_itself_says_so() {
         catalogue.problems(),
         ["fleet cell: no builtin \"cells reb\""]
     );
+}
+
+#[test]
+fn a_load_connects_elsewhere_and_still_asks_its_target() {
+    let plan = plan_of(
+        r#"
+lab = 1
+name = "t"
+[[system]]
+name = "web"
+run = "x {port}"
+[[load]]
+name = "users"
+http = "https://shop.example.org/"
+connect_to = "{web.addr}"
+[[step]]
+name = "s"
+load = { users = 5 }
+hold = "1s"
+"#,
+    );
+    let load = &plan.loads[0];
+    assert!(load.place().refers_to("web"));
+    let resolve = |_: &Reference| "10.0.0.7:81".to_owned();
+    let workload = load.workload(1, LoadFiles::default(), &resolve).unwrap();
+    let target = workload.target;
+    assert_eq!((target.host.as_str(), target.port), ("10.0.0.7", 81));
+    assert_eq!(target.authority, "shop.example.org");
+    assert!(target.tls);
 }
 
 #[test]

@@ -118,6 +118,18 @@ fn a_request_without_an_answer_says_why() {
     }
 }
 
+#[test]
+fn of_a_load_that_cannot_begin_nothing_is_written() {
+    let memory = Memory::default();
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    let started = Local::with_samples(plain(nobody, 1), Box::new(memory.clone()));
+    assert!(started.is_err());
+    while Arc::strong_count(&memory.0) > 1 {
+        std::thread::yield_now();
+    }
+    assert_eq!(*memory.0.lock().unwrap(), b"");
+}
+
 /// A disk that takes nothing until it is told to.
 struct Stuck(Receiver<()>);
 

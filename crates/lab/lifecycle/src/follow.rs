@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
 
 use crate::line::MAX_LINE_BYTES;
+use crate::seen::{Likeness, Seen};
 
 /// Read from a file at once.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
@@ -14,10 +16,9 @@ pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 /// Follows files: each [`Follower::poll`] gives the lines that were completed since
 /// the last one. It has no thread and no timer of its own.
 ///
-/// A file that does not exist yet is waited for. A file that became shorter is read
-/// again from its start; one that was emptied and has grown beyond its old length
-/// between two polls looks like one that only grew. A line longer than [`MAX_LINE_BYTES`] is given once its end
-/// is seen, without the rest.
+/// A file that does not exist yet is waited for. A file that became shorter, or begins with
+/// other bytes than before, is read again from its start. A line longer than
+/// [`MAX_LINE_BYTES`] is given once its end is seen, without the rest.
 #[derive(Debug)]
 pub struct Follower {
     files: Vec<Followed>,
@@ -38,10 +39,11 @@ pub struct FollowError {
 pub(crate) struct Followed {
     pub(crate) path: PathBuf,
     file: Option<File>,
-    /// Bytes read so far.
-    read: u64,
+    seen: Seen,
     /// The beginning of a line whose end was not seen yet.
     tail: Vec<u8>,
+    /// What was read before the file was cut, with its tail.
+    cut: Option<(Seen, Vec<u8>)>,
 }
 
 /// How long each of these files is now; 0: there is none.
@@ -56,8 +58,9 @@ impl Follower {
         let files = paths.into_iter().map(|path| Followed {
             path: path.into(),
             file: None,
-            read: 0,
+            seen: Seen::default(),
             tail: Vec::new(),
+            cut: None,
         });
         Self {
             files: files.collect(),
@@ -117,14 +120,56 @@ impl Follower {
 
 impl Followed {
     /// A file that is open already, of which the first `read` bytes are known.
-    pub(crate) fn opened(path: PathBuf, mut file: File, read: u64) -> std::io::Result<Self> {
-        file.seek(SeekFrom::Start(read))?;
+    pub(crate) fn opened(path: PathBuf, file: File, read: u64) -> std::io::Result<Self> {
+        let seen = Seen::of(&file, read)?;
+        Self::resumed(path, file, seen, Vec::new())
+    }
+
+    /// A file of which so much was read already, as another file.
+    fn resumed(path: PathBuf, mut file: File, seen: Seen, tail: Vec<u8>) -> std::io::Result<Self> {
+        file.seek(SeekFrom::Start(seen.read()))?;
         Ok(Self {
             path,
             file: Some(file),
-            read,
-            tail: Vec::new(),
+            seen,
+            tail,
+            cut: None,
         })
+    }
+
+    /// The rest of a file that holds what this one held when it was cut; it is read there once.
+    pub(crate) fn goes_on_in(&mut self, path: &Path, file: &File) -> std::io::Result<Option<Self>> {
+        let likeness = match &self.cut {
+            Some((seen, _)) => seen.likeness(file)?,
+            None => Likeness::Other,
+        };
+        let length = file.metadata()?.len();
+        let (seen, tail) = match likeness {
+            Likeness::Whole => self.cut.take().unwrap_or_default(),
+            // What came between the copy and the cut was read before the cut.
+            Likeness::Part if length > 0 => (Seen::of(file, length)?, Vec::new()),
+            Likeness::Part | Likeness::Other => return Ok(None),
+        };
+        Self::resumed(path.to_owned(), file.try_clone()?, seen, tail).map(Some)
+    }
+
+    /// What was copied before a cut is there at the next look: later files are logs of their own.
+    pub(crate) fn forget_cut(&mut self) {
+        self.cut = None;
+    }
+
+    /// Whether another file may be a copy of this one: it holds the same, and no more, unless this
+    /// one was cut since.
+    pub(crate) fn is_copied_to(&self, file: &File) -> std::io::Result<bool> {
+        let Some(own) = &self.file else {
+            return Ok(false);
+        };
+        if self.seen.likeness(file)? == Likeness::Other {
+            return Ok(false);
+        }
+        let (its, length) = (file.metadata()?.len(), own.metadata()?.len());
+        let is_cut = length < self.seen.read() || self.seen.is_replaced(own)?;
+        Ok(is_cut || its <= length)
     }
 
     /// What the file ends with after its last line end.
@@ -148,14 +193,14 @@ impl Followed {
             },
         };
         let length = file.metadata()?.len();
-        if length < self.read {
+        let read = self.seen.read();
+        if length < read || (length > read && self.seen.is_replaced(file)?) {
             file.seek(SeekFrom::Start(0))?;
-            self.read = 0;
-            self.tail.clear();
+            self.cut = Some((take(&mut self.seen), take(&mut self.tail)));
         }
         let length = length.min(to);
-        while self.read < length {
-            let most = usize::try_from(length - self.read)
+        while self.seen.read() < length {
+            let most = usize::try_from(length - self.seen.read())
                 .unwrap_or(usize::MAX)
                 .min(chunk.len());
             let got = match file.read(&mut chunk[..most]) {
@@ -164,7 +209,7 @@ impl Followed {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.read += got as u64;
+            self.seen.add(&chunk[..got]);
             split(&chunk[..got], &mut self.tail, sink);
         }
         Ok(())

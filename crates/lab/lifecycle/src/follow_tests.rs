@@ -55,6 +55,15 @@ fn starts_again_when_a_file_became_shorter() {
     assert_eq!(poll(&mut follower), ["0:first line"]);
     fs::write(&path, "new\n").unwrap();
     assert_eq!(poll(&mut follower), ["0:new"]);
+    fs::write(&path, "emptied, and longer since\n").unwrap();
+    assert_eq!(poll(&mut follower), ["0:emptied, and longer since"]);
+    // A program that goes on at its old place leaves zeros before.
+    let length = fs::metadata(&path).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(0).unwrap();
+    file.set_len(length).unwrap();
+    append(&path, "more\n");
+    assert_eq!(poll(&mut follower), ["0:more"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Reads what is written to files that come, go and change their names.
 
-use std::collections::HashSet;
-use std::fs::{File, Metadata};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glob::Pattern;
 
@@ -14,6 +14,9 @@ const MOST_FILES: usize = 1_000;
 /// A file without a name that matches is let go after so many polls without a new line: its
 /// program may go on for a while with the file that it has open.
 const IDLE_POLLS: u32 = 50;
+/// A file that begins as another one is no copy of it if after so many polls it is as long as
+/// before, and the other one was not cut.
+const COPIED_WITHIN: u32 = 50;
 /// Files that hold what others held before.
 const PACKED: [&str; 5] = ["gz", "xz", "zst", "bz2", "lz4"];
 
@@ -23,11 +26,15 @@ const PACKED: [&str; 5] = ["gz", "xz", "zst", "bz2", "lz4"];
 /// Files that are there at the start are read from the length they have then; files that
 /// appear later, from their beginning. A file is told by its inode, so one that is renamed is
 /// not read twice, and its last lines are not lost. One that is cut to nothing is read again
-/// from its start. Packed files (`.gz` and the like) are left out.
+/// from its start; a copy that was made of it before (logrotate's `copytruncate`) is read from
+/// where it was read to itself. Packed files (`.gz` and the like) are left out.
 #[derive(Debug)]
 pub struct Gatherer {
     patterns: Vec<String>,
     files: Vec<Gathered>,
+    /// Files that may be copies: how long they are, and for how many polls.
+    undecided: HashMap<(u64, u64), (u64, u32)>,
+    copied_within: u32,
     chunk: Vec<u8>,
 }
 
@@ -78,9 +85,11 @@ impl Gatherer {
         let mut gatherer = Self {
             patterns,
             files: Vec::new(),
+            undecided: HashMap::new(),
+            copied_within: COPIED_WITHIN,
             chunk: vec![0; CHUNK_BYTES],
         };
-        gatherer.look(|metadata| metadata.len())?;
+        gatherer.look(true)?;
         Ok(gatherer)
     }
 
@@ -90,7 +99,7 @@ impl Gatherer {
     /// When a file cannot be read, or too many match; the others were read all the same.
     pub fn poll(&mut self, mut sink: impl FnMut(&[u8])) -> Result<(), GatherError> {
         let mut result = Ok(());
-        let named = match self.look(|_| 0) {
+        let named = match self.look(false) {
             Ok(named) => named,
             Err(error) => {
                 result = Err(error);
@@ -126,6 +135,7 @@ impl Gatherer {
     /// # Errors
     /// As [`Gatherer::poll`].
     pub fn finish(mut self, mut sink: impl FnMut(&[u8])) -> Result<(), GatherError> {
+        self.copied_within = 0;
         let result = self.poll(&mut sink);
         let rest = self.files.iter();
         rest.filter_map(|file| file.followed.last_line())
@@ -133,12 +143,9 @@ impl Gatherer {
         result
     }
 
-    /// Opens files that were not known, from where `begin` says, and returns all that have a
-    /// name that matches.
-    fn look(
-        &mut self,
-        begin: impl Fn(&Metadata) -> u64,
-    ) -> Result<HashSet<(u64, u64)>, GatherError> {
+    /// Opens files that were not known, and returns all that have a name that matches. Those that
+    /// are there at the start are read from their end.
+    fn look(&mut self, at_start: bool) -> Result<HashSet<(u64, u64)>, GatherError> {
         let mut named = HashSet::new();
         for path in self.matching() {
             // One that went away meanwhile is none.
@@ -158,13 +165,19 @@ impl Gatherer {
             }
             let opened = File::open(&path).and_then(|file| {
                 let found = file.metadata().map(|found| (found.dev(), found.ino()))?;
-                let followed = Followed::opened(path.clone(), file, begin(&metadata))?;
-                Ok((found, followed))
+                if found != identity {
+                    return Ok(None);
+                }
+                match at_start {
+                    true => Followed::opened(path.clone(), file, metadata.len()).map(Some),
+                    false => self.open(identity, &path, file),
+                }
             });
             match opened {
-                // The name has passed to another file: the next look finds it.
-                Ok((found, _)) if found != identity => {}
-                Ok((_, followed)) => self.files.push(Gathered {
+                // The name has passed to another file, or it is not known yet what this one
+                // is: the next look tells.
+                Ok(None) => {}
+                Ok(Some(followed)) => self.files.push(Gathered {
                     identity,
                     followed,
                     idle: 0,
@@ -173,7 +186,39 @@ impl Gatherer {
                 Err(reason) => return Err(FollowError { path, reason }.into()),
             }
         }
+        for file in &mut self.files {
+            file.followed.forget_cut();
+        }
         Ok(named)
+    }
+
+    /// A file that has appeared: a log of its own, or the copy of one that was cut since. `None`: a
+    /// copy, maybe, of one that still holds the same.
+    fn open(
+        &mut self,
+        identity: (u64, u64),
+        path: &Path,
+        file: File,
+    ) -> std::io::Result<Option<Followed>> {
+        for known in &mut self.files {
+            if let Some(followed) = known.followed.goes_on_in(path, &file)? {
+                return Ok(Some(followed));
+            }
+        }
+        for known in &self.files {
+            if known.followed.is_copied_to(&file)? {
+                let length = file.metadata()?.len();
+                let (before, polls) = self.undecided.entry(identity).or_insert((length, 0));
+                *polls = if *before == length { *polls + 1 } else { 0 };
+                *before = length;
+                if *polls <= self.copied_within {
+                    return Ok(None);
+                }
+                break;
+            }
+        }
+        self.undecided.remove(&identity);
+        Followed::opened(path.to_owned(), file, 0).map(Some)
     }
 
     fn matching(&self) -> Vec<PathBuf> {

@@ -84,6 +84,62 @@ fn a_file_that_is_cut_is_read_again_and_one_that_is_gone_is_let_go() {
 }
 
 #[test]
+fn what_is_copied_before_its_log_is_cut_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let rotate = || {
+        let _ = fs::rename(at("app.log.1"), at("app.log.2"));
+        fs::copy(at("app.log"), at("app.log.1")).unwrap();
+    };
+    let cut = || {
+        let file = OpenOptions::new().write(true).open(at("app.log")).unwrap();
+        file.set_len(0).unwrap();
+    };
+    append(&at("app.log"), "0\n");
+    let mut gatherer = gatherer(folder.path(), "app.log*");
+    append(&at("app.log"), "1\n2\nhal");
+    assert_eq!(polled(&mut gatherer), ["1", "2"]);
+    append(&at("app.log"), "f\n3\n");
+    rotate();
+    assert_eq!(polled(&mut gatherer), ["half", "3"]);
+    append(&at("app.log"), "4\n");
+    assert_eq!(polled(&mut gatherer), ["4"]);
+    cut();
+    append(&at("app.log"), "5\n");
+    assert_eq!(polled(&mut gatherer), ["5"]);
+    assert_eq!(polled(&mut gatherer), Vec::<String>::new());
+    // What was not read when the log was cut is read of the copy.
+    append(&at("app.log"), "6\nsev");
+    assert_eq!(polled(&mut gatherer), ["6"]);
+    append(&at("app.log"), "en\n");
+    rotate();
+    cut();
+    append(&at("app.log"), "8\n");
+    let mut found = polled(&mut gatherer);
+    found.extend(polled(&mut gatherer));
+    found.extend(polled(&mut gatherer));
+    assert_eq!(found, ["8", "seven"]);
+    // A log of its own that begins alike is no copy.
+    append(&at("app.log.new"), "8\n9\n");
+    append(&at("app.log"), "10\n");
+    let mut found = polled(&mut gatherer);
+    found.extend(polled(&mut gatherer));
+    found.sort();
+    assert_eq!(found, ["10", "8", "9"]);
+    // Nor is one that stays alike while the other goes on.
+    append(&at("app.log.too"), "8\n");
+    let mut found = Vec::new();
+    for _ in 0..=COPIED_WITHIN + 1 {
+        found.extend(polled(&mut gatherer));
+    }
+    assert_eq!(found, ["8"]);
+    append(&at("app.log.last"), "8\n");
+    let mut rest = Vec::new();
+    gatherer.finish(|line| rest.push(line.to_vec())).unwrap();
+    assert_eq!(rest, [b"8".to_vec()]);
+}
+
+#[test]
 fn what_is_no_pattern_is_said_and_too_many_files_too() {
     let refused = Gatherer::new(["/x/***.log".to_owned()]).unwrap_err();
     assert!(

@@ -24,6 +24,7 @@ mod logfmt;
 mod loops;
 mod matcher;
 mod miner;
+mod seen;
 mod suggest;
 mod summary;
 mod table;

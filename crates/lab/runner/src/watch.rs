@@ -1,6 +1,8 @@
 //! Samples of all watched systems, ten times a second.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -32,8 +34,12 @@ struct Watched {
 #[derive(Debug)]
 pub(crate) struct Watcher {
     systems: Sender<Watched>,
+    living: Living,
     thread: JoinHandle<()>,
 }
+
+/// Processes of each system, as the last sample found them.
+type Living = Arc<Mutex<BTreeMap<String, Vec<u32>>>>;
 
 impl Watcher {
     pub(crate) fn start(
@@ -45,8 +51,10 @@ impl Watcher {
         let samples = folder.appender::<ProcessSample>()?;
         let each = folder.appender::<SystemProcess>()?;
         let (systems, added) = mpsc::channel();
+        let living = Living::default();
         let watch = Watch {
             clock,
+            living: Arc::clone(&living),
             samples,
             usage: Usage::start(folder)?,
             status,
@@ -59,7 +67,17 @@ impl Watcher {
                 alarm.broken(error);
             }
         });
-        Ok(Self { systems, thread })
+        Ok(Self {
+            systems,
+            living,
+            thread,
+        })
+    }
+
+    /// The processes of a system, as the last sample found them.
+    pub(crate) fn living(&self, name: &str) -> Vec<u32> {
+        let living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+        living.get(name).cloned().unwrap_or_default()
     }
 
     /// Watches a system from now on: the process `pid` and all that belong to it.
@@ -87,6 +105,7 @@ pub(crate) fn cpu_of_thread() -> Duration {
 
 struct Watch {
     clock: Clock,
+    living: Living,
     samples: Appender<ProcessSample>,
     usage: Usage,
     status: Status,
@@ -142,10 +161,16 @@ impl Watch {
     fn sample_all(&mut self) -> Result<(), StoreError> {
         let t_s = self.clock.now_s();
         for found in self.trees.sample() {
+            let name = &self.names[found.tree];
+            let living = self.trees.living(found.tree).to_vec();
+            {
+                let mut all = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+                all.insert(name.clone(), living);
+            }
             let Some(sample) = found.sample else { continue };
             let sample = ProcessSample {
                 t_s,
-                system: self.names[found.tree].clone(),
+                system: name.clone(),
                 cpu_cores: sample.cpu_cores,
                 rss_bytes: sample.memory_bytes,
                 fds: sample.fds,

@@ -224,6 +224,26 @@ hold = "1s"
 }
 
 #[test]
+fn what_ends_by_itself_starts_again_when_its_whole_tree_has_ended() {
+    let (_folder, finished) = run(r#"
+[[system]]
+name = "kept"
+run = "sh -c 'echo up; (setsid sh -c \"sleep 0.5; echo gone\" &); sleep 0.1; exit 1'"
+ready = "log up"
+on_exit = "restart"
+restart_after = "10ms"
+[[step]]
+name = "look"
+hold = "2s"
+"#);
+    let finished = finished.unwrap();
+    passed(&finished);
+    let text = log(&finished, "kept");
+    assert!(text.starts_with("up\ngone\nup\n"), "{text}");
+    assert!(!text.contains("up\nup\n"), "{text}");
+}
+
+#[test]
 fn what_is_to_stay_down_no_supervisor_starts() {
     let (_folder, finished) = run(r#"
 [[system]]

@@ -45,6 +45,39 @@ pub struct Marks {
     pub cgroup: Option<PathBuf>,
 }
 
+impl Marks {
+    /// The processes that carry them, in one look at all processes, also when the first of their
+    /// tree has ended. One that overwrites its environment is found in its cgroup alone.
+    pub fn carriers(&self) -> Vec<u32> {
+        let in_cgroup: HashSet<u32> = self.in_cgroup().into_iter().collect();
+        let has_variable = |pid: u32| {
+            let variable = self.variable.as_deref();
+            variable.is_some_and(|variable| match environment(pid) {
+                Environment::Known(environ) => holds(&environ, variable),
+                Environment::NotYet | Environment::Nobody => false,
+            })
+        };
+        pids()
+            .filter(|pid| in_cgroup.contains(pid) || has_variable(*pid))
+            .collect()
+    }
+
+    fn in_cgroup(&self) -> Vec<u32> {
+        let Some(cgroup) = &self.cgroup else {
+            return Vec::new();
+        };
+        let text = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+        let pids = text.lines().filter_map(|line| line.trim().parse().ok());
+        pids.collect()
+    }
+}
+
+/// Whether an environment has a variable with its value.
+fn holds(environ: &[u8], variable: &str) -> bool {
+    let mut words = environ.split(|byte| *byte == 0);
+    words.any(|word| word == variable.as_bytes())
+}
+
 /// What a tree used at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TreeSample {
@@ -245,22 +278,16 @@ impl Trees {
         };
         self.trees.iter().enumerate().find(|(_, tree)| {
             let variable = tree.marks.variable.as_ref().filter(|_| !tree.ended);
-            variable.is_some_and(|variable| {
-                let mut words = environ.split(|byte| *byte == 0);
-                words.any(|word| word == variable.as_bytes())
-            })
+            variable.is_some_and(|variable| holds(&environ, variable))
         })
     }
 
     fn in_cgroups(&self) -> BTreeMap<u32, usize> {
         let mut found = BTreeMap::new();
-        for (number, tree) in self.trees.iter().enumerate() {
-            if let Some(cgroup) = tree.marks.cgroup.as_ref().filter(|_| !tree.ended) {
-                let text = fs::read_to_string(cgroup.join("cgroup.procs"));
-                let text = text.unwrap_or_default();
-                let pids = text.lines().filter_map(|line| line.trim().parse().ok());
-                found.extend(pids.map(|pid: u32| (pid, number)));
-            }
+        let trees = self.trees.iter().enumerate();
+        for (number, tree) in trees.filter(|(_, tree)| !tree.ended) {
+            let pids = tree.marks.in_cgroup().into_iter();
+            found.extend(pids.map(|pid| (pid, number)));
         }
         found
     }

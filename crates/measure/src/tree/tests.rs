@@ -112,12 +112,15 @@ fn an_orphan_that_left_its_group_is_found_by_its_mark() {
         variable: Some(mark),
         cgroup: None,
     };
-    let tree = trees.add(system.0.id(), marks).unwrap();
+    let tree = trees.add(system.0.id(), marks.clone()).unwrap();
     let mut most = 0;
     watch(&mut trees, tree, |sample| {
         most = most.max(sample.processes);
         most >= 3 && sample.processes == 2
     });
+    // The shell itself was started without it.
+    let carriers = marks.carriers();
+    assert!(!carriers.is_empty() && !carriers.contains(&system.0.id()));
     let (members, _) = trees.into_members().remove(tree);
     let python = members.iter().find(|member| member.cpu.as_secs_f64() > 0.4);
     assert!(python.is_some(), "{members:?}");

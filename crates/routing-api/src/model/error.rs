@@ -61,12 +61,6 @@ impl ApiError {
         Self::new(ErrorName::ProcessRequestError, message)
     }
 
-    /// The caller may not do this. It says no more, so that nobody learns from it.
-    pub fn unauthorized() -> Self {
-        let message = "You are not authorized to perform the requested action";
-        Self::new(ErrorName::UnauthorizedError, message)
-    }
-
     /// The database cannot be used.
     pub fn database(cause: impl Display) -> Self {
         Self::new(ErrorName::DBCommunicationError, cause.to_string())

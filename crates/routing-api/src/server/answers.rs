@@ -1,6 +1,8 @@
 //! Answers in the form of the wire.
 
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{
+    ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Response, StatusCode};
 use net::Body;
 use serde::Serialize;
@@ -29,6 +31,21 @@ pub(super) fn text(
     *response.status_mut() = status;
     let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// There is no such call: what Go's router writes, with the methods that the path has.
+pub(super) fn no_call(allowed: &str) -> Response<Body> {
+    let (status, reason) = match allowed {
+        "" => (StatusCode::NOT_FOUND, "404 page not found\n"),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
+    };
+    let mut response = text(status, "text/plain; charset=utf-8", reason);
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let (false, Ok(allowed)) = (allowed.is_empty(), HeaderValue::from_str(allowed)) {
+        headers.insert(ALLOW, allowed);
+    }
     response
 }
 

@@ -69,26 +69,13 @@ const HTTP_EVENTS: &str = "/routing/v1/events";
 const HEALTH: &str = "/health";
 const METRICS: &str = "/metrics";
 
-/// Every path but those of single groups.
-const PATHS: [&str; 9] = [
-    GROUPS,
-    TCP,
-    TCP_UPSERT,
-    TCP_DELETE,
-    TCP_EVENTS,
-    HTTP,
-    HTTP_EVENTS,
-    HEALTH,
-    METRICS,
-];
-
-/// Which call a request means; without one, the status to answer.
-fn call<'a>(method: &Method, path: &'a str) -> Result<Call<'a>, StatusCode> {
+/// Which call a request means.
+fn call<'a>(method: &Method, path: &'a str) -> Option<Call<'a>> {
     let group = path
         .strip_prefix(GROUPS)
         .and_then(|rest| rest.strip_prefix('/'))
         .filter(|guid| !guid.is_empty() && !guid.contains('/'));
-    Ok(match (method.as_str(), path, group) {
+    Some(match (method.as_str(), path, group) {
         ("PUT", _, Some(guid)) => Call::UpdateGroup(guid),
         ("DELETE", _, Some(guid)) => Call::DeleteGroup(guid),
         ("GET", GROUPS, _) => Call::ListGroups,
@@ -103,11 +90,15 @@ fn call<'a>(method: &Method, path: &'a str) -> Result<Call<'a>, StatusCode> {
         ("GET", HTTP_EVENTS, _) => Call::HttpEvents,
         ("GET", HEALTH, _) => Call::Health,
         ("GET", METRICS, _) => Call::Metrics,
-        _ if group.is_some() || PATHS.contains(&path) => {
-            return Err(StatusCode::METHOD_NOT_ALLOWED);
-        }
-        _ => return Err(StatusCode::NOT_FOUND),
+        _ => return None,
     })
+}
+
+/// The methods that a path has, as routing-api tells them: HEAD is none, although GET may be one.
+fn allowed(path: &str) -> String {
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
+    let has = methods.iter().filter(|method| call(method, path).is_some());
+    has.map(Method::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl Call<'_> {
@@ -148,14 +139,8 @@ impl Handler for Service {
         Metrics::add(&self.metrics.requests, 1);
         let (head, body) = request.into_parts();
         let answered = match call(&head.method, head.uri.path()) {
-            Err(status) => {
-                let reason = match status {
-                    StatusCode::NOT_FOUND => "404 page not found\n",
-                    _ => "Method Not Allowed\n",
-                };
-                return answers::text(status, "text/plain; charset=utf-8", reason);
-            }
-            Ok(call) => self.answer(&call, &head, body).await,
+            None => return answers::no_call(&allowed(head.uri.path())),
+            Some(call) => self.answer(&call, &head, body).await,
         };
         answered.unwrap_or_else(|refused| self.refuse(&head, refused))
     }
@@ -240,13 +225,13 @@ impl Service {
     }
 
     fn authorize(&self, scope: Option<Scope>, headers: &HeaderMap) -> Result<(), ApiError> {
-        match (&self.tokens, scope) {
-            (Some(tokens), Some(scope)) if !tokens.allow(headers, scope) => {
-                Metrics::add(&self.metrics.token_errors, 1);
-                Err(ApiError::unauthorized())
-            }
-            _ => Ok(()),
-        }
+        let (Some(tokens), Some(scope)) = (&self.tokens, scope) else {
+            return Ok(());
+        };
+        tokens.check(headers, scope).map_err(|cause| {
+            Metrics::add(&self.metrics.token_errors, 1);
+            ApiError::new(ErrorName::UnauthorizedError, cause)
+        })
     }
 
     async fn bytes(&self, body: Incoming) -> Result<Bytes, Refused> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
 use serde::Deserialize;
 
@@ -41,6 +42,9 @@ pub struct KeyError {
     cause: String,
 }
 
+/// Algorithms of tokens that an RSA key signs.
+const RSA: [Algorithm; 3] = [Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
+
 /// Checks tokens.
 pub(crate) struct Tokens {
     key: DecodingKey,
@@ -61,19 +65,20 @@ struct Claims {
 }
 
 impl Tokens {
-    /// Reads the key. Its kind fixes the algorithm: a token cannot choose another one. With an
-    /// `issuer` every token must name it.
+    /// Reads the key. Its kind fixes the algorithms: a token can choose one of RSA's that
+    /// routing-api takes, or has the one of EC. With an `issuer` every token must name it.
     pub(crate) fn read(path: &Path, issuer: Option<&str>) -> Result<Self, KeyError> {
         let refuse = |cause: String| KeyError {
             path: path.to_owned(),
             cause,
         };
         let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-        let rsa = DecodingKey::from_rsa_pem(&pem).map(|key| (key, Algorithm::RS256));
-        let (key, algorithm) = rsa
-            .or_else(|_| DecodingKey::from_ec_pem(&pem).map(|key| (key, Algorithm::ES256)))
+        let rsa = DecodingKey::from_rsa_pem(&pem).map(|key| (key, RSA.to_vec()));
+        let (key, algorithms) = rsa
+            .or_else(|_| DecodingKey::from_ec_pem(&pem).map(|key| (key, vec![Algorithm::ES256])))
             .map_err(|error| refuse(error.to_string()))?;
-        let mut validation = Validation::new(algorithm);
+        let mut validation = Validation::default();
+        validation.algorithms = algorithms;
         validation.leeway = 0;
         validation.validate_nbf = true;
         // routing-api does not look at the audience either: the scope says enough.
@@ -87,20 +92,44 @@ impl Tokens {
         Ok(Self { key, validation })
     }
 
-    /// Whether the request carries a good token with this scope.
-    pub(crate) fn allow(&self, headers: &HeaderMap, scope: Scope) -> bool {
-        let Some(token) = headers.get(AUTHORIZATION).and_then(|value| {
-            let (kind, token) = value.to_str().ok()?.split_once(' ')?;
-            kind.eq_ignore_ascii_case("bearer").then_some(token.trim())
-        }) else {
-            return false;
+    /// Checks that the request carries a good token with this scope.
+    ///
+    /// # Errors
+    /// Why it does not, in the words of routing-api.
+    pub(crate) fn check(&self, headers: &HeaderMap, scope: Scope) -> Result<(), String> {
+        let value = headers.get(AUTHORIZATION);
+        let value = value.and_then(|value| value.to_str().ok());
+        let Some((kind, token)) = value.and_then(|value| value.split_once(' ')) else {
+            return Err("invalid token format".to_owned());
         };
-        let Ok(token) = decode::<Claims>(token, &self.key, &self.validation) else {
-            return false;
-        };
-        match token.claims.scope {
+        if !kind.eq_ignore_ascii_case("bearer") {
+            return Err(format!("Invalid token type: {kind}"));
+        }
+        let token = decode::<Claims>(token.trim(), &self.key, &self.validation);
+        let token = token.map_err(|error| self.refusal(error.kind()).to_owned())?;
+        let allows = match token.claims.scope {
             Scopes::List(list) => list.iter().any(|one| one == scope.name()),
             Scopes::Words(words) => words.split_whitespace().any(|one| one == scope.name()),
+        };
+        match allows {
+            true => Ok(()),
+            false => Err("You are not authorized to perform the requested action".to_owned()),
+        }
+    }
+
+    fn refusal(&self, kind: &ErrorKind) -> &'static str {
+        match kind {
+            ErrorKind::InvalidToken => "token contains an invalid number of segments",
+            ErrorKind::InvalidAlgorithm => "invalid signing method",
+            ErrorKind::InvalidIssuer => "invalid issuer",
+            ErrorKind::MissingRequiredClaim(claim) if claim == "iss" => "invalid issuer",
+            ErrorKind::InvalidSignature if self.validation.algorithms == RSA => {
+                "crypto/rsa: verification error"
+            }
+            ErrorKind::InvalidSignature => "crypto/ecdsa: verification error",
+            ErrorKind::ExpiredSignature => "Token is expired",
+            ErrorKind::ImmatureSignature => "Token is not valid yet",
+            _ => "token is malformed",
         }
     }
 }

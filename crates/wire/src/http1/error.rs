@@ -36,6 +36,9 @@ pub enum ResponseError {
         "the answer's Transfer-Encoding cannot be (HTTP/1.0 has none, and chunked comes once, without parameters)"
     )]
     TransferEncoding,
+    /// A `Trailer` before chunks that names a field which frames the body.
+    #[error("the answer's Trailer names a field that frames the body")]
+    Trailer,
     /// The chunks of the body are not what they should be.
     #[error(transparent)]
     Chunk(#[from] ChunkError),
@@ -60,6 +63,7 @@ impl ResponseError {
             Self::ContentLength => "bad content-length",
             Self::ContentLengthConflict => "conflicting content-length",
             Self::TransferEncoding => "bad transfer-encoding",
+            Self::Trailer => "bad trailer",
             Self::Chunk(error) => error.cause(),
             Self::ClosedBefore => "closed before answer",
             Self::ClosedEarly => "closed early",

@@ -36,6 +36,7 @@ pub(super) fn framing(
     let mut content_length = None;
     let mut coding = Coding::default();
     let mut close = false;
+    let mut frames_behind = false;
     let mut keep_alive = minor == 1;
     let bodiless = expect == Expect::NoBody || matches!(status, 204 | 304);
     let ignored = bodiless && !as_go;
@@ -43,6 +44,9 @@ pub(super) fn framing(
     for header in headers {
         // The length of a name tells most fields apart without reading them.
         match header.name.len() {
+            7 if as_go && header.name.eq_ignore_ascii_case("trailer") => {
+                frames_behind |= names_framing(header.value);
+            }
             10 if header.name.eq_ignore_ascii_case("connection") => {
                 for option in list(header.value) {
                     close |= option.eq_ignore_ascii_case(b"close");
@@ -66,6 +70,10 @@ pub(super) fn framing(
             }
             _ => {}
         }
+    }
+    // What Go does without chunks is to look at no Trailer at all.
+    if coding.present && frames_behind {
+        return Err(ResponseError::Trailer);
     }
     keep_alive &= !close;
     if upgraded {
@@ -95,19 +103,25 @@ pub(super) fn framing(
             BodyLength::UntilClose
         }
     } else {
-        content_length.map_or(BodyLength::UntilClose, BodyLength::Exactly)
+        content_length.map_or(BodyLength::UntilClose, |(_, length)| {
+            BodyLength::Exactly(length)
+        })
     };
     keep_alive &= length != BodyLength::UntilClose;
     Ok(Framing { length, keep_alive })
 }
 
-/// Section 6.3 rule 5: a list of equal values counts as one. Go has no lists, and keeps lengths
-/// in 63 bits.
-fn read_content_length(
-    value: &[u8],
+/// Section 6.3 rule 5: a list of equal values counts as one. Go has no lists, keeps lengths
+/// in 63 bits, and compares several as they are written. `known` is the last one, with its text.
+fn read_content_length<'h>(
+    value: &'h [u8],
     as_go: bool,
-    known: &mut Option<u64>,
+    known: &mut Option<(&'h [u8], u64)>,
 ) -> Result<(), ResponseError> {
+    let value = value.trim_ascii();
+    if as_go && known.is_some_and(|(written, _)| written != value) {
+        return Err(ResponseError::ContentLengthConflict);
+    }
     if as_go && value.contains(&b',') {
         return Err(ResponseError::ContentLength);
     }
@@ -116,10 +130,10 @@ fn read_content_length(
         if as_go && i64::try_from(number).is_err() {
             return Err(ResponseError::ContentLength);
         }
-        if known.is_some_and(|known| known != number) {
+        if known.is_some_and(|(_, known)| known != number) {
             return Err(ResponseError::ContentLengthConflict);
         }
-        *known = Some(number);
+        *known = Some((value, number));
     }
     Ok(())
 }
@@ -165,6 +179,15 @@ impl Coding {
         }
         Ok(())
     }
+}
+
+/// Whether a `Trailer` names a field that frames a message, which cannot stand behind its body.
+pub(super) fn names_framing(value: &[u8]) -> bool {
+    list(value).any(|name| {
+        [&b"content-length"[..], b"trailer", b"transfer-encoding"]
+            .iter()
+            .any(|framing| name.eq_ignore_ascii_case(framing))
+    })
 }
 
 /// Members of a comma-separated list, empty ones left out (RFC 9110 section 5.6.1).

@@ -440,6 +440,21 @@ fn answers_are_framed_as_go_frames_them_where_that_is_wanted() {
     assert_eq!(get(new, chunks), kept("x"));
     let spaced = "HTTP/1.1  200  OK\r\nContent-Length: 1";
     assert_eq!(get(spaced, "x"), kept("x"));
+    // Without chunks nobody looks at a Trailer.
+    let sized = "HTTP/1.1 200 OK\r\nTrailer: Content-Length\r\nContent-Length: 1";
+    assert_eq!(get(sized, "x"), kept("x"));
+    for (fields, error) in [
+        ("Trailer: X, trailer", E::Trailer),
+        ("Trailer: Content-Length", E::Trailer),
+        (
+            "Content-Length: 1\r\nContent-Length: 01",
+            E::ContentLengthConflict,
+        ),
+    ] {
+        assert_eq!(get(&format!("{new}\r\n{fields}"), chunks), Err(error));
+    }
+    let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1";
+    assert_eq!(get(twice, "x"), kept("x"));
     // What frames no body has to be right all the same.
     for (expect, head) in [
         (Expect::NoBody, "HTTP/1.1 200 OK"),

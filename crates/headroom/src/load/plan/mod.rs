@@ -129,21 +129,10 @@ fn target(args: &LoadArgs, url: &str) -> Result<(Target, String)> {
         }
     }
     if let Some(place) = &args.connect_to {
-        (target.host, target.port) = connect_to(place, target.port)?;
+        (target.host, target.port) = Target::place(place, target.port)
+            .map_err(|error| anyhow!("--connect-to {place:?}: {error}"))?;
     }
     Ok((target, path))
-}
-
-/// Host and port of a place whose port may be left out.
-fn connect_to(place: &str, port: u16) -> Result<(String, u16)> {
-    let read = |place: String| Target::parse(&format!("tcp://{place}"));
-    match read(place.to_owned()).or_else(|_| read(format!("{place}:{port}"))) {
-        Ok((found, _)) => Ok((found.host, found.port)),
-        Err(_) => bail!(
-            "--connect-to {place:?}: expected a host, with a port or without, such as 10.0.0.7, \
-             [::1]:8080 or canary.example.org:8443"
-        ),
-    }
 }
 
 fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
@@ -169,7 +158,10 @@ fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
         step.headers
             .push(parse_header(text).map_err(|error| shown(&error))?);
     }
-    if let Some(value) = &args.content_type {
+    let given = |(name, _): &(String, String)| name.eq_ignore_ascii_case("Content-Type");
+    if let Some(value) = &args.content_type
+        && !step.headers.iter().any(given)
+    {
         step.headers
             .push(("Content-Type".to_owned(), value.clone()));
     }
@@ -265,7 +257,7 @@ fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
         return trace::parse(&text).with_context(|| format!("read the trace {}", file.display()));
     }
     let words = args.arrivals.as_deref().unwrap_or("poisson").trim();
-    let whole = words.contains('/');
+    let whole = words.contains('/') || Arrivals::parse(words).is_ok();
     let text = match (args.rate, &args.ramp) {
         (None, None) if whole => words.to_owned(),
         _ if whole => bail!(

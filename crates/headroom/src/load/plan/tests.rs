@@ -82,6 +82,21 @@ fn the_examples_of_the_goal() {
 }
 
 #[test]
+fn a_rate_needs_no_unit() {
+    let plan = good(&[URL, "--arrivals", "constant 500", "--expect", "rate > 400"]);
+    let Model::Open(arrivals) = &segment(&plan).model else {
+        panic!("a closed loop");
+    };
+    assert_eq!(arrivals.describe(), "constant 500/s");
+    assert_eq!(plan.expect, Slo::parse("rate > 400/s").ok());
+    let ramp = good(&[URL, "--ramp", "1..500", "-z", "5s"]);
+    let Model::Open(arrivals) = &segment(&ramp).model else {
+        panic!("a closed loop");
+    };
+    assert_eq!(arrivals.describe(), "poisson 1/s..500/s over 5s");
+}
+
+#[test]
 fn flags_of_hey_and_oha() {
     let plan = good(&[
         URL,
@@ -110,6 +125,10 @@ fn flags_of_hey_and_oha() {
     assert_eq!(step.method, "PUT");
     assert_eq!(step.body, Body::Template("hello".into()));
     assert_eq!(step.headers.len(), 2);
+    let plan = good(&[URL, "-H", "content-type: a/b", "-T", "text/plain"]);
+    let step = &plan.workload.mix.journeys[0].steps[0];
+    let expected = ("content-type".to_owned(), "a/b".to_owned());
+    assert_eq!(step.headers, [expected], "-H goes before -T");
     assert_eq!(
         good(&[URL, "-d", "x"]).workload.mix.journeys[0].steps[0].method,
         "POST"
@@ -154,6 +173,10 @@ fn what_is_wrong_is_said_with_its_place() {
         (vec![URL, "--warm-up", "later"], "or auto, or none"),
         (
             vec![URL, "--arrivals", "5/s", "--rate", "5"],
+            "has a rate already",
+        ),
+        (
+            vec![URL, "--arrivals", "constant 5", "--rate", "5"],
             "has a rate already",
         ),
         (vec![URL, "-c", "0"], "from 1 to 1000000"),

@@ -34,14 +34,14 @@ pub(super) fn stays_inside(
 ) {
     let outside = places.iter().zip(loads).filter_map(|(place, found)| {
         let load = found.as_ref()?.load.as_ref()?;
-        let is_outside = load.target.references().next().is_none();
+        let is_outside = load.place().references().next().is_none();
         is_outside.then(|| (place.clone(), load))
     });
     let problems: Vec<Problem> = outside
         .map(|(place, load)| {
             let message = format!(
                 "{} is outside of the run's own network, in which there are its systems alone",
-                load.target
+                load.place()
             );
             Problem::new(place, message)
                 .help("send to a system of this file, as in {NAME.addr}, or leave out `network`")

@@ -255,7 +255,7 @@ fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Rate> {
             Err(UnitError::new(0..text.len(), message))
         }
     };
-    let rate = reader.quantity(field, "\"max\" or a rate such as \"500/s\"", read)?;
+    let rate = reader.rate(field, "\"max\" or a rate such as \"500/s\"", read)?;
     match rate {
         Rate::PerSecond(rate) if rate <= 0.0 || rate > FASTEST => {
             let message = "a rate is above 0 and at most 10,000,000/s";

@@ -241,6 +241,38 @@ impl Reader<'_> {
         read: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Option<T> {
         let text = self.text(field, expected)?;
+        self.read(&text, read)
+    }
+
+    /// A rate, or what may stand in its place: a string, or a number that stands for so many
+    /// a second.
+    pub(super) fn rate<T>(
+        &mut self,
+        field: Field<'_>,
+        expected: &str,
+        read: impl Fn(&str) -> Result<T, UnitError>,
+    ) -> Option<T> {
+        let text = self.text_or_number(field, expected)?;
+        self.read(&text, read)
+    }
+
+    /// A string with constants filled in, or the digits of a decimal number.
+    pub(super) fn text_or_number(&mut self, field: Field<'_>, expected: &str) -> Option<Text> {
+        match field.value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => {
+                Some(Text::at(number.as_str(), field.span()))
+            }
+            DeValue::Float(number) => Some(Text::at(number.as_str(), field.span())),
+            _ => self.text(field, expected),
+        }
+    }
+
+    /// What a text means; what is wrong with it becomes a problem at its place.
+    pub(super) fn read<T>(
+        &mut self,
+        text: &Text,
+        read: impl Fn(&str) -> Result<T, UnitError>,
+    ) -> Option<T> {
         match read(text.as_str()) {
             Ok(value) => Some(value),
             Err(error) => {

@@ -32,7 +32,6 @@ pub(super) fn quantity(word: &Word, metric: &Metric) -> Result<f64, Fault> {
         // What grows may become several times as large.
         Dimension::Share if is_growth => units::parse_ratio(text),
         Dimension::Seconds => units::parse_duration(text).map(|time| time.as_secs_f64()),
-        Dimension::Bytes if text == "0" => Ok(0.0),
         Dimension::Bytes => units::parse_bytes(text).map(|bytes| bytes as f64),
         Dimension::Share => units::parse_share(text),
         Dimension::Count | Dimension::Number => units::parse_number(text),

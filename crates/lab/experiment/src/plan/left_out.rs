@@ -102,7 +102,9 @@ impl Plan {
         let drivers = self.drivers.extract_if(.., |driver| gone.has(driver));
         let entities = drivers.flat_map(|driver| driver.entities.into_keys());
         let entities: BTreeSet<String> = entities.collect();
-        let loads = self.loads.extract_if(.., |load| gone.is_in(&load.target));
+        let loads = self.loads.extract_if(.., |load| {
+            gone.is_in(&load.target) || load.connect_to.iter().any(|place| gone.is_in(place))
+        });
         let loads: BTreeSet<String> = loads.map(|load| load.name).collect();
         let probes = self.probes.extract_if(.., |probe| gone.is_asked_by(probe));
         let probes: BTreeSet<String> = probes.map(|probe| probe.name).collect();

@@ -21,6 +21,10 @@ pub struct Load {
     pub protocol: Protocol,
     /// Scheme, host and port of the target: `http://{router.addr}`.
     pub target: Template,
+    /// Host, with a port or without, that connections go to instead of the target's; `Host` and
+    /// certificate stay those of the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connect_to: Option<Template>,
     /// What is asked: one journey or several.
     pub journeys: Vec<Journey>,
     /// CSV files whose lines requests use, by name.

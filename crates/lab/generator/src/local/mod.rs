@@ -125,7 +125,8 @@ impl Local {
     /// of the segment. Lines come in the order in which requests ended, some hundred of
     /// a thread together.
     ///
-    /// A load never waits for `out`: what it cannot take in time is counted and lost.
+    /// A load never waits for `out`: what it cannot take in time is counted and lost. Before the
+    /// first segment nothing is written.
     ///
     /// # Errors
     /// What was found, and what to do next.
@@ -134,8 +135,10 @@ impl Local {
         out: Box<dyn Write + Send>,
     ) -> Result<(Self, SampleLog), GenerateError> {
         let setup = Self::prepare(workload)?;
-        let (samplers, log) = samples::write_to(out, &setup)?;
-        Ok((Self::open(setup, Some(samplers))?, log))
+        let (samplers, unwritten) = samples::queue();
+        let local = Self::open(Arc::clone(&setup), Some(samplers))?;
+        let log = samples::write_to(out, unwritten, setup)?;
+        Ok((local, log))
     }
 
     fn prepare(workload: Workload) -> Result<Arc<Setup>, GenerateError> {

@@ -55,6 +55,23 @@ pub(super) struct Samplers {
     lost: Arc<AtomicU64>,
 }
 
+/// Samples that are yet to be written.
+pub(super) struct Unwritten {
+    from: Receiver<Vec<Sample>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Both ends of a queue of samples.
+pub(super) fn queue() -> (Samplers, Unwritten) {
+    let (to, from) = sync_channel(BATCHES);
+    let lost = Arc::new(AtomicU64::new(0));
+    let samplers = Samplers {
+        to,
+        lost: Arc::clone(&lost),
+    };
+    (samplers, Unwritten { from, lost })
+}
+
 impl Samplers {
     pub(super) fn sampler(&self) -> Sampler {
         Sampler::new(self.to.clone(), Arc::clone(&self.lost))
@@ -64,11 +81,10 @@ impl Samplers {
 /// Begins to write samples to `out`.
 pub(super) fn write_to(
     out: Box<dyn Write + Send>,
-    setup: &Arc<Setup>,
-) -> Result<(Samplers, SampleLog), GenerateError> {
-    let (to, from) = sync_channel(BATCHES);
-    let lost = Arc::new(AtomicU64::new(0));
-    let setup = Arc::clone(setup);
+    samples: Unwritten,
+    setup: Arc<Setup>,
+) -> Result<SampleLog, GenerateError> {
+    let Unwritten { from, lost } = samples;
     let names = move |end: &End, kind: usize| {
         let composer = &setup.composer;
         let name = |list: &[String], index: usize| list.get(index).cloned().unwrap_or_default();
@@ -89,11 +105,7 @@ pub(super) fn write_to(
         .spawn(move || write(BufWriter::new(out), &from, &names));
     let writer = spawned
         .map_err(|error| GenerateError::new("start the thread that writes samples", error))?;
-    let log = SampleLog {
-        writer,
-        lost: Arc::clone(&lost),
-    };
-    Ok((Samplers { to, lost }, log))
+    Ok(SampleLog { writer, lost })
 }
 
 /// The name of a kind, and in words why an answer was refused.

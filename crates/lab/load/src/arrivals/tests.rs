@@ -321,7 +321,7 @@ fn wrong_texts_say_what_is_wrong_and_where() {
     let wrong = [
         ("", "found nothing", "", None),
         ("posson 5/s", "not understood", "posson", Some("poisson")),
-        ("5000", "expected a rate", "5000", Some("5000/s")),
+        ("5000/d", "unknown unit of a rate", "/d", None),
         ("0/s", "above 0", "0/s", None),
         ("1e9/s", "rate", "1e9/s", None),
         ("20000000/s", "at most 10,000,000", "20000000/s", None),

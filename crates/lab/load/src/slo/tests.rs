@@ -59,6 +59,7 @@ fn objectives_are_read_and_shown() {
             "mean < 250us, max < 1m",
         ),
         ("sent >= 0.99 , rate > 30/m", "sent >= 99%, rate > 0.5/s"),
+        ("rate > 500", "rate > 500/s"),
         ("  p50 < 1ms\tand p9999 < 2s", "p50 < 1ms, p9999 < 2s"),
     ];
     for (text, shown) in cases {
@@ -116,7 +117,7 @@ fn mistakes_are_placed_and_corrected() {
         ("p99 == 20ms", "unknown comparison", None, "=="),
         ("p99 < 20", "needs a unit", Some("20s"), "20"),
         ("errors < 3ms", "expected a share", None, "3ms"),
-        ("rate > 500", "expected a rate", Some("500/s"), "500"),
+        ("rate > 500/min", "unknown unit", Some("/m"), "/min"),
         (
             "errors < 0%",
             "can never hold",

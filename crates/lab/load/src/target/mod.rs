@@ -97,6 +97,23 @@ impl Target {
         Ok((target, path))
     }
 
+    /// Host and port of a place such as `10.0.0.7` or `[::1]:8080`, whose port is `port` unless it
+    /// says another.
+    ///
+    /// # Errors
+    /// Text of another form.
+    pub fn place(text: &str, port: u16) -> Result<(String, u16), UnitError> {
+        let read = |place: &str| Self::parse(&format!("tcp://{place}"));
+        match read(text).or_else(|_| read(&format!("{text}:{port}"))) {
+            Ok((found, _)) => Ok((found.host, found.port)),
+            Err(_) => Err(UnitError::new(
+                0..text.len(),
+                "expected a host, with a port or without, such as 10.0.0.7, [::1]:8080 or \
+                 canary.example.org:8443",
+            )),
+        }
+    }
+
     /// The scheme of this protocol.
     pub fn scheme(&self) -> &'static str {
         let found = SCHEMES

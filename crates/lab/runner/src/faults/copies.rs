@@ -8,14 +8,13 @@ use lab_faults::choose::{self, choose, part_of};
 use lab_faults::undo::Resource;
 use lab_store::EventKind;
 use processes::Signal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::Instant;
 use units::show_seconds;
 
 use super::ballast::Filled;
 use super::exhaust::Exhausted;
 use super::{Faults, Slowed};
-use crate::processes::{Copy, handles, pause, signal};
+use crate::processes::{Copy, handles, pause, runs, signal};
 use crate::steps::StepError;
 
 /// Time that a process has to end after a signal that it may catch.
@@ -52,11 +51,6 @@ fn killed(copies: &[&Copy], end: EndSignal) -> Vec<OwnedFd> {
 /// a tree may be long over when its children still hold memory, files and ports that the next start
 /// needs (PostgreSQL refuses to start beside them).
 async fn gone(processes: Vec<OwnedFd>) {
-    // The kernel tells of an end by the handle, also while nobody has read how it came.
-    let runs = |process: &OwnedFd| {
-        let mut handle = [PollFd::new(process, PollFlags::IN)];
-        poll(&mut handle, Some(&Timespec::default())) == Ok(0)
-    };
     let until = Instant::now() + END_WITHIN;
     while processes.iter().any(runs) && Instant::now() < until {
         tokio::time::sleep(LOOK_EVERY).await;

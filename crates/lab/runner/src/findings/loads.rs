@@ -67,7 +67,7 @@ fn of_load(of: &Recorded<'_>, outcome: &Outcome) -> Result<Vec<Marked>, StoreErr
 
 /// The copy of a system that a load asks; `None`: a target outside of the run.
 fn target(of: &Recorded<'_>, load: &Load) -> Option<String> {
-    let name = load.target.0.iter().find_map(|segment| match segment {
+    let name = load.place().0.iter().find_map(|segment| match segment {
         Segment::Reference(
             Reference::Port(name) | Reference::Addr(name) | Reference::Further(_, name, _),
         ) => Some(name),

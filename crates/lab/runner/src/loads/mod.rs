@@ -619,6 +619,12 @@ impl Loads<'_> {
         let mut summary = Summary::of(warm_up, &load.name, &target, workload, recorded)
             .map_err(|error| format!("load {}: {error}", load.name))?;
         summary.floor = lab_generator::calibrate::stored();
+        if let Some(place) = &load.connect_to {
+            let place = self.addresses.render(place);
+            summary.notes.push(format!(
+                "connections went to {place} instead of the target's host (connect_to)"
+            ));
+        }
         Ok(summary)
     }
 

@@ -10,10 +10,12 @@ use measure::Marks;
 use nix::sys::signal::kill;
 use nix::unistd::{Pid, getpgid};
 use processes::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::sync::watch;
 
 use super::children::Child;
+use crate::watch::Watcher;
 
 /// Looks for processes that a signal has not reached yet.
 const LOOKS: u32 = 10;
@@ -143,10 +145,30 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
 pub(crate) fn handles(copies: &[&Copy]) -> Vec<OwnedFd> {
     let running = copies.iter().map(|copy| copy.running());
     let roots = running.map(|running| (running.child.pid, running.marks));
-    let pids = measure::Trees::now(roots).into_iter();
+    opened(measure::Trees::now(roots))
+}
+
+/// The processes that are left of a tree whose first one has ended, as handles: those that are
+/// known by their marks, and those that were seen of it last.
+pub(super) fn left(of: &Running, watcher: Option<&Watcher>) -> Vec<OwnedFd> {
+    let seen = watcher.map(|watcher| watcher.living(&of.name));
+    let seen = seen.unwrap_or_default().into_iter();
+    let all: BTreeSet<u32> = of.marks.carriers().into_iter().chain(seen).collect();
+    opened(all.into_iter().filter(|pid| *pid != of.child.pid))
+}
+
+fn opened(pids: impl IntoIterator<Item = u32>) -> Vec<OwnedFd> {
+    let pids = pids.into_iter();
     let pids = pids.filter_map(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
     pids.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
         .collect()
+}
+
+/// Whether a process has not ended. The kernel tells of an end by the handle, also while nobody
+/// has read how it came.
+pub(crate) fn runs(process: &OwnedFd) -> bool {
+    let mut handle = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut handle, Some(&Timespec::default())) == Ok(0)
 }
 
 /// Names of the copies of a system: its own, or `name.0`, `name.1` and so on.

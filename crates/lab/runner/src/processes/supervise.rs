@@ -1,17 +1,23 @@
 //! Systems that are looked after while a run goes on: what ends and shall run is started
 //! again.
 
+use std::time::Duration;
+
 use lab_experiment::plan::OnExit;
 use lab_store::EventKind;
 use tokio::time::Instant;
 
-use super::copy::{Copy, Running};
-use super::systems::{End, StartError, Starting, Systems, ready};
+use super::copy::{Copy, Running, left, runs};
+use super::systems::{Due, StartError, Starting, Systems, ready};
 use super::tail::last_lines;
 
 /// How often a copy is started again after it ended by itself; one that ends more often is
 /// not supervised but broken.
 const MOST_RESTARTS: u32 = 10_000;
+/// Longest wait for what a process has left running, once it is to be started again.
+const LEFT_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks whether that has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 impl Systems {
     /// Starts a copy again that a fault keeps down, and waits until it is ready.
@@ -36,7 +42,7 @@ impl Systems {
     pub(crate) async fn supervise(&self, starting: &Starting<'_>) -> Result<Running, StartError> {
         let mut ends = self.ends.1.lock().await;
         loop {
-            let next = self.due.borrow().iter().map(|(at, _)| *at).min();
+            let next = self.due.borrow().iter().map(|due| due.at).min();
             // Never, where nothing is due.
             let sleep = async {
                 match next {
@@ -69,16 +75,28 @@ impl Systems {
                                 output: last_lines(&running.child.logs),
                             });
                         }
-                        self.due.borrow_mut().push((Instant::now() + after, (at, number)));
+                        let due = Instant::now() + after;
+                        self.due.borrow_mut().push(Due {
+                            at: due,
+                            end: (at, number),
+                            left: left(&running, starting.watcher),
+                            until: due + LEFT_WITHIN,
+                        });
                     }
                 }
                 () = sleep => {
                     let now = Instant::now();
-                    let due: Vec<(Instant, End)> = {
+                    let due: Vec<Due> = {
                         let mut due = self.due.borrow_mut();
-                        due.extract_if(.., |(when, _)| *when <= now).collect()
+                        due.extract_if(.., |due| due.at <= now).collect()
                     };
-                    for (_, (at, number)) in due {
+                    for due in due {
+                        if now < due.until && due.left.iter().any(runs) {
+                            let at = now + LOOK_EVERY;
+                            self.due.borrow_mut().push(Due { at, ..due });
+                            continue;
+                        }
+                        let (at, number) = due.end;
                         let copy = &self.started[at.0][at.1];
                         // A fault may have taken charge of it meanwhile.
                         if copy.is_held.get() || number != copy.start() {

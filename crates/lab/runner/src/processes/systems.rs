@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,19 @@ pub enum StartError {
 /// A process of a copy has ended: places of system and copy, and its number.
 pub(super) type End = ((usize, usize), u32);
 
+/// A copy that is to be started again.
+#[derive(Debug)]
+pub(super) struct Due {
+    /// When.
+    pub(super) at: Instant,
+    pub(super) end: End,
+    /// What its process has left running, which may still hold memory, files and ports that the
+    /// next one needs.
+    pub(super) left: Vec<OwnedFd>,
+    /// When that is waited for no longer.
+    pub(super) until: Instant,
+}
+
 /// The systems that were started, in order, and what has to be removed with them.
 #[derive(Debug)]
 pub(crate) struct Systems {
@@ -113,8 +127,8 @@ pub(crate) struct Systems {
     groups: Vec<(String, Group)>,
     /// Whoever supervises hears of each end here.
     pub(super) ends: (UnboundedSender<End>, Mutex<UnboundedReceiver<End>>),
-    /// Copies that are to be started again, and when, unless they were meanwhile.
-    pub(super) due: RefCell<Vec<(Instant, End)>>,
+    /// Copies that are to be started again, unless they were meanwhile.
+    pub(super) due: RefCell<Vec<Due>>,
 }
 
 impl Default for Systems {

@@ -4,7 +4,7 @@ use httparse::Header;
 
 use super::RequestError;
 use super::head::{RequestBody, RequestFraming};
-use crate::http1::length::{decimal, list};
+use crate::http1::length::{decimal, list, names_framing};
 
 /// Reads the fields that frame a request, in the order in which gorouter finds fault with
 /// them. `minor` is the version behind `HTTP/1.`.
@@ -43,7 +43,8 @@ pub(super) fn framing(
 #[derive(Default)]
 struct Found<'a> {
     host: Option<&'a [u8]>,
-    length: Option<Result<u64, RequestError>>,
+    /// The first length as it is written, and what it says.
+    length: Option<(&'a [u8], Result<u64, RequestError>)>,
     codings: u32,
     chunked: bool,
     frames_behind: bool,
@@ -62,7 +63,14 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn content_length(&mut self, value: &[u8]) {
+    /// Go compares several as they are written: `5` and `05` differ.
+    fn content_length(&mut self, value: &'a [u8]) {
+        if let Some((first, length)) = &mut self.length {
+            if *first != value {
+                *length = Err(RequestError::ContentLengthConflict);
+            }
+            return;
+        }
         // Go keeps lengths in 63 bits.
         let length = decimal(value).filter(|length| i64::try_from(*length).is_ok());
         let length = length.ok_or(if value.is_empty() {
@@ -70,13 +78,7 @@ impl<'a> Found<'a> {
         } else {
             RequestError::ContentLength
         });
-        self.length = Some(match (self.length, length) {
-            (Some(Err(error)), _) => Err(error),
-            (Some(Ok(known)), Ok(length)) if known != length => {
-                Err(RequestError::ContentLengthConflict)
-            }
-            (_, length) => length,
-        });
+        self.length = Some((value, length));
     }
 
     /// The first one counts, as in Go, whose items end with a space too.
@@ -90,11 +92,7 @@ impl<'a> Found<'a> {
     }
 
     fn trailer(&mut self, value: &[u8]) {
-        self.frames_behind |= list(value).any(|name| {
-            [&b"content-length"[..], b"trailer", b"transfer-encoding"]
-                .iter()
-                .any(|framing| name.eq_ignore_ascii_case(framing))
-        });
+        self.frames_behind |= names_framing(value);
     }
 
     fn framing(self, method: &str, minor: u8) -> Result<RequestFraming, RequestError> {
@@ -106,7 +104,7 @@ impl<'a> Found<'a> {
         }
         // A length that is none is refused beside `chunked` too: somebody before us may
         // have gone by it.
-        let length = self.length.transpose()?;
+        let length = self.length.map(|(_, length)| length).transpose()?;
         if self.chunked && self.frames_behind {
             return Err(RequestError::Trailer);
         }

@@ -160,7 +160,7 @@ fn bodies_end_as_heads_say() {
         (RequestBody::None, text(""), true)
     );
     assert_eq!(
-        get("Content-Length: 003\r\ncontent-length: 3\r\n", "abc"),
+        get("Content-Length: 003\r\ncontent-length: 003\r\n", "abc"),
         (RequestBody::Exactly(3), text("abc"), true)
     );
     assert_eq!(
@@ -204,7 +204,11 @@ fn what_two_readers_may_read_in_two_ways_is_refused() {
         ),
         (
             "Content-Length: 3\r\nContent-Length: x\r\nContent-Length: 3\r\n",
-            E::ContentLength,
+            E::ContentLengthConflict,
+        ),
+        (
+            "Content-Length: 3\r\nContent-Length: 03\r\n",
+            E::ContentLengthConflict,
         ),
         ("Content-Length: 3, 3\r\n", E::ContentLength),
         ("Content-Length: 3, 4\r\n", E::ContentLength),

@@ -195,7 +195,7 @@ impl Named<'_> {
         }
         let mut loads = self.loads.iter().filter(|found| found.name == name);
         let load = loads.next().and_then(|found| found.load.as_ref());
-        load.is_some_and(|load| load.target.refers_to(to))
+        load.is_some_and(|load| load.place().refers_to(to))
     }
 
     fn sends_datagrams(self, name: &str) -> bool {

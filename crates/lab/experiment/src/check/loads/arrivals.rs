@@ -110,7 +110,7 @@ pub(super) fn at_rate(
     field: Field<'_>,
     process: Process,
 ) -> Option<Arrivals> {
-    reader.quantity(field, "a rate such as \"500/s\"", |text| {
+    reader.rate(field, "a rate such as \"500/s\"", |text| {
         parse(text, &word(process))
     })
 }

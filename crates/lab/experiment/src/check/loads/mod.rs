@@ -17,10 +17,10 @@ use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::values::Reader;
 use crate::expr::{LoadUse, RESERVED};
-use crate::names::Place;
+use crate::names::{Place, stand_in};
 use crate::plan::{Load, LoadModel, LoadTls, Period, Segment, Template};
 use crate::text::Text;
-use lab_load::{GuardLimits, Pace, Protocol};
+use lab_load::{GuardLimits, Pace, Protocol, Target};
 use units::UnitError;
 
 pub(super) use answers::{assertions, source};
@@ -42,7 +42,7 @@ const PROTOCOLS: [(&str, Protocol, &[&str]); 8] = [
     ("postgres", Protocol::Postgres, &["postgres", "postgresql"]),
 ];
 /// Keys besides those of protocols and of a single request.
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "name",
     "request",
     "journey",
@@ -58,6 +58,7 @@ const KEYS: [&str; 24] = [
     "requests_each",
     "streams",
     "pipeline",
+    "connect_to",
     "connect_within",
     "timeout",
     "threads",
@@ -135,6 +136,7 @@ fn read(
     // is found.
     let address = address(reader, &fields);
     let protocol = address.as_ref().map(|address| address.protocol);
+    let connect_to = connect_to(reader, &fields);
     let tables = tables(reader, &fields);
     let journeys = requests::journeys(reader, &fields, address.as_ref());
     let model = arrivals::model(reader, &fields, is_probe);
@@ -160,6 +162,7 @@ fn read(
         probe: probe?,
         protocol: address.protocol,
         target: address.target,
+        connect_to: connect_to?,
         journeys: journeys.journeys,
         tables: tables?,
         model: model?,
@@ -263,14 +266,7 @@ fn address_of(
         reader.problem(Problem::new(base.whole(), message));
         return None;
     }
-    if let Some(system) = target.all_of() {
-        let message = format!("one target is needed, and this is every copy of {system}");
-        let problem = Problem::new(base.whole(), message);
-        reader.problem(problem.help(format!(
-            "write one for each copy, to {{{system}[0].addr}}, {{{system}[1].addr}} and so on"
-        )));
-        return None;
-    }
+    one_target(reader, &target, &base)?;
     Some(Address {
         protocol,
         key,
@@ -279,6 +275,35 @@ fn address_of(
         shown,
         path,
     })
+}
+
+/// Refuses what stands for every copy of a system.
+fn one_target(reader: &mut Reader<'_>, target: &Template, written: &Text) -> Option<()> {
+    let Some(system) = target.all_of() else {
+        return Some(());
+    };
+    let message = format!("one target is needed, and this is every copy of {system}");
+    let problem = Problem::new(written.whole(), message);
+    reader.problem(problem.help(format!(
+        "write one for each copy, to {{{system}[0].addr}}, {{{system}[1].addr}} and so on"
+    )));
+    None
+}
+
+/// What connections go to instead of the target.
+fn connect_to(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<Template>> {
+    let Some(field) = fields.get("connect_to") else {
+        return Some(None);
+    };
+    let text = reader.verbatim(field, "a place such as \"10.0.0.7\" or \"{NAME.addr}\"")?;
+    let scope = &reader.scope;
+    let place = scope.template(&text, Place::Command, &mut reader.problems)?;
+    one_target(reader, &place, &text)?;
+    if let Err(error) = Target::place(&place.render(stand_in), 1) {
+        reader.problem(Problem::new(text.whole(), error.message));
+        return None;
+    }
+    Some(Some(place))
 }
 
 /// Where the host of a URL ends, which may hold references.

@@ -196,7 +196,7 @@ fn varied(reader: &mut Reader<'_>, field: Field<'_>, loads: &[Found]) -> Option<
 }
 
 fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
-    let rate = reader.quantity(field, "a rate such as \"500/s\"", units::parse_rate)?;
+    let rate = reader.rate(field, "a rate such as \"500/s\"", units::parse_rate)?;
     if rate <= 0.0 || rate > FASTEST {
         let message = "a rate is above 0 and at most 10,000,000/s";
         reader.problem(Problem::new(field.span(), message));

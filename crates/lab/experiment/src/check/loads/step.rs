@@ -110,7 +110,7 @@ fn traffic(
     under: &Under<'_>,
 ) -> Option<Option<Traffic>> {
     let expected = "a rate such as \"500/s\", \"70% of knee\", \"on\" or \"off\"";
-    let text = reader.text(field, expected)?;
+    let text = reader.text_or_number(field, expected)?;
     match (text.as_str(), model) {
         ("off", _) => return Some(None),
         ("on", LoadModel::Open { arrivals: None, .. }) => {
@@ -143,30 +143,18 @@ fn at_rate(
     let begins = |c: char| c.is_ascii_digit();
     let words = ["poisson", "constant", "burst", "sine"];
     let first = text.as_str().split_whitespace().next().unwrap_or_default();
-    let parsed = match text.as_str().starts_with(begins) || words.contains(&first) {
-        true => arrivals::parse(text.as_str(), &arrivals::word(process)),
-        false => Err(UnitError {
-            message: format!(
-                "expected {}, found \"{}\"",
-                expected.replace('"', ""),
-                text.as_str()
-            ),
+    let arrivals = reader.read(text, |text| {
+        if text.starts_with(begins) || words.contains(&first) {
+            return arrivals::parse(text, &arrivals::word(process));
+        }
+        Err(UnitError {
+            message: format!("expected {}, found \"{text}\"", expected.replace('"', "")),
             at: 0..text.len(),
             suggestion: units::nearest(first, words.into_iter().chain(["on", "off"]))
                 .map(str::to_owned),
-        }),
-    };
-    match parsed {
-        Ok(arrivals) => Some(Traffic::Arrivals(arrivals)),
-        Err(error) => {
-            let problem = Problem::new(text.span(error.at), error.message);
-            reader.problem(match error.suggestion {
-                Some(meant) => problem.suggest(meant),
-                None => problem,
-            });
-            None
-        }
-    }
+        })
+    });
+    arrivals.map(Traffic::Arrivals)
 }
 
 /// `70% of knee`: a share of what the last search before the step finds; one that

@@ -44,6 +44,18 @@ pub(super) fn text(error: ResponseError, bytes: &[u8], most: usize) -> String {
                 several => format!("too many transfer encodings: [{}]", several.join(" ")),
             }
         }
+        ResponseError::Trailer => {
+            let values = lines.filter_map(|line| value_of(line, b"Trailer"));
+            let mut names = values.flat_map(|value| value.split(|byte| *byte == b','));
+            let framing = ["Content-Length", "Trailer", "Transfer-Encoding"];
+            let named = names.find_map(|name| {
+                let name = name.trim_ascii();
+                framing
+                    .into_iter()
+                    .find(|framing| name.eq_ignore_ascii_case(framing.as_bytes()))
+            });
+            format!("bad trailer key \"{}\"", named.unwrap_or_default())
+        }
         ResponseError::HeadTooLarge => {
             format!("net/http: server response headers exceeded {most} bytes; aborted")
         }
@@ -139,7 +151,7 @@ mod tests {
     #[test]
     fn a_head_is_told_as_go_tells_it() {
         use ResponseError::{
-            ContentLength, ContentLengthConflict, Field, HeadTooLarge, TransferEncoding,
+            ContentLength, ContentLengthConflict, Field, HeadTooLarge, Trailer, TransferEncoding,
         };
         for (error, fields, expected) in [
             (
@@ -181,6 +193,11 @@ mod tests {
                 TransferEncoding,
                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n",
                 r#"too many transfer encodings: ["chunked" "gzip"]"#,
+            ),
+            (
+                Trailer,
+                "Trailer: X\r\ntrailer: Y, content-length\r\n",
+                r#"bad trailer key "Content-Length""#,
             ),
             (
                 HeadTooLarge,
