@@ -16,7 +16,7 @@ const MOST_FILES: usize = 1_000;
 const IDLE_POLLS: u32 = 50;
 /// A file that begins as another one is no copy of it if after so many polls it is as long as
 /// before, and the other one was not cut.
-const COPIED_WITHIN: u32 = 50;
+const COPIED_WITHIN: u32 = 3;
 /// Files that hold what others held before.
 const PACKED: [&str; 5] = ["gz", "xz", "zst", "bz2", "lz4"];
 
