@@ -10,12 +10,14 @@ use crate::model::mode::ComplianceMode;
 use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, RunLog};
 use PolicyMode::{Audit, Enforce};
+use memory::{Memory, MemoryPackage};
 
 mod at_once;
 mod commands;
 mod disk;
 mod every;
 mod machine;
+mod memory;
 mod packages;
 mod programs;
 mod stage;
