@@ -123,7 +123,7 @@ impl Default for InventoryPool {
     fn default() -> Self {
         let mut texts = Interner::default();
         texts.intern("");
-        let kinds = KINDS.iter().map(|kind| Rows {
+        let kinds = ObjectType::ALL.iter().map(|kind| Rows {
             width: kind.attributes().len(),
             ..Rows::default()
         });
@@ -202,28 +202,6 @@ impl InventoryPool {
     }
 }
 
-const KINDS: [ObjectType; OBJECT_TYPES] = [
-    ObjectType::Node,
-    ObjectType::Software,
-    ObjectType::NetworkInterface,
-    ObjectType::FileSystem,
-    ObjectType::Process,
-    ObjectType::VirtualMachine,
-    ObjectType::Environment,
-    ObjectType::Property,
-    ObjectType::Machine,
-    ObjectType::Processor,
-    ObjectType::Memory,
-    ObjectType::Storage,
-    ObjectType::Bios,
-    ObjectType::Controller,
-    ObjectType::Port,
-    ObjectType::Slot,
-    ObjectType::SoundCard,
-    ObjectType::VideoCard,
-    ObjectType::Group,
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,13 +214,6 @@ mod tests {
         }
         inventory.push(ObjectType::Software, &[("cn", "bash")]);
         inventory
-    }
-
-    #[test]
-    fn kinds_are_in_the_order_of_their_numbers() {
-        for (number, kind) in KINDS.iter().enumerate() {
-            assert_eq!(*kind as usize, number);
-        }
     }
 
     #[test]
