@@ -166,55 +166,33 @@ pub enum AttributeType {
     Group,
 }
 
-/// A comparator of a criterion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Comparator {
-    /// Has any value.
-    Exists,
-    /// Has no value.
-    NotExists,
-    /// Some value is equal.
-    Eq,
-    /// No value is equal.
-    NotEq,
-    /// Some value matches as a whole.
-    Regex,
-    /// No value matches as a whole.
-    NotRegex,
-    /// Some value is greater.
-    Gt,
-    /// Some value is less.
-    Lt,
-    /// Some value is greater or equal.
-    #[serde(rename = "gteq")]
-    GtEq,
-    /// Some value is less or equal.
-    #[serde(rename = "lteq")]
-    LtEq,
-    /// Some key is equal.
-    HasKey,
-    /// The value of the key has something at the JSONPath.
-    JsonSelect,
-}
-
-impl Comparator {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exists => "exists",
-            Self::NotExists => "notExists",
-            Self::Eq => "eq",
-            Self::NotEq => "notEq",
-            Self::Regex => "regex",
-            Self::NotRegex => "notRegex",
-            Self::Gt => "gt",
-            Self::Lt => "lt",
-            Self::GtEq => "gteq",
-            Self::LtEq => "lteq",
-            Self::HasKey => "hasKey",
-            Self::JsonSelect => "jsonSelect",
-        }
+words! {
+    /// A comparator of a criterion.
+    Comparator {
+        /// Has any value.
+        Exists "exists",
+        /// Has no value.
+        NotExists "notExists",
+        /// Some value is equal.
+        Eq "eq",
+        /// No value is equal.
+        NotEq "notEq",
+        /// Some value matches as a whole.
+        Regex "regex",
+        /// No value matches as a whole.
+        NotRegex "notRegex",
+        /// Some value is greater.
+        Gt "gt",
+        /// Some value is less.
+        Lt "lt",
+        /// Some value is greater or equal.
+        GtEq "gteq",
+        /// Some value is less or equal.
+        LtEq "lteq",
+        /// Some key is equal.
+        HasKey "hasKey",
+        /// The value of the key has something at the JSONPath.
+        JsonSelect "jsonSelect",
     }
 }
 

@@ -2,6 +2,24 @@
 //! their queries, techniques, directives, rules, parameters, and the small rules that need
 //! nothing else. JSON shapes are those of Rudder's REST API where it shows the object.
 
+/// An enum of which each value has a word, by which JSON has it too.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $value:ident $word:tt,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$of])* #[serde(rename = $word)] $value,)*
+        }
+
+        impl $name {
+            /// Rudder's word for it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$value => $word,)* }
+            }
+        }
+    };
+}
+
 pub mod attributes;
 pub mod constraint;
 pub mod directive;
