@@ -316,8 +316,10 @@ impl Machine for Disk {
     }
 
     fn act(&mut self, act: &Act) -> Result<(), SystemError> {
-        let words = |words: &[&str]| -> Args { words.iter().map(|word| (*word).into()).collect() };
-        match act {
+        const USERS: &str = "users are managed";
+        const GROUPS: &str = "groups are managed";
+        const KERNEL: &str = "the kernel is asked";
+        let (who, doing, name, command) = match act {
             Act::Install(package, version) => {
                 let manager = self.manager(package)?;
                 let args = match version {
@@ -326,61 +328,42 @@ impl Machine for Disk {
                     }
                     version => packages::install(manager, package, version.as_deref()),
                 };
-                self.install(package, manager, &args)
+                return self.install(package, manager, &args);
             }
             Act::Uninstall(package) => {
                 let manager = self.manager(package)?;
                 let args = packages::remove(manager, package);
-                self.change(("removing", &package.name), &args, "", PACKAGES)
+                return self.change(("removing", &package.name), &args, "", PACKAGES);
             }
             Act::Service(name, action) => {
-                self.here(action.word(), name, "services are managed")?;
-                let args = words(&["systemctl", action.word(), "--", name]);
-                self.change((action.word(), name), &args, "", SERVICE)
-            }
-            Act::AddUser(login) => {
-                self.here("adding the user", login, "users are managed")?;
-                let args = words(&["useradd", "--no-create-home", "--", login]);
-                self.change(("adding the user", login), &args, "", CHANGE)
-            }
-            Act::DeleteUser(login) => {
-                self.here("deleting the user", login, "users are managed")?;
-                let args = words(&["userdel", "--", login]);
-                self.change(("deleting the user", login), &args, "", CHANGE)
+                let word = action.word();
+                self.here(word, name, "services are managed")?;
+                let args = ["systemctl", word, "--", name.as_str()].map(str::to_owned);
+                return self.change((word, name), &args, "", SERVICE);
             }
             Act::ChangeUser(login, change) => {
-                self.here("changing the user", login, "users are managed")?;
+                self.here("changing the user", login, USERS)?;
                 let (args, input) = changed(login, change);
-                self.change(("changing the user", login), &args, &input, CHANGE)
-            }
-            Act::AddGroup(name) => {
-                self.here("adding the group", name, "groups are managed")?;
-                let args = words(&["groupadd", "--", name]);
-                self.change(("adding the group", name), &args, "", CHANGE)
-            }
-            Act::DeleteGroup(name) => {
-                self.here("deleting the group", name, "groups are managed")?;
-                let args = words(&["groupdel", "--", name]);
-                self.change(("deleting the group", name), &args, "", CHANGE)
+                return self.change(("changing the user", login), &args, &input, CHANGE);
             }
             Act::LoadKernelValues => {
-                self.here("loading", "sysctl.d", "the kernel is asked")?;
-                let args = words(&["sysctl", "--quiet", "--system"]);
+                self.here("loading", "sysctl.d", KERNEL)?;
+                let args = ["sysctl", "--quiet", "--system"].map(str::to_owned);
                 // It fails if any value of any file does; whether this one holds is looked up.
-                self.run(("loading", "sysctl.d"), &args, "", CHANGE)
-                    .map(drop)
+                let ended = self.run(("loading", "sysctl.d"), &args, "", CHANGE);
+                return ended.map(drop);
             }
-            Act::LoadModule(name) => {
-                self.here("loading the module", name, "the kernel is asked")?;
-                let args = words(&["modprobe", "--", name]);
-                self.change(("loading the module", name), &args, "", CHANGE)
-            }
-            Act::UnloadModule(name) => {
-                self.here("unloading the module", name, "the kernel is asked")?;
-                let args = words(&["modprobe", "--remove", "--", name]);
-                self.change(("unloading the module", name), &args, "", CHANGE)
-            }
-        }
+            Act::AddUser(login) => (USERS, "adding the user", login, "useradd --no-create-home"),
+            Act::DeleteUser(login) => (USERS, "deleting the user", login, "userdel"),
+            Act::AddGroup(name) => (GROUPS, "adding the group", name, "groupadd"),
+            Act::DeleteGroup(name) => (GROUPS, "deleting the group", name, "groupdel"),
+            Act::LoadModule(name) => (KERNEL, "loading the module", name, "modprobe"),
+            Act::UnloadModule(name) => (KERNEL, "unloading the module", name, "modprobe --remove"),
+        };
+        self.here(doing, name, who)?;
+        let args = command.split(' ').chain(["--", name.as_str()]);
+        let args: Args = args.map(str::to_owned).collect();
+        self.change((doing, name), &args, "", CHANGE)
     }
 
     fn command(&mut self, command: Command<'_>) -> Result<Ran, SystemError> {
