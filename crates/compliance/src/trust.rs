@@ -16,6 +16,7 @@ use rustls::{
     ServerConfig, SignatureScheme,
 };
 
+use crate::private;
 use crate::reports::signature::NodeCertificate;
 
 /// Why keys and certificates cannot be used.
@@ -316,21 +317,7 @@ pub(crate) fn random_id() -> Result<String, TrustError> {
 /// # Errors
 /// It cannot be written.
 pub(crate) fn write_secret(path: &Path, content: &[u8]) -> Result<(), TrustError> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let fresh = path.with_added_extension("new");
-    let write = || {
-        let mut file = std::fs::File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&fresh)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, path)
-    };
-    write().map_err(|error: std::io::Error| TrustError::file("write", path, error))
+    private::replace(path, &[content]).map_err(|error| TrustError::file("write", path, error))
 }
 
 #[cfg(test)]
