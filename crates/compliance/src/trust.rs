@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -106,7 +106,8 @@ impl Identity {
 pub fn server(identity: &Identity) -> Result<Arc<ServerConfig>, TrustError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let (chain, key) = identity.parts()?;
-    let clients = Arc::new(AnyClient(Arc::clone(&provider)));
+    let algorithms = provider.signature_verification_algorithms;
+    let clients = Arc::new(AnyClient { algorithms });
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map(|config| config.with_client_cert_verifier(clients))
@@ -127,7 +128,7 @@ pub fn client(
     let wrong = |error: Error| TrustError::Tls(error.to_string());
     let verifier = Arc::new(Pinned {
         pin,
-        provider: Arc::clone(&provider),
+        algorithms: provider.signature_verification_algorithms,
     });
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -193,11 +194,42 @@ impl ServerPin {
     }
 }
 
-/// Takes any client that has the key of its certificate.
+/// Methods of those who judge a peer: it must have the key of the certificate that it shows.
+macro_rules! with_its_key {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, certificate, signed, &self.algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms.supported_schemes()
+        }
+    };
+}
+
+/// Takes any client.
 #[derive(Debug)]
-struct AnyClient(Arc<CryptoProvider>);
+struct AnyClient {
+    algorithms: WebPkiSupportedAlgorithms,
+}
 
 impl ClientCertVerifier for AnyClient {
+    with_its_key!();
+
     fn root_hint_subjects(&self) -> &[Subject] {
         &[]
     }
@@ -211,30 +243,6 @@ impl ClientCertVerifier for AnyClient {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -244,10 +252,12 @@ impl ClientCertVerifier for AnyClient {
 #[derive(Debug)]
 struct Pinned {
     pin: Arc<ServerPin>,
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Pinned {
+    with_its_key!();
+
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -258,31 +268,6 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         self.pin.check(certificate)?;
         Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
     }
 }
 
