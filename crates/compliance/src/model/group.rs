@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::property::{Property, check_properties};
 use super::query::Query;
-use super::{ModelError, check_id, check_name};
+use super::{ModelError, check_id, check_name, yes};
 
 /// Most nodes of a static group.
 pub const NODES: usize = 1_000_000;
@@ -38,10 +38,6 @@ pub struct Group {
     /// What its members inherit.
     #[serde(default)]
     pub properties: Vec<Property>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Group {

@@ -47,6 +47,11 @@ pub const ID_BYTES: usize = 255;
 /// Longest name of an object, in bytes.
 pub const NAME_BYTES: usize = 1_024;
 
+/// The default of what is so unless it is said otherwise.
+pub(crate) fn yes() -> bool {
+    true
+}
+
 /// An object that cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} \"{id}\": {message}")]

@@ -17,22 +17,17 @@ words! {
 
 /// The mode of everything that sets none, and whether anything may set one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(expecting = "{mode: audit or enforce, overridable: true or false}")]
+#[serde(
+    default,
+    expecting = "{mode: audit or enforce, overridable: true or false}"
+)]
 pub struct GlobalPolicyMode {
     /// The mode.
-    #[serde(rename = "m", alias = "mode", default = "usual_mode")]
+    #[serde(rename = "m", alias = "mode")]
     pub mode: PolicyMode,
     /// May nodes and directives set another?
-    #[serde(rename = "o", alias = "overridable", default = "usually_overridable")]
+    #[serde(rename = "o", alias = "overridable")]
     pub overridable: bool,
-}
-
-fn usual_mode() -> PolicyMode {
-    GlobalPolicyMode::default().mode
-}
-
-fn usually_overridable() -> bool {
-    GlobalPolicyMode::default().overridable
 }
 
 impl Default for GlobalPolicyMode {

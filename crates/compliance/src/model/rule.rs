@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::target::{RuleTarget, TARGETS};
-use super::{ModelError, check_id, check_name};
+use super::{ModelError, check_id, check_name, yes};
 
 /// Most directives of one rule.
 pub const DIRECTIVES: usize = 10_000;
@@ -40,10 +40,6 @@ pub struct Rule {
     /// Labels, each an object of one key.
     #[serde(default)]
     pub tags: Vec<serde_json::Map<String, serde_json::Value>>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Rule {

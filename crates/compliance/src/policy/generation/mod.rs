@@ -280,6 +280,11 @@ impl Engine {
         self.members.get(group.index())
     }
 
+    fn is_member(&self, group: GroupIx, node: NodeIx) -> bool {
+        let members = self.members.get(group.index());
+        members.is_some_and(|members| members.contains(node))
+    }
+
     /// Identities of a group's members, as the last generation found them.
     pub fn members(&self, group: &str) -> Vec<&str> {
         let members = self.member_set(group);
