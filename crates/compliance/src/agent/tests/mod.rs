@@ -49,6 +49,14 @@ fn call(id: &str, method: &str, params: &[(&str, &str)]) -> Call {
     }
 }
 
+/// A call by a line: the method, and after a blank its parameters with `|` between.
+fn call_of(line: &str) -> Call {
+    let (method, params) = line.split_once(' ').unwrap();
+    let params = params.split('|').map(|one| one.split_once('=').unwrap());
+    let params: Vec<_> = params.collect();
+    call("1", method, &params)
+}
+
 fn policy(mode: PolicyMode, calls: Vec<Call>) -> AgentPolicy {
     AgentPolicy {
         config_id: "c1".into(),
