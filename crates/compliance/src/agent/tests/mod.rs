@@ -35,6 +35,12 @@ fn carry_out(methods: &mut impl Methods, call: &Call, mode: PolicyMode) -> Appli
     methods.apply(&invocation, mode)
 }
 
+#[track_caller]
+fn assert_told(applied: &Applied, outcome: Outcome, said: &str) {
+    assert_eq!(applied.outcome, outcome, "{}", applied.message);
+    assert!(applied.message.contains(said), "{}", applied.message);
+}
+
 /// A call of a method with these parameters.
 fn call(id: &str, method: &str, params: &[(&str, &str)]) -> Call {
     let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
