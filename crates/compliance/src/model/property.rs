@@ -100,25 +100,21 @@ impl TryFrom<String> for InheritMode {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let letters: Vec<char> = text.chars().take(4).collect();
-        let mode = match letters[..] {
-            [objects, lists, texts] => {
-                let objects = match objects {
-                    'm' => Some(Objects::Merge),
-                    'o' => Some(Objects::Override),
-                    _ => None,
-                };
-                objects.zip(Others::of(lists)).zip(Others::of(texts)).map(
-                    |((objects, lists), texts)| Self {
-                        objects,
-                        lists,
-                        texts,
-                    },
-                )
-            }
-            _ => None,
+        let mut letters = text.chars();
+        let mut read = || {
+            let objects = match letters.next()? {
+                'm' => Objects::Merge,
+                'o' => Objects::Override,
+                _ => return None,
+            };
+            let (lists, texts) = (Others::of(letters.next()?)?, Others::of(letters.next()?)?);
+            letters.next().is_none().then_some(Self {
+                objects,
+                lists,
+                texts,
+            })
         };
-        mode.ok_or_else(|| {
+        read().ok_or_else(|| {
             "expected three letters: m or o for objects, o, a or p for lists, o, a or p for texts"
                 .into()
         })

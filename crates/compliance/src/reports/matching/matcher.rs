@@ -161,18 +161,7 @@ impl Matcher {
     }
 
     fn level(&mut self, shape: &Shape) -> ComplianceLevel {
-        self.levels.clear();
-        self.levels
-            .resize(shape.nodes.len(), ComplianceLevel::EMPTY);
-        let mut unknown = ComplianceLevel::EMPTY;
-        for assigned in &self.assigned {
-            let node = assigned.component.map(|node| node as usize);
-            let level = match node.and_then(|node| self.levels.get_mut(node)) {
-                Some(level) => level,
-                None => &mut unknown,
-            };
-            level.count(assigned.status, 1);
-        }
+        let unknown = component_levels(shape, &self.assigned, &mut self.levels);
         let mut level = directive_level(shape, &self.levels);
         level += &unknown;
         level
