@@ -210,9 +210,6 @@ impl Directive {
 
     /// Checks identity, name, priority and sizes; whether the values fit the technique is
     /// found out when they are compiled.
-    ///
-    /// # Errors
-    /// Names the directive and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("directive", &self.id)?;
         check_name("directive", &self.id, &self.display_name)?;

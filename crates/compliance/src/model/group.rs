@@ -67,9 +67,6 @@ impl Group {
 
     /// Checks identity, name, sizes and properties; not the query, which is checked where it
     /// is compiled.
-    ///
-    /// # Errors
-    /// Names the group and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("group", &self.id)?;
         check_name("group", &self.id, &self.display_name)?;

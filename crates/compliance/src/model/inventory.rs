@@ -35,9 +35,6 @@ impl Inventory {
     }
 
     /// Checks sizes and names.
-    ///
-    /// # Errors
-    /// Names the node, the attribute and what is wrong.
     pub fn check(&self, node: &str) -> Result<(), ModelError> {
         let wrong = |message: String| Err(ModelError::new("inventory of", node, message));
         let found: usize = self.elements.values().map(Vec::len).sum();

@@ -88,9 +88,6 @@ impl ModelError {
 
 /// Checks an identity: 1 to [`ID_BYTES`] bytes, without control characters and without the
 /// delimiters of a run log, which no report could carry.
-///
-/// # Errors
-/// Names the kind of object and what is wrong.
 pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
     let wrong = |message: &str| Err(ModelError::new(kind, id, message).of("id"));
     if id.is_empty() {
@@ -109,9 +106,6 @@ pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
 }
 
 /// Checks a name for people: not empty, at most [`NAME_BYTES`] bytes.
-///
-/// # Errors
-/// Names the object and what is wrong.
 pub fn check_name(kind: &'static str, id: &str, name: &str) -> Result<(), ModelError> {
     if name.is_empty() {
         return Err(ModelError::new(kind, id, "the name is empty"));

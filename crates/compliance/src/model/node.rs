@@ -190,9 +190,6 @@ impl Node {
     }
 
     /// Checks identity, name, properties and schedule.
-    ///
-    /// # Errors
-    /// Names the node and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         let wrong = |message: String| Err(ModelError::new("node", &self.id, message));
         check_id("node", &self.id)?;

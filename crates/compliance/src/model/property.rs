@@ -152,9 +152,6 @@ pub struct GlobalParameter {
 
 impl GlobalParameter {
     /// Checks name and size.
-    ///
-    /// # Errors
-    /// Names the parameter and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_property("parameter", &self.id, &self.id, &self.value)
     }
@@ -162,9 +159,6 @@ impl GlobalParameter {
 
 /// Checks the properties of one object: their number, names and sizes, and that none is there
 /// twice.
-///
-/// # Errors
-/// Names the object, the property and what is wrong.
 pub fn check_properties(
     kind: &'static str,
     id: &str,
@@ -194,9 +188,6 @@ pub fn is_name_char(letter: char) -> bool {
 }
 
 /// Checks name and size of a property of an object.
-///
-/// # Errors
-/// Names the object, the property and what is wrong.
 pub fn check_property(
     kind: &'static str,
     id: &str,

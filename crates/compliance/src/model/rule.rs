@@ -60,9 +60,6 @@ impl Rule {
     }
 
     /// Checks identity, name and sizes.
-    ///
-    /// # Errors
-    /// Names the rule and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("rule", &self.id)?;
         check_name("rule", &self.id, &self.display_name)?;
