@@ -12,7 +12,7 @@ use super::policy::{AgentPolicy, Call, DirectivePolicy};
 use super::{Applied, Invocation, Methods, Outcome, key_of};
 use crate::model::methods::of;
 use crate::model::mode::{ComplianceMode, PolicyMode};
-use crate::model::property::text_of;
+use crate::model::property::{text_of, within};
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Report, ReportKind, write_report};
@@ -260,10 +260,7 @@ fn property<'v>(variable: &str, properties: &'v Map<String, Value>) -> Option<&'
     let keys = keys.trim().strip_suffix(']')?;
     let mut keys = keys.split(']').map(|key| key.trim_matches([' ', '[']));
     let first = properties.get(keys.next()?)?;
-    keys.try_fold(first, |value, key| match value {
-        Value::Array(all) => all.get(key.parse::<usize>().ok()?),
-        other => other.get(key),
-    })
+    keys.try_fold(first, within)
 }
 
 fn at(start: Moment, elapsed: Duration) -> Moment {

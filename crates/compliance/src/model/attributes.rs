@@ -196,7 +196,7 @@ words! {
     }
 }
 
-use Comparator as C;
+type C = Comparator;
 
 /// What attributes can be asked, in an order in which each kind but dates is asked a run of it.
 const RUNS: &[Comparator] = &[

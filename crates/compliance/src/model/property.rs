@@ -256,6 +256,14 @@ pub fn text_of(value: &Value) -> std::borrow::Cow<'_, str> {
     }
 }
 
+/// What stands in a value at a key; of a list at a number.
+pub(crate) fn within<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -58,17 +58,13 @@ statuses! {
 impl Status {
     /// Does it count as compliant?
     pub fn is_compliant(self) -> bool {
-        use Status::{
-            AuditCompliant, AuditNotApplicable, EnforceNotApplicable, EnforceRepaired,
-            EnforceSuccess,
-        };
         matches!(
             self,
-            EnforceNotApplicable
-                | AuditNotApplicable
-                | AuditCompliant
-                | EnforceSuccess
-                | EnforceRepaired
+            Self::EnforceNotApplicable
+                | Self::AuditNotApplicable
+                | Self::AuditCompliant
+                | Self::EnforceSuccess
+                | Self::EnforceRepaired
         )
     }
 
