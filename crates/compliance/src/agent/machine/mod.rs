@@ -11,7 +11,7 @@ mod services;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::disk::Disk;
@@ -51,7 +51,7 @@ pub struct Site {
     /// Do the programs know and change what is below the root, even if that is not `/`?
     pub of_root: bool,
     /// Does the package manager know since the start of this run what there is?
-    learnt: Mutex<bool>,
+    learnt: AtomicBool,
 }
 
 impl Default for Site {
@@ -61,7 +61,7 @@ impl Default for Site {
             kernel: "/".into(),
             folder: None,
             of_root: false,
-            learnt: Mutex::new(false),
+            learnt: AtomicBool::new(false),
         }
     }
 }
@@ -203,11 +203,8 @@ impl Disk {
             return Err(first);
         };
         // It may know too little of what there is: it learns once in a run.
-        let mut learnt = self.site.learnt.lock().unwrap_or_else(|it| it.into_inner());
-        if std::mem::replace(&mut *learnt, true) {
-            return Err(first);
-        }
-        if self.change(what, &learn, "", PACKAGES).is_err() {
+        let learnt = self.site.learnt.swap(true, Ordering::Relaxed);
+        if learnt || self.change(what, &learn, "", PACKAGES).is_err() {
             return Err(first);
         }
         self.change(what, args, "", PACKAGES)
