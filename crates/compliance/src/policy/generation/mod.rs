@@ -19,7 +19,7 @@ pub use apply::{Change, ChangeError};
 use serde::{Deserialize, Serialize};
 
 pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
-pub use whole::WHOLE_BYTES;
+use whole::WHOLE_BYTES;
 
 use super::compile::CompileResult;
 use super::content::Contents;
