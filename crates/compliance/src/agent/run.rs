@@ -225,8 +225,8 @@ fn with_properties<'t>(text: &'t str, properties: &Map<String, Value>) -> Cow<'t
     }))
 }
 
-/// The text in which variables that begin so have the values that are told; one without stays as it is. Told
-/// are the variable, and the bytes of the text so far.
+/// The text in which variables that begin so have the values that are told; one without stays as it
+/// is. Told are the variable, and the bytes of the text so far.
 fn filled<'v>(
     text: &str,
     begin: &str,
