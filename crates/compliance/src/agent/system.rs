@@ -53,8 +53,8 @@ pub struct Stat {
     pub group: u32,
 }
 
-/// The files of a machine. Reading takes `&self`: whoever has only that cannot change anything. Each
-/// call fails where the machine cannot do it; what else is wrong, it says itself.
+/// The files of a machine. Reading takes `&self`: whoever has only that cannot change anything.
+/// Each call fails where the machine cannot do it; what else is wrong, it says itself.
 pub trait Files {
     /// What is at a path; none if there is nothing.
     fn stat(&self, path: &str) -> Result<Option<Stat>, SystemError>;
