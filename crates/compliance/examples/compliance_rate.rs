@@ -190,7 +190,6 @@ fn expected(node: usize, components: usize) -> ExpectedReports {
             run: AgentRun::default(),
             node_run: None,
         },
-        schedules: Vec::new(),
         rules: directives.collect(),
         overrides: Vec::new(),
     }

@@ -10,6 +10,8 @@ use std::path::Path;
 const OF_OTHERS: u32 = 0o077;
 /// A folder in which everybody has files: it is not made for the data.
 const SHARED: u32 = 0o1000;
+/// The ending of a file that is being written.
+pub(crate) const FRESH: &str = ".new";
 
 /// Makes a folder for its owner alone. One that is there, and the files in it, are made so; what is
 /// somebody else's stays as it is, and so does a folder in which everybody has files.
@@ -59,6 +61,26 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// It cannot be made.
 pub(crate) fn file(path: &Path) -> io::Result<()> {
     open(path, false).map(drop)
+}
+
+/// Has a file be these parts, for its owner alone: wholly, or as it was before.
+///
+/// # Errors
+/// It cannot be written; of the new one nothing is left.
+pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(FRESH);
+    let fresh = Path::new(&fresh);
+    let write = || {
+        let mut file = open(fresh, true)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.sync_all()?;
+        fs::rename(fresh, path)
+    };
+    // A full disk gets the room back.
+    write().inspect_err(|_| drop(fs::remove_file(fresh)))
 }
 
 fn open(path: &Path, empty: bool) -> io::Result<File> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -16,6 +16,7 @@ use rustls::{
     ServerConfig, SignatureScheme,
 };
 
+use crate::private;
 use crate::reports::signature::NodeCertificate;
 
 /// Why keys and certificates cannot be used.
@@ -105,7 +106,8 @@ impl Identity {
 pub fn server(identity: &Identity) -> Result<Arc<ServerConfig>, TrustError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let (chain, key) = identity.parts()?;
-    let clients = Arc::new(AnyClient(Arc::clone(&provider)));
+    let algorithms = provider.signature_verification_algorithms;
+    let clients = Arc::new(AnyClient { algorithms });
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map(|config| config.with_client_cert_verifier(clients))
@@ -126,7 +128,7 @@ pub fn client(
     let wrong = |error: Error| TrustError::Tls(error.to_string());
     let verifier = Arc::new(Pinned {
         pin,
-        provider: Arc::clone(&provider),
+        algorithms: provider.signature_verification_algorithms,
     });
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -192,11 +194,42 @@ impl ServerPin {
     }
 }
 
-/// Takes any client that has the key of its certificate.
+/// Methods of those who judge a peer: it must have the key of the certificate that it shows.
+macro_rules! with_its_key {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls12_signature(message, certificate, signed, &self.algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.algorithms.supported_schemes()
+        }
+    };
+}
+
+/// Takes any client.
 #[derive(Debug)]
-struct AnyClient(Arc<CryptoProvider>);
+struct AnyClient {
+    algorithms: WebPkiSupportedAlgorithms,
+}
 
 impl ClientCertVerifier for AnyClient {
+    with_its_key!();
+
     fn root_hint_subjects(&self) -> &[Subject] {
         &[]
     }
@@ -210,30 +243,6 @@ impl ClientCertVerifier for AnyClient {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -243,10 +252,12 @@ impl ClientCertVerifier for AnyClient {
 #[derive(Debug)]
 struct Pinned {
     pin: Arc<ServerPin>,
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Pinned {
+    with_its_key!();
+
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -257,31 +268,6 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         self.pin.check(certificate)?;
         Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
     }
 }
 
@@ -316,21 +302,7 @@ pub(crate) fn random_id() -> Result<String, TrustError> {
 /// # Errors
 /// It cannot be written.
 pub(crate) fn write_secret(path: &Path, content: &[u8]) -> Result<(), TrustError> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let fresh = path.with_added_extension("new");
-    let write = || {
-        let mut file = std::fs::File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&fresh)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, path)
-    };
-    write().map_err(|error: std::io::Error| TrustError::file("write", path, error))
+    private::replace(path, &[content]).map_err(|error| TrustError::file("write", path, error))
 }
 
 #[cfg(test)]

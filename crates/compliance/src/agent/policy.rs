@@ -106,14 +106,10 @@ pub struct Call {
     #[serde(default)]
     pub mode: Option<PolicyMode>,
     /// Is it reported?
-    #[serde(default = "reported")]
+    #[serde(default = "crate::model::yes")]
     pub reported: bool,
     /// Parameters in the order of the method.
     pub params: Vec<(String, String)>,
-}
-
-fn reported() -> bool {
-    true
 }
 
 #[derive(Deserialize)]

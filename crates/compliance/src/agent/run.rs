@@ -12,7 +12,7 @@ use super::policy::{AgentPolicy, Call, DirectivePolicy};
 use super::{Applied, Invocation, Methods, Outcome, key_of};
 use crate::model::methods::of;
 use crate::model::mode::{ComplianceMode, PolicyMode};
-use crate::model::property::text_of;
+use crate::model::property::{text_of, within};
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
 use crate::reports::runlog::{Report, ReportKind, write_report};
@@ -185,25 +185,14 @@ fn named<'c>(
     if !condition.contains('$') {
         return Cow::Borrowed(condition);
     }
-    let mut out = String::new();
-    let mut rest = condition;
-    while let Some(at) = rest.find('$') {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let end = end_of_variable(from).map_or(1, |end| end + 1);
-        let (variable, after) = from.split_at(end);
+    let filled = filled(condition, "$", |variable, _| {
         let value = match property(variable, properties) {
-            Some(value) => Cow::Owned(text_of(value).into_owned()),
-            None => methods.expanded(variable),
+            Some(value) => text_of(value).into_owned(),
+            None => methods.expanded(variable).into_owned(),
         };
-        match value {
-            Cow::Owned(value) if value != variable => out.push_str(&canonify(&value)),
-            _ => out.push_str(variable),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
+        (value != variable).then(|| canonify(&value).into())
+    });
+    Cow::Owned(filled)
 }
 
 /// Parameters with the values of variables in them.
@@ -230,21 +219,34 @@ fn with_properties<'t>(text: &'t str, properties: &Map<String, Value>) -> Cow<'t
     if properties.is_empty() || !text.contains(PROPERTY) {
         return Cow::Borrowed(text);
     }
+    Cow::Owned(filled(text, PROPERTY, |variable, length| {
+        let value = property(variable, properties).map(text_of);
+        value.filter(|value| length + value.len() <= EXPANDED)
+    }))
+}
+
+/// The text in which variables that begin so have the values that are told; one without stays as it
+/// is. Told are the variable, and the bytes of the text so far.
+fn filled<'v>(
+    text: &str,
+    begin: &str,
+    value: impl Fn(&str, usize) -> Option<Cow<'v, str>>,
+) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(PROPERTY) {
+    while let Some(at) = rest.find(begin) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        let end = end_of_variable(from).map_or(from.len(), |end| end + 1);
+        let end = end_of_variable(from).map_or(1, |end| end + 1);
         let (variable, after) = from.split_at(end);
-        match property(variable, properties).map(text_of) {
-            Some(value) if out.len() + value.len() <= EXPANDED => out.push_str(&value),
-            _ => out.push_str(variable),
+        match value(variable, out.len()) {
+            Some(value) => out.push_str(&value),
+            None => out.push_str(variable),
         }
         rest = after;
     }
     out.push_str(rest);
-    Cow::Owned(out)
+    out
 }
 
 /// The value that `${node.properties[NAME][KEY] | node}` stands for.
@@ -258,10 +260,7 @@ fn property<'v>(variable: &str, properties: &'v Map<String, Value>) -> Option<&'
     let keys = keys.trim().strip_suffix(']')?;
     let mut keys = keys.split(']').map(|key| key.trim_matches([' ', '[']));
     let first = properties.get(keys.next()?)?;
-    keys.try_fold(first, |value, key| match value {
-        Value::Array(all) => all.get(key.parse::<usize>().ok()?),
-        other => other.get(key),
-    })
+    keys.try_fold(first, within)
 }
 
 fn at(start: Moment, elapsed: Duration) -> Moment {

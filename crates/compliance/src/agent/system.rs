@@ -54,11 +54,9 @@ pub struct Stat {
 }
 
 /// The files of a machine. Reading takes `&self`: whoever has only that cannot change anything.
+/// Each call fails where the machine cannot do it; what else is wrong, it says itself.
 pub trait Files {
     /// What is at a path; none if there is nothing.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn stat(&self, path: &str) -> Result<Option<Stat>, SystemError>;
 
     /// The names of what is in a directory, sorted, at most `limit`.
@@ -80,39 +78,21 @@ pub trait Files {
     fn resource(&self, name: &str, limit: usize) -> Result<Vec<u8>, SystemError>;
 
     /// Makes this the content of a file, at once and wholly; permissions stay.
-    ///
-    /// # Errors
-    /// It cannot be written.
     fn write(&mut self, path: &str, content: &[u8]) -> Result<(), SystemError>;
 
     /// Removes a file, a link, or an empty directory; with `all`, a directory with what is in it.
-    ///
-    /// # Errors
-    /// It cannot be removed.
     fn remove(&mut self, path: &str, all: bool) -> Result<(), SystemError>;
 
     /// Makes a directory, and those above it.
-    ///
-    /// # Errors
-    /// It cannot be made.
     fn make_directory(&mut self, path: &str) -> Result<(), SystemError>;
 
     /// Makes a symbolic link, in the place of another or of a file.
-    ///
-    /// # Errors
-    /// It cannot be made.
     fn link(&mut self, path: &str, target: &str) -> Result<(), SystemError>;
 
     /// Sets permissions. A link is not followed.
-    ///
-    /// # Errors
-    /// They cannot be set.
     fn set_mode(&mut self, path: &str, mode: u32) -> Result<(), SystemError>;
 
     /// Sets the numbers of user and group; those that are none stay. A link is not followed.
-    ///
-    /// # Errors
-    /// They cannot be set.
     fn set_owner(
         &mut self,
         path: &str,
@@ -312,36 +292,21 @@ pub struct Ran {
 }
 
 /// What a machine knows and does beside its files. Reading takes `&self` here too, but for
-/// commands, of which nobody knows.
+/// commands, of which nobody knows. Each call fails where the machine cannot do it.
 pub trait Machine {
     /// The installed packages of a name: several of some package managers.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn packages(&self, package: &Package) -> Result<Vec<Installed>, SystemError>;
 
     /// A version that is newer than the installed one and can be had; none if there is none.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn update(&self, package: &Package) -> Result<Option<String>, SystemError>;
 
     /// A service.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn service(&self, name: &str) -> Result<Service, SystemError>;
 
     /// A user by its name; none if there is none.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn user(&self, login: &str) -> Result<Option<User>, SystemError>;
 
     /// The names of all groups that a user is in, its primary one first.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn groups_of(&self, login: &str) -> Result<Vec<String>, SystemError>;
 
     /// The hash of a user's password.
@@ -351,21 +316,12 @@ pub trait Machine {
     fn password(&self, login: &str) -> Result<PasswordHash, SystemError>;
 
     /// A group by its name; none if there is none.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn group(&self, name: &str) -> Result<Option<Group>, SystemError>;
 
     /// The value of a parameter of the kernel; none if it has no such parameter.
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn kernel_value(&self, key: &str) -> Result<Option<String>, SystemError>;
 
     /// Is a module of the kernel loaded, or part of it?
-    ///
-    /// # Errors
-    /// It cannot be found out.
     fn module_is_loaded(&self, name: &str) -> Result<bool, SystemError>;
 
     /// The status of an answer.
@@ -375,15 +331,9 @@ pub trait Machine {
     fn status(&self, request: &Request) -> Result<u16, SystemError>;
 
     /// What an earlier run remembered by this key.
-    ///
-    /// # Errors
-    /// It cannot be read.
     fn remembered(&self, key: &str) -> Result<Option<String>, SystemError>;
 
     /// Remembers a text for later runs.
-    ///
-    /// # Errors
-    /// It cannot be written.
     fn remember(&mut self, key: &str, text: &str) -> Result<(), SystemError>;
 
     /// Changes the machine.

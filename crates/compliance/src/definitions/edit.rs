@@ -28,6 +28,18 @@ pub enum Object {
     Rule(Rule),
 }
 
+impl Object {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Parameter(_) => "parameter",
+            Self::Group(_) => "group",
+            Self::Technique(_) => "technique",
+            Self::Directive(_) => "directive",
+            Self::Rule(_) => "rule",
+        }
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,15 +75,7 @@ pub struct Made {
 impl Made {
     /// Was nothing made by itself?
     pub fn is_empty(&self) -> bool {
-        let all = [
-            &self.parameters,
-            &self.groups,
-            &self.techniques,
-            &self.directives,
-            &self.rules,
-            &self.settings,
-        ];
-        all.into_iter().all(BTreeSet::is_empty)
+        *self == Self::default()
     }
 
     fn all_of(&mut self, object: &Object) -> (&mut BTreeSet<String>, String) {
@@ -89,7 +93,11 @@ impl Edit {
     /// The same for the engine; none for what a folder has changed, of which
     /// [`Definitions::to`] tells it.
     pub fn change(&self) -> Option<Change> {
-        Some(match self.clone() {
+        self.clone().into_change()
+    }
+
+    pub(super) fn into_change(self) -> Option<Change> {
+        Some(match self {
             Self::Put(Object::Parameter(one)) => Change::SetParameter(one),
             Self::Put(Object::Group(one)) => Change::SetGroup(one),
             Self::Put(Object::Technique(one)) => Change::SetTechnique(one),

@@ -105,33 +105,11 @@ impl Definitions {
             let settings = new.settings.clone();
             found.changes.push(Change::SetSettings(settings));
         }
-        found.table(
-            "parameter",
-            (&self.parameters, &new.parameters),
-            Change::SetParameter,
-            |one| Change::RemoveParameter(one.id.clone()),
-        );
-        found.table(
-            "group",
-            (&self.groups, &new.groups),
-            Change::SetGroup,
-            |one| Change::RemoveGroup(one.id.clone()),
-        );
-        found.table(
-            "technique",
-            (&self.techniques, &new.techniques),
-            Change::SetTechnique,
-            |one| Change::RemoveTechnique(one.id.clone(), one.version.clone()),
-        );
-        found.table(
-            "directive",
-            (&self.directives, &new.directives),
-            Change::SetDirective,
-            |one| Change::RemoveDirective(one.id.clone()),
-        );
-        found.table("rule", (&self.rules, &new.rules), Change::SetRule, |one| {
-            Change::RemoveRule(one.id.clone())
-        });
+        found.table(&self.parameters, &new.parameters, Object::Parameter);
+        found.table(&self.groups, &new.groups, Object::Group);
+        found.table(&self.techniques, &new.techniques, Object::Technique);
+        found.table(&self.directives, &new.directives, Object::Directive);
+        found.table(&self.rules, &new.rules, Object::Rule);
         found
     }
 
@@ -194,23 +172,24 @@ impl Differences {
 
     fn table<T: Clone + PartialEq>(
         &mut self,
-        kind: &str,
-        (old, new): (&BTreeMap<String, T>, &BTreeMap<String, T>),
-        set: impl Fn(T) -> Change,
-        remove: impl Fn(&T) -> Change,
+        old: &BTreeMap<String, T>,
+        new: &BTreeMap<String, T>,
+        object: fn(T) -> Object,
     ) {
         for (id, gone) in old.iter().filter(|(id, _)| !new.contains_key(*id)) {
-            self.note(kind, id, Became::Removed);
-            self.changes.push(remove(gone));
+            let gone = object(gone.clone());
+            self.note(gone.kind(), id, Became::Removed);
+            self.changes.extend(Edit::Remove(gone).into_change());
         }
-        for (id, object) in new {
+        for (id, one) in new {
             let became = match old.get(id) {
                 None => Became::Added,
-                Some(before) if before != object => Became::Changed,
+                Some(before) if before != one => Became::Changed,
                 Some(_) => continue,
             };
-            self.note(kind, id, became);
-            self.changes.push(set(object.clone()));
+            let one = object(one.clone());
+            self.note(one.kind(), id, became);
+            self.changes.extend(Edit::Put(one).into_change());
         }
     }
 }

@@ -13,8 +13,6 @@ pub(super) enum Unit {
     Date,
 }
 
-use Unit::{Date, Megabytes, Text};
-
 /// Element below `CONTENT`, kind of element, and for each field its attribute.
 pub(super) type Mapping = (
     &'static str,
@@ -22,187 +20,80 @@ pub(super) type Mapping = (
     &'static [(&'static str, &'static str, Unit)],
 );
 
-pub(super) const MAPPINGS: &[Mapping] = &[
-    (
-        "SOFTWARES",
-        O::Software,
-        &[
-            ("NAME", "cn", Text),
-            ("VERSION", "softwareVersion", Text),
-            ("PUBLISHER", "editor", Text),
-            ("SOURCE_NAME", "sourceName", Text),
-            ("SOURCE_VERSION", "sourceVersion", Text),
-        ],
-    ),
-    (
-        "NETWORKS",
-        O::NetworkInterface,
-        &[
-            ("DESCRIPTION", "networkInterface", Text),
-            ("TYPE", "networkInterface", Text),
-            ("IPADDRESS", "ipHostNumber", Text),
-            ("IPADDRESS6", "ipHostNumber", Text),
-            ("IPMASK", "networkInterfaceMask", Text),
-            ("IPMASK6", "networkInterfaceMask", Text),
-            ("IPSUBNET", "networkSubnet", Text),
-            ("IPSUBNET6", "networkSubnet", Text),
-            ("IPGATEWAY", "networkInterfaceGateway", Text),
-            ("IPGATEWAY6", "networkInterfaceGateway", Text),
-            ("IPDHCP", "networkInterfaceDhcpServer", Text),
-            ("MACADDR", "networkInterfaceMacAddress", Text),
-            ("TYPE", "networkInterfaceType", Text),
-            ("TYPEMIB", "networkInterfaceTypeMib", Text),
-        ],
-    ),
-    (
-        "DRIVES",
-        O::FileSystem,
-        &[
-            ("FILESYSTEM", "cn", Text),
-            ("VOLUMN", "description", Text),
-            ("LETTER", "mountPoint", Text),
-            ("TYPE", "mountPoint", Text),
-            ("VOLUMN", "mountPoint", Text),
-            ("NUMFILES", "fileCount", Text),
-            ("FREE", "fileSystemFreeSpace", Megabytes),
-            ("TOTAL", "fileSystemTotalSpace", Megabytes),
-        ],
-    ),
-    (
-        "PROCESSES",
-        O::Process,
-        &[
-            ("PID", "pid", Text),
-            ("CMD", "name", Text),
-            ("CPUUSAGE", "cpuUsage", Text),
-            ("MEM", "memory", Text),
-            ("TTY", "tty", Text),
-            ("VIRTUALMEMORY", "virtualMemory", Text),
-            ("STARTED", "started", Text),
-            ("USER", "user", Text),
-        ],
-    ),
-    (
-        "ENVS",
-        O::Environment,
-        &[("KEY", "name", Text), ("VAL", "value", Text)],
-    ),
-    (
-        "VIRTUALMACHINES",
-        O::VirtualMachine,
-        &[
-            ("NAME", "vmName", Text),
-            ("VMTYPE", "vmType", Text),
-            ("OWNER", "vmOwner", Text),
-            ("STATUS", "vmStatus", Text),
-            ("VCPU", "vmCpu", Text),
-            ("MEMORY", "vmMemory", Text),
-            ("UUID", "virtualMachineUuid", Text),
-            ("SUBSYSTEM", "subsystem", Text),
-        ],
-    ),
-    (
-        "CPUS",
-        O::Processor,
-        &[
-            ("NAME", "cpuName", Text),
-            ("MODEL", "model", Text),
-            ("MANUFACTURER", "manufacturer", Text),
-            ("SPEED", "cpuSpeed", Text),
-            ("STEPPING", "cpuStepping", Text),
-            ("FAMILYNUMBER", "cpuFamily", Text),
-            ("FAMILYNAME", "cpuFamilyName", Text),
-            ("THREAD", "cpuThread", Text),
-            ("CORE", "cpuCore", Text),
-        ],
-    ),
-    (
-        "MEMORIES",
-        O::Memory,
-        &[
-            ("CAPTION", "memoryCaption", Text),
-            ("DESCRIPTION", "description", Text),
-            ("CAPACITY", "memoryCapacity", Megabytes),
-            ("SPEED", "memorySpeed", Text),
-            ("NUMSLOTS", "memorySlotNumber", Text),
-            ("TYPE", "memoryType", Text),
-            ("SERIALNUMBER", "componentSerialNumber", Text),
-        ],
-    ),
-    (
-        "STORAGES",
-        O::Storage,
-        &[
-            ("NAME", "cn", Text),
-            ("DESCRIPTION", "description", Text),
-            ("MODEL", "model", Text),
-            ("SERIALNUMBER", "componentSerialNumber", Text),
-            ("FIRMWARE", "firmware", Text),
-            ("TYPE", "smeType", Text),
-            ("MANUFACTURER", "manufacturer", Text),
-            ("DISKSIZE", "storageSize", Megabytes),
-        ],
-    ),
-    (
-        "BIOS",
-        O::Bios,
-        &[
-            ("SMODEL", "biosName", Text),
-            ("BVERSION", "softwareVersion", Text),
-            ("BDATE", "releaseDate", Date),
-            ("BMANUFACTURER", "editor", Text),
-            ("SMANUFACTURER", "manufacturer", Text),
-            ("SSN", "componentSerialNumber", Text),
-        ],
-    ),
-    (
-        "CONTROLLERS",
-        O::Controller,
-        &[
-            ("NAME", "controllerName", Text),
-            ("DESCRIPTION", "description", Text),
-            ("TYPE", "smeType", Text),
-            ("MANUFACTURER", "manufacturer", Text),
-        ],
-    ),
-    (
-        "PORTS",
-        O::Port,
-        &[
-            ("NAME", "portName", Text),
-            ("DESCRIPTION", "description", Text),
-            ("TYPE", "smeType", Text),
-        ],
-    ),
-    (
-        "SLOTS",
-        O::Slot,
-        &[
-            ("NAME", "slotName", Text),
-            ("DESIGNATION", "slotName", Text),
-            ("DESCRIPTION", "description", Text),
-            ("STATUS", "status", Text),
-        ],
-    ),
-    (
-        "SOUNDS",
-        O::SoundCard,
-        &[
-            ("NAME", "soundCardName", Text),
-            ("MANUFACTURER", "soundCardName", Text),
-            ("DESCRIPTION", "description", Text),
-        ],
-    ),
-    (
-        "VIDEOS",
-        O::VideoCard,
-        &[
-            ("NAME", "videoCardName", Text),
-            ("RESOLUTION", "videoCardName", Text),
-            ("DESCRIPTION", "description", Text),
-            ("CHIPSET", "videoChipset", Text),
-            ("RESOLUTION", "videoResolution", Text),
-            ("MEMORY", "memoryCapacity", Megabytes),
-        ],
-    ),
-];
+macro_rules! mappings {
+    (@unit) => { Unit::Text };
+    (@unit $unit:ident) => { Unit::$unit };
+    ($($name:ident $kind:ident { $($field:ident: $attribute:ident $(as $unit:ident)?,)* })*) => {
+        &[$((
+            stringify!($name),
+            O::$kind,
+            &[$((stringify!($field), stringify!($attribute), mappings!(@unit $($unit)?))),*],
+        )),*]
+    };
+}
+
+pub(super) const MAPPINGS: &[Mapping] = mappings! {
+    SOFTWARES Software {
+        NAME: cn, VERSION: softwareVersion, PUBLISHER: editor, SOURCE_NAME: sourceName,
+        SOURCE_VERSION: sourceVersion,
+    }
+    NETWORKS NetworkInterface {
+        DESCRIPTION: networkInterface, TYPE: networkInterface, IPADDRESS: ipHostNumber,
+        IPADDRESS6: ipHostNumber, IPMASK: networkInterfaceMask, IPMASK6: networkInterfaceMask,
+        IPSUBNET: networkSubnet, IPSUBNET6: networkSubnet, IPGATEWAY: networkInterfaceGateway,
+        IPGATEWAY6: networkInterfaceGateway, IPDHCP: networkInterfaceDhcpServer,
+        MACADDR: networkInterfaceMacAddress, TYPE: networkInterfaceType,
+        TYPEMIB: networkInterfaceTypeMib,
+    }
+    DRIVES FileSystem {
+        FILESYSTEM: cn, VOLUMN: description, LETTER: mountPoint, TYPE: mountPoint,
+        VOLUMN: mountPoint, NUMFILES: fileCount, FREE: fileSystemFreeSpace as Megabytes,
+        TOTAL: fileSystemTotalSpace as Megabytes,
+    }
+    PROCESSES Process {
+        PID: pid, CMD: name, CPUUSAGE: cpuUsage, MEM: memory, TTY: tty,
+        VIRTUALMEMORY: virtualMemory, STARTED: started, USER: user,
+    }
+    ENVS Environment {
+        KEY: name, VAL: value,
+    }
+    VIRTUALMACHINES VirtualMachine {
+        NAME: vmName, VMTYPE: vmType, OWNER: vmOwner, STATUS: vmStatus, VCPU: vmCpu,
+        MEMORY: vmMemory, UUID: virtualMachineUuid, SUBSYSTEM: subsystem,
+    }
+    CPUS Processor {
+        NAME: cpuName, MODEL: model, MANUFACTURER: manufacturer, SPEED: cpuSpeed,
+        STEPPING: cpuStepping, FAMILYNUMBER: cpuFamily, FAMILYNAME: cpuFamilyName,
+        THREAD: cpuThread, CORE: cpuCore,
+    }
+    MEMORIES Memory {
+        CAPTION: memoryCaption, DESCRIPTION: description, CAPACITY: memoryCapacity as Megabytes,
+        SPEED: memorySpeed, NUMSLOTS: memorySlotNumber, TYPE: memoryType,
+        SERIALNUMBER: componentSerialNumber,
+    }
+    STORAGES Storage {
+        NAME: cn, DESCRIPTION: description, MODEL: model, SERIALNUMBER: componentSerialNumber,
+        FIRMWARE: firmware, TYPE: smeType, MANUFACTURER: manufacturer,
+        DISKSIZE: storageSize as Megabytes,
+    }
+    BIOS Bios {
+        SMODEL: biosName, BVERSION: softwareVersion, BDATE: releaseDate as Date,
+        BMANUFACTURER: editor, SMANUFACTURER: manufacturer, SSN: componentSerialNumber,
+    }
+    CONTROLLERS Controller {
+        NAME: controllerName, DESCRIPTION: description, TYPE: smeType, MANUFACTURER: manufacturer,
+    }
+    PORTS Port {
+        NAME: portName, DESCRIPTION: description, TYPE: smeType,
+    }
+    SLOTS Slot {
+        NAME: slotName, DESIGNATION: slotName, DESCRIPTION: description, STATUS: status,
+    }
+    SOUNDS SoundCard {
+        NAME: soundCardName, MANUFACTURER: soundCardName, DESCRIPTION: description,
+    }
+    VIDEOS VideoCard {
+        NAME: videoCardName, RESOLUTION: videoCardName, DESCRIPTION: description,
+        CHIPSET: videoChipset, RESOLUTION: videoResolution, MEMORY: memoryCapacity as Megabytes,
+    }
+};

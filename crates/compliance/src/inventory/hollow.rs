@@ -22,102 +22,27 @@ type System = (
     usize,
 );
 
+#[rustfmt::skip]
 const SYSTEMS: [System; 8] = [
-    (
-        "Debian",
-        "12.5",
-        "Debian GNU/Linux 12 (bookworm)",
-        "6.1.0-18-amd64",
-        "+deb12u1",
-        26,
-    ),
-    (
-        "Debian",
-        "11.9",
-        "Debian GNU/Linux 11 (bullseye)",
-        "5.10.0-28-amd64",
-        "+deb11u2",
-        12,
-    ),
-    (
-        "Ubuntu",
-        "22.04",
-        "Ubuntu 22.04.4 LTS",
-        "5.15.0-101-generic",
-        "-0ubuntu3",
-        22,
-    ),
-    (
-        "Ubuntu",
-        "24.04",
-        "Ubuntu 24.04.1 LTS",
-        "6.8.0-45-generic",
-        "-0ubuntu1",
-        10,
-    ),
-    (
-        "Redhat",
-        "9.3",
-        "Red Hat Enterprise Linux 9.3 (Plow)",
-        "5.14.0-362.el9.x86_64",
-        ".el9",
-        12,
-    ),
-    (
-        "AlmaLinux",
-        "8.9",
-        "AlmaLinux 8.9 (Midnight Oncilla)",
-        "4.18.0-513.el8.x86_64",
-        ".el8",
-        9,
-    ),
-    (
-        "Suse",
-        "15",
-        "SUSE Linux Enterprise Server 15 SP5",
-        "5.14.21-150500.55-default",
-        "-150500.1",
-        6,
-    ),
-    (
-        "RockyLinux",
-        "9.3",
-        "Rocky Linux 9.3 (Blue Onyx)",
-        "5.14.0-362.el9.x86_64",
-        ".el9",
-        3,
-    ),
+    ("Debian", "12.5", "Debian GNU/Linux 12 (bookworm)", "6.1.0-18-amd64", "+deb12u1", 26),
+    ("Debian", "11.9", "Debian GNU/Linux 11 (bullseye)", "5.10.0-28-amd64", "+deb11u2", 12),
+    ("Ubuntu", "22.04", "Ubuntu 22.04.4 LTS", "5.15.0-101-generic", "-0ubuntu3", 22),
+    ("Ubuntu", "24.04", "Ubuntu 24.04.1 LTS", "6.8.0-45-generic", "-0ubuntu1", 10),
+    ("Redhat", "9.3", "Red Hat Enterprise Linux 9.3 (Plow)", "5.14.0-362.el9.x86_64", ".el9", 12),
+    ("AlmaLinux", "8.9", "AlmaLinux 8.9 (Midnight Oncilla)", "4.18.0-513.el8.x86_64", ".el8", 9),
+    ("Suse", "15", "SUSE Linux Enterprise Server 15 SP5", "5.14.21-150500.55-default", "-150500.1", 6),
+    ("RockyLinux", "9.3", "Rocky Linux 9.3 (Blue Onyx)", "5.14.0-362.el9.x86_64", ".el9", 3),
 ];
 
 /// Packages, updates, processes, and how many of a hundred nodes are so large.
 const SIZES: [(usize, usize, usize, usize); 3] =
     [(160, 12, 40, 35), (300, 60, 70, 45), (418, 264, 97, 20)];
 
+#[rustfmt::skip]
 const STEMS: [&str; 24] = [
-    "lib",
-    "python3-",
-    "perl-",
-    "ruby-",
-    "golang-",
-    "node-",
-    "gir1.2-",
-    "fonts-",
-    "linux-",
-    "systemd-",
-    "apt-",
-    "ca-",
-    "gnupg-",
-    "iproute-",
-    "kernel-",
-    "openssl-",
-    "postgresql-",
-    "nginx-",
-    "samba-",
-    "selinux-",
-    "util-",
-    "vim-",
-    "x11-",
-    "zlib-",
+    "lib", "python3-", "perl-", "ruby-", "golang-", "node-", "gir1.2-", "fonts-", "linux-",
+    "systemd-", "apt-", "ca-", "gnupg-", "iproute-", "kernel-", "openssl-", "postgresql-", "nginx-",
+    "samba-", "selinux-", "util-", "vim-", "x11-", "zlib-",
 ];
 const WORDS: [&str; 24] = [
     "audit", "base", "cache", "common", "config", "core", "crypt", "data", "dev", "doc", "event",

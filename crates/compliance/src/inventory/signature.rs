@@ -203,18 +203,13 @@ impl InventorySignature {
 }
 
 fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if digits.is_empty() || digits.len() > 2 * SIGNATURE_BYTES || !digits.len().is_multiple_of(2) {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.is_empty() || pairs.len() > SIGNATURE_BYTES || !rest.is_empty() {
         return None;
     }
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|one| u8::try_from(one).ok())
-    };
-    let (pairs, _) = digits.as_chunks::<2>();
-    let bytes = pairs
-        .iter()
-        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    let bytes = pairs.iter().map(|pair| {
+        let [high, low] = pair.map(|byte| char::from(byte).to_digit(16));
+        u8::try_from(high? << 4 | low?).ok()
+    });
     bytes.collect()
 }

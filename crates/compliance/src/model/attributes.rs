@@ -3,70 +3,139 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of object that a query asks about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ObjectType {
+/// An attribute: Rudder's name for it, and what its values are.
+pub type Attribute = (&'static str, AttributeType);
+
+macro_rules! object_types {
+    ($($(#[$doc:meta])* $kind:ident $word:tt { $($name:literal: $values:ident,)* })*) => {
+        /// A kind of object that a query asks about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum ObjectType {
+            $($(#[$doc])* #[serde(rename = $word)] $kind,)*
+        }
+
+        impl ObjectType {
+            /// All of them, each at the place of its number.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// Rudder's word for it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $word,)* }
+            }
+
+            /// Its attributes. Those of elements of an inventory are the columns of their rows.
+            pub fn attributes(self) -> &'static [Attribute] {
+                match self { $(Self::$kind => &[$(($name, AttributeType::$values)),*],)* }
+            }
+        }
+    };
+}
+
+object_types! {
     /// The node itself.
-    #[serde(rename = "node")]
-    Node,
+    Node "node" {
+        "OS": Choice, "nodeId": Text, "nodeHostname": Text, "osName": Choice,
+        "osFullName": OrderedText, "osVersion": OrderedText, "osServicePack": OrderedText,
+        "osKernelVersion": OrderedText, "osArchitectureType": Text, "state": Choice, "ram": Memory,
+        "swap": Memory, "agentName": Agent, "agentVersion": Text, "localAccountName": Text,
+        "ipHostNumber": Address, "localAdministratorAccountName": Text, "inventoryDate": Date,
+        "policyServerId": Text, "instanceId": Text,
+    }
     /// Installed software.
-    #[serde(rename = "software")]
-    Software,
+    Software "software" {
+        "cn": Text, "softwareVersion": Text, "editor": Text, "licenseExpirationDate": Date,
+        "licenseName": Text, "licenseProductId": Text, "licenseProductKey": Text,
+        "sourceName": Text, "sourceVersion": Text,
+    }
     /// Network interfaces.
-    #[serde(rename = "networkInterfaceLogicalElement")]
-    NetworkInterface,
+    NetworkInterface "networkInterfaceLogicalElement" {
+        "description": Text, "networkInterface": Text, "ipHostNumber": Text,
+        "networkInterfaceDhcpServer": Text, "networkInterfaceGateway": Text,
+        "networkInterfaceMask": Text, "networkSubnet": Text, "networkInterfaceMacAddress": Text,
+        "networkInterfaceType": Text, "networkInterfaceTypeMib": Text,
+    }
     /// File systems.
-    #[serde(rename = "fileSystemLogicalElement")]
-    FileSystem,
+    FileSystem "fileSystemLogicalElement" {
+        "description": Text, "cn": Text, "mountPoint": Text, "fileCount": Number,
+        "fileSystemFreeSpace": Memory, "fileSystemTotalSpace": Memory,
+    }
     /// Processes.
-    #[serde(rename = "process")]
-    Process,
+    Process "process" {
+        "pid": Text, "name": Text, "cpuUsage": Text, "memory": Text, "tty": Text,
+        "virtualMemory": Text, "started": Text, "user": Text,
+    }
     /// Virtual machines that the node runs.
-    #[serde(rename = "virtualMachineLogicalElement")]
-    VirtualMachine,
+    VirtualMachine "virtualMachineLogicalElement" {
+        "description": Text, "vmType": Text, "vmOwner": Text, "vmStatus": Text, "vmCpu": Number,
+        "vmMemory": Number, "virtualMachineUuid": Text, "subsystem": Text, "vmName": Text,
+    }
     /// Variables of the environment.
-    #[serde(rename = "environmentVariable")]
-    Environment,
+    Environment "environmentVariable" {
+        "name": Text, "value": Text,
+    }
     /// Properties of the node.
-    #[serde(rename = "serializedNodeProperty")]
-    Property,
+    Property "serializedNodeProperty" {
+        "name.value": Property,
+    }
     /// The machine.
-    #[serde(rename = "machine")]
-    Machine,
+    Machine "machine" {
+        "machineType": ChoiceAnyCase, "vmType": ChoiceAnyCase, "machineId": Text, "cn": Text,
+        "description": Text, "motherBoardUuid": Text, "manufacturer": Text,
+        "componentSerialNumber": Text,
+    }
     /// Processors.
-    #[serde(rename = "processorPhysicalElement")]
-    Processor,
+    Processor "processorPhysicalElement" {
+        "cpuName": Text, "description": Text, "quantity": Number, "model": Text,
+        "manufacturer": Text, "cpuSpeed": Number, "cpuStepping": Text, "cpuFamily": Text,
+        "cpuFamilyName": Text, "cpuThread": Text, "cpuCore": Text,
+    }
     /// Memory modules.
-    #[serde(rename = "memoryPhysicalElement")]
-    Memory,
+    Memory "memoryPhysicalElement" {
+        "description": Text, "quantity": Number, "cn": Text, "memoryCapacity": Memory,
+        "memoryCaption": Text, "memorySpeed": Number, "memorySlotNumber": Number,
+        "memoryType": Text, "componentSerialNumber": Text,
+    }
     /// Disks.
-    #[serde(rename = "storagePhysicalElement")]
-    Storage,
+    Storage "storagePhysicalElement" {
+        "cn": Text, "description": Text, "model": Text, "componentSerialNumber": Text,
+        "firmware": Text, "quantity": Number, "smeType": Text, "manufacturer": Text,
+        "storageSize": Memory,
+    }
     /// The BIOS.
-    #[serde(rename = "biosPhysicalElement")]
-    Bios,
+    Bios "biosPhysicalElement" {
+        "biosName": Text, "description": Text, "quantity": Number, "softwareVersion": Text,
+        "releaseDate": Date, "editor": Text, "manufacturer": Text, "componentSerialNumber": Text,
+    }
     /// Controllers.
-    #[serde(rename = "controllerPhysicalElement")]
-    Controller,
+    Controller "controllerPhysicalElement" {
+        "controllerName": Text, "description": Text, "smeType": Text, "manufacturer": Text,
+        "quantity": Number,
+    }
     /// Ports.
-    #[serde(rename = "portPhysicalElement")]
-    Port,
+    Port "portPhysicalElement" {
+        "portName": Text, "description": Text, "smeType": Text, "quantity": Number,
+    }
     /// Slots.
-    #[serde(rename = "slotPhysicalElement")]
-    Slot,
+    Slot "slotPhysicalElement" {
+        "description": Text, "quantity": Number, "status": Text, "slotName": Text,
+    }
     /// Sound cards.
-    #[serde(rename = "soundCardPhysicalElement")]
-    SoundCard,
+    SoundCard "soundCardPhysicalElement" {
+        "description": Text, "quantity": Number, "soundCardName": Text,
+    }
     /// Video cards.
-    #[serde(rename = "videoCardPhysicalElement")]
-    VideoCard,
+    VideoCard "videoCardPhysicalElement" {
+        "description": Text, "quantity": Number, "videoCardName": Text, "videoChipset": Text,
+        "videoResolution": Text, "memoryCapacity": Memory,
+    }
     /// Membership of groups.
-    #[serde(rename = "group")]
-    Group,
+    Group "group" {
+        "nodeGroupId": Group,
+    }
 }
 
 /// How many kinds of objects there are.
-pub const OBJECT_TYPES: usize = ObjectType::Group as usize + 1;
+pub const OBJECT_TYPES: usize = ObjectType::ALL.len();
 
 /// What the values of an attribute are, which decides how they compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,59 +166,37 @@ pub enum AttributeType {
     Group,
 }
 
-/// A comparator of a criterion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Comparator {
-    /// Has any value.
-    Exists,
-    /// Has no value.
-    NotExists,
-    /// Some value is equal.
-    Eq,
-    /// No value is equal.
-    NotEq,
-    /// Some value matches as a whole.
-    Regex,
-    /// No value matches as a whole.
-    NotRegex,
-    /// Some value is greater.
-    Gt,
-    /// Some value is less.
-    Lt,
-    /// Some value is greater or equal.
-    #[serde(rename = "gteq")]
-    GtEq,
-    /// Some value is less or equal.
-    #[serde(rename = "lteq")]
-    LtEq,
-    /// Some key is equal.
-    HasKey,
-    /// The value of the key has something at the JSONPath.
-    JsonSelect,
-}
-
-impl Comparator {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exists => "exists",
-            Self::NotExists => "notExists",
-            Self::Eq => "eq",
-            Self::NotEq => "notEq",
-            Self::Regex => "regex",
-            Self::NotRegex => "notRegex",
-            Self::Gt => "gt",
-            Self::Lt => "lt",
-            Self::GtEq => "gteq",
-            Self::LtEq => "lteq",
-            Self::HasKey => "hasKey",
-            Self::JsonSelect => "jsonSelect",
-        }
+words! {
+    /// A comparator of a criterion.
+    Comparator {
+        /// Has any value.
+        Exists "exists",
+        /// Has no value.
+        NotExists "notExists",
+        /// Some value is equal.
+        Eq "eq",
+        /// No value is equal.
+        NotEq "notEq",
+        /// Some value matches as a whole.
+        Regex "regex",
+        /// No value matches as a whole.
+        NotRegex "notRegex",
+        /// Some value is greater.
+        Gt "gt",
+        /// Some value is less.
+        Lt "lt",
+        /// Some value is greater or equal.
+        GtEq "gteq",
+        /// Some value is less or equal.
+        LtEq "lteq",
+        /// Some key is equal.
+        HasKey "hasKey",
+        /// The value of the key has something at the JSONPath.
+        JsonSelect "jsonSelect",
     }
 }
 
-use Comparator as C;
+type C = Comparator;
 
 /// What attributes can be asked, in an order in which each kind but dates is asked a run of it.
 const RUNS: &[Comparator] = &[
@@ -192,62 +239,7 @@ impl AttributeType {
     }
 }
 
-use AttributeType as T;
-
-/// An attribute: Rudder's name for it, and what its values are.
-pub type Attribute = (&'static str, AttributeType);
-
 impl ObjectType {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::Software => "software",
-            Self::NetworkInterface => "networkInterfaceLogicalElement",
-            Self::FileSystem => "fileSystemLogicalElement",
-            Self::Process => "process",
-            Self::VirtualMachine => "virtualMachineLogicalElement",
-            Self::Environment => "environmentVariable",
-            Self::Property => "serializedNodeProperty",
-            Self::Machine => "machine",
-            Self::Processor => "processorPhysicalElement",
-            Self::Memory => "memoryPhysicalElement",
-            Self::Storage => "storagePhysicalElement",
-            Self::Bios => "biosPhysicalElement",
-            Self::Controller => "controllerPhysicalElement",
-            Self::Port => "portPhysicalElement",
-            Self::Slot => "slotPhysicalElement",
-            Self::SoundCard => "soundCardPhysicalElement",
-            Self::VideoCard => "videoCardPhysicalElement",
-            Self::Group => "group",
-        }
-    }
-
-    /// Its attributes. Those of elements of an inventory are the columns of their rows.
-    pub fn attributes(self) -> &'static [Attribute] {
-        match self {
-            Self::Node => NODE,
-            Self::Software => SOFTWARE,
-            Self::NetworkInterface => NETWORK,
-            Self::FileSystem => FILE_SYSTEM,
-            Self::Process => PROCESS,
-            Self::VirtualMachine => VIRTUAL_MACHINE,
-            Self::Environment => &[("name", T::Text), ("value", T::Text)],
-            Self::Property => &[("name.value", T::Property)],
-            Self::Machine => MACHINE,
-            Self::Processor => PROCESSOR,
-            Self::Memory => MEMORY,
-            Self::Storage => STORAGE,
-            Self::Bios => BIOS,
-            Self::Controller => CONTROLLER,
-            Self::Port => PORT,
-            Self::Slot => SLOT,
-            Self::SoundCard => SOUND_CARD,
-            Self::VideoCard => VIDEO_CARD,
-            Self::Group => &[("nodeGroupId", T::Group)],
-        }
-    }
-
     /// Is it a kind of element that inventories list?
     pub fn is_element(self) -> bool {
         !matches!(self, Self::Node | Self::Property | Self::Group)
@@ -259,165 +251,3 @@ impl ObjectType {
         all.position(|(name, _)| *name == attribute)
     }
 }
-
-const NODE: &[Attribute] = &[
-    ("OS", T::Choice),
-    ("nodeId", T::Text),
-    ("nodeHostname", T::Text),
-    ("osName", T::Choice),
-    ("osFullName", T::OrderedText),
-    ("osVersion", T::OrderedText),
-    ("osServicePack", T::OrderedText),
-    ("osKernelVersion", T::OrderedText),
-    ("osArchitectureType", T::Text),
-    ("state", T::Choice),
-    ("ram", T::Memory),
-    ("swap", T::Memory),
-    ("agentName", T::Agent),
-    ("agentVersion", T::Text),
-    ("localAccountName", T::Text),
-    ("ipHostNumber", T::Address),
-    ("localAdministratorAccountName", T::Text),
-    ("inventoryDate", T::Date),
-    ("policyServerId", T::Text),
-    ("instanceId", T::Text),
-];
-const SOFTWARE: &[Attribute] = &[
-    ("cn", T::Text),
-    ("softwareVersion", T::Text),
-    ("editor", T::Text),
-    ("licenseExpirationDate", T::Date),
-    ("licenseName", T::Text),
-    ("licenseProductId", T::Text),
-    ("licenseProductKey", T::Text),
-    ("sourceName", T::Text),
-    ("sourceVersion", T::Text),
-];
-const NETWORK: &[Attribute] = &[
-    ("description", T::Text),
-    ("networkInterface", T::Text),
-    ("ipHostNumber", T::Text),
-    ("networkInterfaceDhcpServer", T::Text),
-    ("networkInterfaceGateway", T::Text),
-    ("networkInterfaceMask", T::Text),
-    ("networkSubnet", T::Text),
-    ("networkInterfaceMacAddress", T::Text),
-    ("networkInterfaceType", T::Text),
-    ("networkInterfaceTypeMib", T::Text),
-];
-const FILE_SYSTEM: &[Attribute] = &[
-    ("description", T::Text),
-    ("cn", T::Text),
-    ("mountPoint", T::Text),
-    ("fileCount", T::Number),
-    ("fileSystemFreeSpace", T::Memory),
-    ("fileSystemTotalSpace", T::Memory),
-];
-const PROCESS: &[Attribute] = &[
-    ("pid", T::Text),
-    ("name", T::Text),
-    ("cpuUsage", T::Text),
-    ("memory", T::Text),
-    ("tty", T::Text),
-    ("virtualMemory", T::Text),
-    ("started", T::Text),
-    ("user", T::Text),
-];
-const VIRTUAL_MACHINE: &[Attribute] = &[
-    ("description", T::Text),
-    ("vmType", T::Text),
-    ("vmOwner", T::Text),
-    ("vmStatus", T::Text),
-    ("vmCpu", T::Number),
-    ("vmMemory", T::Number),
-    ("virtualMachineUuid", T::Text),
-    ("subsystem", T::Text),
-    ("vmName", T::Text),
-];
-const MACHINE: &[Attribute] = &[
-    ("machineType", T::ChoiceAnyCase),
-    ("vmType", T::ChoiceAnyCase),
-    ("machineId", T::Text),
-    ("cn", T::Text),
-    ("description", T::Text),
-    ("motherBoardUuid", T::Text),
-    ("manufacturer", T::Text),
-    ("componentSerialNumber", T::Text),
-];
-const PROCESSOR: &[Attribute] = &[
-    ("cpuName", T::Text),
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("model", T::Text),
-    ("manufacturer", T::Text),
-    ("cpuSpeed", T::Number),
-    ("cpuStepping", T::Text),
-    ("cpuFamily", T::Text),
-    ("cpuFamilyName", T::Text),
-    ("cpuThread", T::Text),
-    ("cpuCore", T::Text),
-];
-const MEMORY: &[Attribute] = &[
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("cn", T::Text),
-    ("memoryCapacity", T::Memory),
-    ("memoryCaption", T::Text),
-    ("memorySpeed", T::Number),
-    ("memorySlotNumber", T::Number),
-    ("memoryType", T::Text),
-    ("componentSerialNumber", T::Text),
-];
-const STORAGE: &[Attribute] = &[
-    ("cn", T::Text),
-    ("description", T::Text),
-    ("model", T::Text),
-    ("componentSerialNumber", T::Text),
-    ("firmware", T::Text),
-    ("quantity", T::Number),
-    ("smeType", T::Text),
-    ("manufacturer", T::Text),
-    ("storageSize", T::Memory),
-];
-const BIOS: &[Attribute] = &[
-    ("biosName", T::Text),
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("softwareVersion", T::Text),
-    ("releaseDate", T::Date),
-    ("editor", T::Text),
-    ("manufacturer", T::Text),
-    ("componentSerialNumber", T::Text),
-];
-const CONTROLLER: &[Attribute] = &[
-    ("controllerName", T::Text),
-    ("description", T::Text),
-    ("smeType", T::Text),
-    ("manufacturer", T::Text),
-    ("quantity", T::Number),
-];
-const PORT: &[Attribute] = &[
-    ("portName", T::Text),
-    ("description", T::Text),
-    ("smeType", T::Text),
-    ("quantity", T::Number),
-];
-const SLOT: &[Attribute] = &[
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("status", T::Text),
-    ("slotName", T::Text),
-];
-const SOUND_CARD: &[Attribute] = &[
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("soundCardName", T::Text),
-];
-const VIDEO_CARD: &[Attribute] = &[
-    ("description", T::Text),
-    ("quantity", T::Number),
-    ("videoCardName", T::Text),
-    ("videoChipset", T::Text),
-    ("videoResolution", T::Text),
-    ("memoryCapacity", T::Memory),
-];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::query::value::{full_match, parse_memory};
 
 /// What a variable accepts as its value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Constraint {
     /// Its kind of value.
@@ -23,17 +23,6 @@ pub struct Constraint {
     /// A regular expression that matches a value as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-}
-
-impl Default for Constraint {
-    fn default() -> Self {
-        Self {
-            kind: ConstraintKind::String,
-            default: None,
-            may_be_empty: false,
-            regex: None,
-        }
-    }
 }
 
 /// Kinds of values.

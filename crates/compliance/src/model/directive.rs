@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::mode::{PolicyMode, or_default};
-use super::{ModelError, check_id, check_name};
+use super::{ModelError, check_id, check_name, yes};
 
 /// The lowest priority there is; 0 is the highest.
 pub const LOWEST_PRIORITY: u8 = 10;
@@ -54,10 +54,6 @@ pub struct Directive {
     /// The campaign in whose windows alone it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_id: Option<String>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn middle() -> u8 {
@@ -214,9 +210,6 @@ impl Directive {
 
     /// Checks identity, name, priority and sizes; whether the values fit the technique is
     /// found out when they are compiled.
-    ///
-    /// # Errors
-    /// Names the directive and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("directive", &self.id)?;
         check_name("directive", &self.id, &self.display_name)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::property::{Property, check_properties};
 use super::query::Query;
-use super::{ModelError, check_id, check_name};
+use super::{ModelError, check_id, check_name, yes};
 
 /// Most nodes of a static group.
 pub const NODES: usize = 1_000_000;
@@ -40,10 +40,6 @@ pub struct Group {
     pub properties: Vec<Property>,
 }
 
-fn yes() -> bool {
-    true
-}
-
 impl Group {
     /// A dynamic group.
     pub fn of_query(id: impl Into<String>, name: impl Into<String>, query: Query) -> Self {
@@ -71,9 +67,6 @@ impl Group {
 
     /// Checks identity, name, sizes and properties; not the query, which is checked where it
     /// is compiled.
-    ///
-    /// # Errors
-    /// Names the group and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("group", &self.id)?;
         check_name("group", &self.id, &self.display_name)?;

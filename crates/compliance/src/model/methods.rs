@@ -15,25 +15,28 @@ pub struct Known {
     params: &'static str,
 }
 
-const fn known(name: &'static str, key: &'static str, params: &'static str) -> Known {
-    as_prefix(name, key, name, params)
+/// Of each method its name, the beginning of its conditions if that is another, the parameter that
+/// reports name, and all parameters.
+macro_rules! methods {
+    ($($name:literal $(as $prefix:literal)?, $key:literal, $params:literal;)*) => {
+        [$(known($name, $key, $params)$(.prefixed($prefix))?),*]
+    };
 }
 
-const fn as_prefix(
-    name: &'static str,
-    key: &'static str,
-    prefix: &'static str,
-    params: &'static str,
-) -> Known {
+const fn known(name: &'static str, key: &'static str, params: &'static str) -> Known {
     Known {
         name,
         key,
-        prefix,
+        prefix: name,
         params,
     }
 }
 
 impl Known {
+    const fn prefixed(self, prefix: &'static str) -> Self {
+        Self { prefix, ..self }
+    }
+
     /// The names of all of its parameters.
     pub fn params(&self) -> impl Iterator<Item = &'static str> + use<> {
         let all = self.params.split([' ', '|']);
@@ -48,230 +51,91 @@ impl Known {
 }
 
 /// The methods that agents have, by their names.
-pub const METHODS: [Known; 77] = [
-    known("audit_from_command", "command", "command compliant_codes?"),
-    known("command_execution", "command", "command"),
-    known(
-        "command_execution_once",
-        "command",
-        "command ok_codes? until? unique_id?",
-    ),
-    known(
-        "command_execution_result",
-        "command",
-        "command kept_codes? repaired_codes?",
-    ),
-    known(
-        "condition_from_command",
-        "condition",
-        "condition command true_codes? false_codes?",
-    ),
-    known(
-        "condition_from_expression",
-        "condition",
-        "condition expression",
-    ),
-    known(
-        "condition_from_string_match",
-        "condition",
-        "condition value? regex",
-    ),
-    known(
-        "condition_from_variable_existence",
-        "condition",
-        "condition variable_name",
-    ),
-    known(
-        "condition_from_variable_match",
-        "condition",
-        "condition variable_name expected_match",
-    ),
-    known("condition_once", "condition", "condition"),
-    known("directory_absent", "path", "path recursive?"),
-    known("directory_present", "path", "path"),
-    as_prefix(
-        "environment_variable",
-        "name",
-        "environment_variable_present",
-        "name value?",
-    ),
-    known("environment_variable_present", "name", "name value?"),
-    known("file_absent", "path", "path"),
-    known("file_block_present", "path", "path block"),
-    known(
-        "file_block_present_in_section",
-        "path",
-        "path section_start section_end block?",
-    ),
-    as_prefix(
-        "file_content",
-        "path",
-        "file_lines_present",
-        "path lines|text enforce?",
-    ),
-    known("file_from_local_source", "path", "source path"),
-    as_prefix(
-        "file_from_local_source_recursion",
-        "path",
-        "file_from_local_source",
-        "source path recursion?",
-    ),
-    known(
-        "file_from_local_source_with_check",
-        "path",
-        "source path check_command rc_ok?",
-    ),
-    known("file_from_shared_folder", "path", "source path hash_type?"),
-    known("file_from_string_mustache", "path", "template path"),
-    known("file_from_template", "path", "source_template path"),
-    as_prefix(
-        "file_from_template_jinja2",
-        "path",
-        "file_from_template",
-        "source_template path",
-    ),
-    as_prefix(
-        "file_from_template_mustache",
-        "path",
-        "file_from_template",
-        "source_template path",
-    ),
-    as_prefix(
-        "file_from_template_type",
-        "path",
-        "file_from_template",
-        "source_template path template_type",
-    ),
-    known(
-        "file_key_value_present",
-        "path",
-        "path key value? separator?",
-    ),
-    known(
-        "file_key_value_present_in_ini_section",
-        "path",
-        "path section name value?",
-    ),
-    as_prefix(
-        "file_key_value_present_option",
-        "path",
-        "file_key_value_present",
-        "path key value? separator? option?",
-    ),
-    known(
-        "file_line_present_in_ini_section",
-        "path",
-        "path section line",
-    ),
-    known("file_lines_absent", "path", "path lines|text"),
-    known("file_lines_present", "path", "path lines|text"),
-    known("file_present", "path", "path"),
-    known("file_replace_lines", "path", "path line replacement?"),
-    known("file_symlink_present", "path", "source|target path"),
-    as_prefix(
-        "file_symlink_present_force",
-        "path",
-        "file_symlink_present",
-        "source|target path",
-    ),
-    known("group_absent", "name", "name"),
-    known("group_present", "name", "name"),
-    known(
-        "http_request_check_status_headers",
-        "url",
-        "method? url expected_status headers?",
-    ),
-    known("kernel_module_loaded", "name", "name"),
-    known("kernel_module_not_loaded", "name", "name"),
-    known(
-        "package_absent",
-        "name",
-        "name version? architecture? provider?",
-    ),
-    known(
-        "package_present",
-        "name",
-        "name version? architecture? provider?",
-    ),
-    known(
-        "package_state",
-        "name",
-        "name version? architecture? provider? state?",
-    ),
-    known("permissions", "path", "path mode? owner? group?"),
-    as_prefix(
-        "permissions_dirs",
-        "path",
-        "permissions",
-        "path mode? owner? group?",
-    ),
-    as_prefix(
-        "permissions_dirs_recursive",
-        "path",
-        "permissions",
-        "path mode? owner? group?",
-    ),
-    as_prefix(
-        "permissions_recursive",
-        "path",
-        "permissions",
-        "path mode? owner? group?",
-    ),
-    as_prefix(
-        "permissions_type_recursion",
-        "path",
-        "permissions",
-        "path mode? owner? group? type? recursion?",
-    ),
-    known(
-        "report_if_condition",
-        "report_message",
-        "report_message condition?",
-    ),
-    known(
-        "schedule_simple",
-        "job_id",
-        "job_id agent_periodicity max_execution_delay_minutes? max_execution_delay_hours? start_on_minutes? start_on_hours? start_on_day_of_week? periodicity_minutes? periodicity_hours? periodicity_days? mode?",
-    ),
-    known("service_action", "name", "name action"),
-    known("service_disabled", "name", "name"),
-    known("service_enabled", "name", "name"),
-    known("service_reload", "name", "name"),
-    known("service_restart", "name", "name"),
-    known("service_started", "name", "name"),
-    known("service_stopped", "name", "name"),
-    known("sysctl_value", "key", "key value filename? option?"),
-    known("user_absent", "login", "login"),
-    known("user_fullname", "login", "login fullname?"),
-    known("user_group", "login", "login group_name"),
-    known("user_home", "login", "login home"),
-    known("user_locked", "login", "login"),
-    known("user_password_hash", "login", "login password"),
-    known("user_present", "login", "login"),
-    known("user_primary_group", "login", "login primary_group"),
-    as_prefix(
-        "user_secondary_group",
-        "login",
-        "user_secondary_groups",
-        "login groups force?",
-    ),
-    known("user_secondary_groups", "login", "login groups force?"),
-    known("user_shell", "login", "login shell"),
-    known("user_uid", "login", "login uid"),
-    known("variable_string", "name", "prefix name value?"),
-    known(
-        "variable_string_default",
-        "name",
-        "prefix name source_variable default_value?",
-    ),
-    known(
-        "variable_string_from_command",
-        "name",
-        "prefix name command",
-    ),
-    known("variable_string_from_file", "name", "prefix name file_name"),
-    known("variable_string_match", "name", "name expected_match"),
-];
+pub const METHODS: [Known; 77] = methods! {
+    "audit_from_command", "command", "command compliant_codes?";
+    "command_execution", "command", "command";
+    "command_execution_once", "command", "command ok_codes? until? unique_id?";
+    "command_execution_result", "command", "command kept_codes? repaired_codes?";
+    "condition_from_command", "condition", "condition command true_codes? false_codes?";
+    "condition_from_expression", "condition", "condition expression";
+    "condition_from_string_match", "condition", "condition value? regex";
+    "condition_from_variable_existence", "condition", "condition variable_name";
+    "condition_from_variable_match", "condition", "condition variable_name expected_match";
+    "condition_once", "condition", "condition";
+    "directory_absent", "path", "path recursive?";
+    "directory_present", "path", "path";
+    "environment_variable" as "environment_variable_present", "name", "name value?";
+    "environment_variable_present", "name", "name value?";
+    "file_absent", "path", "path";
+    "file_block_present", "path", "path block";
+    "file_block_present_in_section", "path", "path section_start section_end block?";
+    "file_content" as "file_lines_present", "path", "path lines|text enforce?";
+    "file_from_local_source", "path", "source path";
+    "file_from_local_source_recursion" as "file_from_local_source",
+        "path", "source path recursion?";
+    "file_from_local_source_with_check", "path", "source path check_command rc_ok?";
+    "file_from_shared_folder", "path", "source path hash_type?";
+    "file_from_string_mustache", "path", "template path";
+    "file_from_template", "path", "source_template path";
+    "file_from_template_jinja2" as "file_from_template", "path", "source_template path";
+    "file_from_template_mustache" as "file_from_template", "path", "source_template path";
+    "file_from_template_type" as "file_from_template", "path", "source_template path template_type";
+    "file_key_value_present", "path", "path key value? separator?";
+    "file_key_value_present_in_ini_section", "path", "path section name value?";
+    "file_key_value_present_option" as "file_key_value_present",
+        "path", "path key value? separator? option?";
+    "file_line_present_in_ini_section", "path", "path section line";
+    "file_lines_absent", "path", "path lines|text";
+    "file_lines_present", "path", "path lines|text";
+    "file_present", "path", "path";
+    "file_replace_lines", "path", "path line replacement?";
+    "file_symlink_present", "path", "source|target path";
+    "file_symlink_present_force" as "file_symlink_present", "path", "source|target path";
+    "group_absent", "name", "name";
+    "group_present", "name", "name";
+    "http_request_check_status_headers", "url", "method? url expected_status headers?";
+    "kernel_module_loaded", "name", "name";
+    "kernel_module_not_loaded", "name", "name";
+    "package_absent", "name", "name version? architecture? provider?";
+    "package_present", "name", "name version? architecture? provider?";
+    "package_state", "name", "name version? architecture? provider? state?";
+    "permissions", "path", "path mode? owner? group?";
+    "permissions_dirs" as "permissions", "path", "path mode? owner? group?";
+    "permissions_dirs_recursive" as "permissions", "path", "path mode? owner? group?";
+    "permissions_recursive" as "permissions", "path", "path mode? owner? group?";
+    "permissions_type_recursion" as "permissions",
+        "path", "path mode? owner? group? type? recursion?";
+    "report_if_condition", "report_message", "report_message condition?";
+    "schedule_simple",
+        "job_id", "job_id agent_periodicity max_execution_delay_minutes? \
+         max_execution_delay_hours? start_on_minutes? start_on_hours? start_on_day_of_week? \
+         periodicity_minutes? periodicity_hours? periodicity_days? mode?";
+    "service_action", "name", "name action";
+    "service_disabled", "name", "name";
+    "service_enabled", "name", "name";
+    "service_reload", "name", "name";
+    "service_restart", "name", "name";
+    "service_started", "name", "name";
+    "service_stopped", "name", "name";
+    "sysctl_value", "key", "key value filename? option?";
+    "user_absent", "login", "login";
+    "user_fullname", "login", "login fullname?";
+    "user_group", "login", "login group_name";
+    "user_home", "login", "login home";
+    "user_locked", "login", "login";
+    "user_password_hash", "login", "login password";
+    "user_present", "login", "login";
+    "user_primary_group", "login", "login primary_group";
+    "user_secondary_group" as "user_secondary_groups", "login", "login groups force?";
+    "user_secondary_groups", "login", "login groups force?";
+    "user_shell", "login", "login shell";
+    "user_uid", "login", "login uid";
+    "variable_string", "name", "prefix name value?";
+    "variable_string_default", "name", "prefix name source_variable default_value?";
+    "variable_string_from_command", "name", "prefix name command";
+    "variable_string_from_file", "name", "prefix name file_name";
+    "variable_string_match", "name", "name expected_match";
+};
 
 /// What is known of a method.
 pub fn of(method: &str) -> Option<&'static Known> {

@@ -2,6 +2,24 @@
 //! their queries, techniques, directives, rules, parameters, and the small rules that need
 //! nothing else. JSON shapes are those of Rudder's REST API where it shows the object.
 
+/// An enum of which each value has a word, by which JSON has it too.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$of:meta])* $value:ident $word:tt,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$of])* #[serde(rename = $word)] $value,)*
+        }
+
+        impl $name {
+            /// Rudder's word for it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$value => $word,)* }
+            }
+        }
+    };
+}
+
 pub mod attributes;
 pub mod constraint;
 pub mod directive;
@@ -28,6 +46,11 @@ mod tests;
 pub const ID_BYTES: usize = 255;
 /// Longest name of an object, in bytes.
 pub const NAME_BYTES: usize = 1_024;
+
+/// The default of what is so unless it is said otherwise.
+pub(crate) fn yes() -> bool {
+    true
+}
 
 /// An object that cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,9 +88,6 @@ impl ModelError {
 
 /// Checks an identity: 1 to [`ID_BYTES`] bytes, without control characters and without the
 /// delimiters of a run log, which no report could carry.
-///
-/// # Errors
-/// Names the kind of object and what is wrong.
 pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
     let wrong = |message: &str| Err(ModelError::new(kind, id, message).of("id"));
     if id.is_empty() {
@@ -86,9 +106,6 @@ pub fn check_id(kind: &'static str, id: &str) -> Result<(), ModelError> {
 }
 
 /// Checks a name for people: not empty, at most [`NAME_BYTES`] bytes.
-///
-/// # Errors
-/// Names the object and what is wrong.
 pub fn check_name(kind: &'static str, id: &str, name: &str) -> Result<(), ModelError> {
     if name.is_empty() {
         return Err(ModelError::new(kind, id, "the name is empty"));

@@ -4,44 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::AgentRun;
 
-/// What an agent does about a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PolicyMode {
-    /// It reports the difference.
-    Audit,
-    /// It repairs it.
-    Enforce,
-}
-
-impl PolicyMode {
-    /// The word that Rudder's JSON has for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Audit => "audit",
-            Self::Enforce => "enforce",
-        }
+words! {
+    /// What an agent does about a difference.
+    #[derive(PartialOrd, Ord)]
+    PolicyMode {
+        /// It reports the difference.
+        Audit "audit",
+        /// It repairs it.
+        Enforce "enforce",
     }
 }
 
 /// The mode of everything that sets none, and whether anything may set one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(expecting = "{mode: audit or enforce, overridable: true or false}")]
+#[serde(
+    default,
+    expecting = "{mode: audit or enforce, overridable: true or false}"
+)]
 pub struct GlobalPolicyMode {
     /// The mode.
-    #[serde(rename = "m", alias = "mode", default = "usual_mode")]
+    #[serde(rename = "m", alias = "mode")]
     pub mode: PolicyMode,
     /// May nodes and directives set another?
-    #[serde(rename = "o", alias = "overridable", default = "usually_overridable")]
+    #[serde(rename = "o", alias = "overridable")]
     pub overridable: bool,
-}
-
-fn usual_mode() -> PolicyMode {
-    GlobalPolicyMode::default().mode
-}
-
-fn usually_overridable() -> bool {
-    GlobalPolicyMode::default().overridable
 }
 
 impl Default for GlobalPolicyMode {
@@ -140,27 +126,17 @@ pub fn word_of_rule(
     }
 }
 
-/// Which reports agents send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ComplianceMode {
-    /// All.
-    #[default]
-    FullCompliance,
-    /// What is not as it should be or was not; no report means that all is well.
-    ChangesOnly,
-    /// None.
-    ReportsDisabled,
-}
-
-impl ComplianceMode {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FullCompliance => "full-compliance",
-            Self::ChangesOnly => "changes-only",
-            Self::ReportsDisabled => "reports-disabled",
-        }
+words! {
+    /// Which reports agents send.
+    #[derive(Default)]
+    ComplianceMode {
+        /// All.
+        #[default]
+        FullCompliance "full-compliance",
+        /// What is not as it should be or was not; no report means that all is well.
+        ChangesOnly "changes-only",
+        /// None.
+        ReportsDisabled "reports-disabled",
     }
 }
 

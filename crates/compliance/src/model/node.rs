@@ -32,34 +32,21 @@ impl NodeKind {
     }
 }
 
-/// Where a node stands in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeState {
-    /// Being set up.
-    Initializing,
-    /// In service.
-    #[default]
-    Enabled,
-    /// It gets system policies only.
-    EmptyPolicies,
-    /// It gets no policy and counts in no compliance.
-    Ignored,
-    /// Soon to go; policies are still made.
-    #[serde(rename = "preparing-eol")]
-    PreparingEndOfLife,
-}
-
-impl NodeState {
-    /// Rudder's word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Initializing => "initializing",
-            Self::Enabled => "enabled",
-            Self::EmptyPolicies => "empty-policies",
-            Self::Ignored => "ignored",
-            Self::PreparingEndOfLife => "preparing-eol",
-        }
+words! {
+    /// Where a node stands in its life.
+    #[derive(Default)]
+    NodeState {
+        /// Being set up.
+        Initializing "initializing",
+        /// In service.
+        #[default]
+        Enabled "enabled",
+        /// It gets system policies only.
+        EmptyPolicies "empty-policies",
+        /// It gets no policy and counts in no compliance.
+        Ignored "ignored",
+        /// Soon to go; policies are still made.
+        PreparingEndOfLife "preparing-eol",
     }
 }
 
@@ -203,9 +190,6 @@ impl Node {
     }
 
     /// Checks identity, name, properties and schedule.
-    ///
-    /// # Errors
-    /// Names the node and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         let wrong = |message: String| Err(ModelError::new("node", &self.id, message));
         check_id("node", &self.id)?;

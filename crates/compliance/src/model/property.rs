@@ -100,25 +100,21 @@ impl TryFrom<String> for InheritMode {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let letters: Vec<char> = text.chars().take(4).collect();
-        let mode = match letters[..] {
-            [objects, lists, texts] => {
-                let objects = match objects {
-                    'm' => Some(Objects::Merge),
-                    'o' => Some(Objects::Override),
-                    _ => None,
-                };
-                objects.zip(Others::of(lists)).zip(Others::of(texts)).map(
-                    |((objects, lists), texts)| Self {
-                        objects,
-                        lists,
-                        texts,
-                    },
-                )
-            }
-            _ => None,
+        let mut letters = text.chars();
+        let mut read = || {
+            let objects = match letters.next()? {
+                'm' => Objects::Merge,
+                'o' => Objects::Override,
+                _ => return None,
+            };
+            let (lists, texts) = (Others::of(letters.next()?)?, Others::of(letters.next()?)?);
+            letters.next().is_none().then_some(Self {
+                objects,
+                lists,
+                texts,
+            })
         };
-        mode.ok_or_else(|| {
+        read().ok_or_else(|| {
             "expected three letters: m or o for objects, o, a or p for lists, o, a or p for texts"
                 .into()
         })
@@ -156,9 +152,6 @@ pub struct GlobalParameter {
 
 impl GlobalParameter {
     /// Checks name and size.
-    ///
-    /// # Errors
-    /// Names the parameter and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_property("parameter", &self.id, &self.id, &self.value)
     }
@@ -166,9 +159,6 @@ impl GlobalParameter {
 
 /// Checks the properties of one object: their number, names and sizes, and that none is there
 /// twice.
-///
-/// # Errors
-/// Names the object, the property and what is wrong.
 pub fn check_properties(
     kind: &'static str,
     id: &str,
@@ -198,9 +188,6 @@ pub fn is_name_char(letter: char) -> bool {
 }
 
 /// Checks name and size of a property of an object.
-///
-/// # Errors
-/// Names the object, the property and what is wrong.
 pub fn check_property(
     kind: &'static str,
     id: &str,
@@ -266,6 +253,14 @@ pub fn text_of(value: &Value) -> std::borrow::Cow<'_, str> {
     match value {
         Value::String(text) => text.into(),
         other => other.to_string().into(),
+    }
+}
+
+/// What stands in a value at a key; of a list at a number.
+pub(crate) fn within<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+        other => other.get(key),
     }
 }
 

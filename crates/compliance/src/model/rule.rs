@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::target::{RuleTarget, TARGETS};
-use super::{ModelError, check_id, check_name};
+use super::{ModelError, check_id, check_name, yes};
 
 /// Most directives of one rule.
 pub const DIRECTIVES: usize = 10_000;
@@ -42,10 +42,6 @@ pub struct Rule {
     pub tags: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
-fn yes() -> bool {
-    true
-}
-
 impl Rule {
     /// A rule that holds nothing on no node.
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
@@ -64,9 +60,6 @@ impl Rule {
     }
 
     /// Checks identity, name and sizes.
-    ///
-    /// # Errors
-    /// Names the rule and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("rule", &self.id)?;
         check_name("rule", &self.id, &self.display_name)?;

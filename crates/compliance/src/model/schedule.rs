@@ -9,29 +9,23 @@ const DAY: u32 = 86_400;
 
 /// How often agents run, and over how long their starts are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(expecting = "{interval: 5, startHour: 0, startMinute: 0, splaytime: 4}")]
+#[serde(
+    default,
+    expecting = "{interval: 5, startHour: 0, startMinute: 0, splaytime: 4}"
+)]
 pub struct AgentRun {
     /// Minutes from one run to the next: below 60, or whole hours up to a day.
-    #[serde(rename = "i", alias = "interval", default = "usual_interval")]
+    #[serde(rename = "i", alias = "interval")]
     pub interval: u16,
     /// Minute of the hour of the first run.
-    #[serde(rename = "sm", alias = "startMinute", default)]
+    #[serde(rename = "sm", alias = "startMinute")]
     pub start_minute: u16,
     /// Hour of the day of the first run.
-    #[serde(rename = "sh", alias = "startHour", default)]
+    #[serde(rename = "sh", alias = "startHour")]
     pub start_hour: u16,
     /// Minutes over which the starts of nodes are spread.
-    #[serde(rename = "st", alias = "splaytime", default = "usual_splay")]
+    #[serde(rename = "st", alias = "splaytime")]
     pub splay: u16,
-}
-
-fn usual_interval() -> u16 {
-    AgentRun::default().interval
-}
-
-/// Nodes whose schedule says nothing of it must not all start at once.
-fn usual_splay() -> u16 {
-    AgentRun::default().splay
 }
 
 impl Default for AgentRun {
@@ -40,6 +34,7 @@ impl Default for AgentRun {
             interval: 5,
             start_minute: 0,
             start_hour: 0,
+            // Nodes whose schedule says nothing of it must not all start at once.
             splay: 4,
         }
     }

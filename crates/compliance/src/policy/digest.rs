@@ -41,13 +41,8 @@ impl Digester {
     }
 
     pub(super) fn finish(self) -> Digest {
-        let digest = self.0.finish();
-        let mut bytes = [0; 32];
         // SHA-256 has 32 bytes.
-        bytes
-            .iter_mut()
-            .zip(digest.as_ref())
-            .for_each(|(to, from)| *to = *from);
-        bytes
+        let digest = self.0.finish();
+        digest.as_ref().first_chunk().copied().unwrap_or_default()
     }
 }

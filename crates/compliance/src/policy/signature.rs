@@ -112,23 +112,17 @@ impl PolicySigner {
 
     /// The key that others check its signatures by.
     pub fn key(&self) -> PolicyKey {
-        let mut key = [0; 32];
         // A key of Ed25519 has 32 bytes.
-        let from = self.0.public_key().as_ref().iter();
-        key.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-        PolicyKey(key)
+        let key = self.0.public_key().as_ref().first_chunk();
+        PolicyKey(key.copied().unwrap_or_default())
     }
 
     /// Signs the packed policy of a node.
     pub fn sign(&self, node: &str, number: IssueNumber, packed: &[u8]) -> PolicySignature {
         let (header, rest) = packed.split_at(packed.len().min(HEADER));
         let signed = self.0.sign(&signed_digest(node, number, header, rest));
-        let mut bytes = [0; SIGNATURE];
-        let from = signed.as_ref().iter();
-        bytes
-            .iter_mut()
-            .zip(from)
-            .for_each(|(to, from)| *to = *from);
+        let bytes = signed.as_ref().first_chunk().copied();
+        let bytes = bytes.unwrap_or([0; SIGNATURE]);
         PolicySignature { number, bytes }
     }
 }

@@ -34,13 +34,8 @@ pub enum RunConfig {
     NoId,
     /// Nobody knows it.
     Unknown,
-    /// It is still open.
-    Open {
-        /// Its time.
-        config: ConfigTime,
-        /// Is it the node's current one?
-        current: bool,
-    },
+    /// It is still open, and so the node's current one.
+    Open(ConfigTime),
     /// Another took its place.
     Ended {
         /// Its time.
@@ -173,14 +168,8 @@ impl Basis {
             RunConfig::Unknown => Self::no_report_or(run_expires(current), now, |until| {
                 Self::UnexpectedUnknownVersion { until }
             }),
-            RunConfig::Open { config, current } => {
-                Self::no_report_or(run_expires(config), now, |until| {
-                    if current {
-                        Self::Compliance { until }
-                    } else {
-                        Self::PendingRun { until }
-                    }
-                })
+            RunConfig::Open(config) => {
+                Self::no_report_or(run_expires(config), now, |until| Self::Compliance { until })
             }
             RunConfig::Ended { config, end } => {
                 if end.saturating_add(config.validity()) < start {
@@ -292,15 +281,10 @@ mod tests {
 
     #[test]
     fn rows_9_to_14() {
-        let open = |current| RunConfig::Open {
-            config: config(100),
-            current,
-        };
+        let open = RunConfig::Open(config(100));
         let no_report = Basis::NoReport { since: until(130) };
         let compliance = Basis::Compliance { until: until(130) };
-        check(facts(Some((120, open(true)))), 130, compliance, no_report);
-        let pending = Basis::PendingRun { until: until(130) };
-        check(facts(Some((120, open(false)))), 130, pending, no_report);
+        check(facts(Some((120, open))), 130, compliance, no_report);
         let ended = RunConfig::Ended {
             config: config(0),
             end: until(100),

@@ -1,14 +1,10 @@
 //! A folder of files that are whole or not there, also after the power was lost.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::private;
-
-/// The ending of a file that is being written.
-const FRESH: &str = ".new";
 
 /// A folder of whole files, which only their owner may read.
 #[derive(Debug)]
@@ -30,7 +26,7 @@ impl Folder {
     /// removed.
     pub(crate) fn open_alone(path: PathBuf) -> io::Result<Self> {
         let folder = Self::open(path)?;
-        for (name, _) in folder.list(FRESH)? {
+        for (name, _) in folder.list(private::FRESH)? {
             folder.remove(&name)?;
         }
         Ok(folder)
@@ -45,26 +41,8 @@ impl Folder {
     /// Writes a file of these parts, in the place of one of this name; it is durable when this
     /// returns, and of one that could not be written nothing is left.
     pub(crate) fn put(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let path = self.path(name);
-        let fresh = self.path(&format!("{name}{FRESH}"));
-        let write = || {
-            let mut file = File::options()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&fresh)?;
-            for part in parts {
-                file.write_all(part)?;
-            }
-            file.sync_all()?;
-            fs::rename(&fresh, &path)?;
-            self.handle.sync_all()
-        };
-        write().inspect_err(|_| {
-            // A full disk gets the room back; after a rename there is none.
-            let _ = fs::remove_file(&fresh);
-        })
+        private::replace(&self.path(name), parts)?;
+        self.handle.sync_all()
     }
 
     /// Names and bytes of the files with this ending, in the order of their names.

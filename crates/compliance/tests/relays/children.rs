@@ -1,7 +1,6 @@
 //! Nodes behind a relay have what they would have of the server.
 
-use compliance::daemon;
-
+use super::policies::Agent;
 use super::*;
 use crate::peers::pack;
 
@@ -66,21 +65,10 @@ async fn a_node_behind_a_relay_is_served_as_by_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_needs_nothing_but_the_relays_address() {
     let site = Site::start().await;
-    let (folder, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let config = daemon::Config {
-        server: site.relay_url(),
-        server_certificate: None,
-        policy_key: None,
-        data: folder.path().to_path_buf(),
-        root: root.path().to_path_buf(),
-        hostname: Some("web-1.example.org".into()),
-        interval: None,
-        force_audit: false,
-        admin_listen: None,
-    };
+    let agent = Agent::of(&site);
     let mut sent = 0;
     let ran = async || {
-        let round = daemon::once(config.clone()).await.unwrap();
+        let round = agent.once().await;
         assert_eq!(round.problems, [""; 0]);
         sent += round.sent;
         round.ran
@@ -89,8 +77,7 @@ async fn an_agent_needs_nothing_but_the_relays_address() {
     assert_eq!(sent, 1);
     site.until_drained().await;
     assert_eq!(site.runs().await, 1);
-    let id = std::fs::read_to_string(folder.path().join("uuid")).unwrap();
-    let shown = site.admin.get(&format!("nodes/{}", id.trim())).await;
+    let shown = site.admin.get(&format!("nodes/{}", agent.id())).await;
     assert_eq!(shown["nodes"][0]["policyServerId"], *site.relay().id());
     site.stop().await;
 }

@@ -7,14 +7,14 @@ use compliance::daemon::{self, Round};
 use super::*;
 
 /// An agent behind the relay of a site.
-struct Agent {
+pub(super) struct Agent {
     config: daemon::Config,
     folder: TempDir,
     root: TempDir,
 }
 
 impl Agent {
-    fn of(site: &Site) -> Self {
+    pub(super) fn of(site: &Site) -> Self {
         let (folder, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let config = daemon::Config {
             server: site.relay_url(),
@@ -34,7 +34,7 @@ impl Agent {
         }
     }
 
-    async fn once(&self) -> Round {
+    pub(super) async fn once(&self) -> Round {
         daemon::once(self.config.clone()).await.unwrap()
     }
 
@@ -54,7 +54,7 @@ impl Agent {
         last
     }
 
-    fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let id = std::fs::read_to_string(self.folder.path().join("uuid"));
         id.unwrap().trim().to_owned()
     }

@@ -11,7 +11,7 @@ mod services;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::disk::Disk;
@@ -51,7 +51,7 @@ pub struct Site {
     /// Do the programs know and change what is below the root, even if that is not `/`?
     pub of_root: bool,
     /// Does the package manager know since the start of this run what there is?
-    learnt: Mutex<bool>,
+    learnt: AtomicBool,
 }
 
 impl Default for Site {
@@ -61,7 +61,7 @@ impl Default for Site {
             kernel: "/".into(),
             folder: None,
             of_root: false,
-            learnt: Mutex::new(false),
+            learnt: AtomicBool::new(false),
         }
     }
 }
@@ -203,11 +203,8 @@ impl Disk {
             return Err(first);
         };
         // It may know too little of what there is: it learns once in a run.
-        let mut learnt = self.site.learnt.lock().unwrap_or_else(|it| it.into_inner());
-        if std::mem::replace(&mut *learnt, true) {
-            return Err(first);
-        }
-        if self.change(what, &learn, "", PACKAGES).is_err() {
+        let learnt = self.site.learnt.swap(true, Ordering::Relaxed);
+        if learnt || self.change(what, &learn, "", PACKAGES).is_err() {
             return Err(first);
         }
         self.change(what, args, "", PACKAGES)
@@ -316,8 +313,10 @@ impl Machine for Disk {
     }
 
     fn act(&mut self, act: &Act) -> Result<(), SystemError> {
-        let words = |words: &[&str]| -> Args { words.iter().map(|word| (*word).into()).collect() };
-        match act {
+        const USERS: &str = "users are managed";
+        const GROUPS: &str = "groups are managed";
+        const KERNEL: &str = "the kernel is asked";
+        let (who, doing, name, command) = match act {
             Act::Install(package, version) => {
                 let manager = self.manager(package)?;
                 let args = match version {
@@ -326,61 +325,42 @@ impl Machine for Disk {
                     }
                     version => packages::install(manager, package, version.as_deref()),
                 };
-                self.install(package, manager, &args)
+                return self.install(package, manager, &args);
             }
             Act::Uninstall(package) => {
                 let manager = self.manager(package)?;
                 let args = packages::remove(manager, package);
-                self.change(("removing", &package.name), &args, "", PACKAGES)
+                return self.change(("removing", &package.name), &args, "", PACKAGES);
             }
             Act::Service(name, action) => {
-                self.here(action.word(), name, "services are managed")?;
-                let args = words(&["systemctl", action.word(), "--", name]);
-                self.change((action.word(), name), &args, "", SERVICE)
-            }
-            Act::AddUser(login) => {
-                self.here("adding the user", login, "users are managed")?;
-                let args = words(&["useradd", "--no-create-home", "--", login]);
-                self.change(("adding the user", login), &args, "", CHANGE)
-            }
-            Act::DeleteUser(login) => {
-                self.here("deleting the user", login, "users are managed")?;
-                let args = words(&["userdel", "--", login]);
-                self.change(("deleting the user", login), &args, "", CHANGE)
+                let word = action.word();
+                self.here(word, name, "services are managed")?;
+                let args = ["systemctl", word, "--", name.as_str()].map(str::to_owned);
+                return self.change((word, name), &args, "", SERVICE);
             }
             Act::ChangeUser(login, change) => {
-                self.here("changing the user", login, "users are managed")?;
+                self.here("changing the user", login, USERS)?;
                 let (args, input) = changed(login, change);
-                self.change(("changing the user", login), &args, &input, CHANGE)
-            }
-            Act::AddGroup(name) => {
-                self.here("adding the group", name, "groups are managed")?;
-                let args = words(&["groupadd", "--", name]);
-                self.change(("adding the group", name), &args, "", CHANGE)
-            }
-            Act::DeleteGroup(name) => {
-                self.here("deleting the group", name, "groups are managed")?;
-                let args = words(&["groupdel", "--", name]);
-                self.change(("deleting the group", name), &args, "", CHANGE)
+                return self.change(("changing the user", login), &args, &input, CHANGE);
             }
             Act::LoadKernelValues => {
-                self.here("loading", "sysctl.d", "the kernel is asked")?;
-                let args = words(&["sysctl", "--quiet", "--system"]);
+                self.here("loading", "sysctl.d", KERNEL)?;
+                let args = ["sysctl", "--quiet", "--system"].map(str::to_owned);
                 // It fails if any value of any file does; whether this one holds is looked up.
-                self.run(("loading", "sysctl.d"), &args, "", CHANGE)
-                    .map(drop)
+                let ended = self.run(("loading", "sysctl.d"), &args, "", CHANGE);
+                return ended.map(drop);
             }
-            Act::LoadModule(name) => {
-                self.here("loading the module", name, "the kernel is asked")?;
-                let args = words(&["modprobe", "--", name]);
-                self.change(("loading the module", name), &args, "", CHANGE)
-            }
-            Act::UnloadModule(name) => {
-                self.here("unloading the module", name, "the kernel is asked")?;
-                let args = words(&["modprobe", "--remove", "--", name]);
-                self.change(("unloading the module", name), &args, "", CHANGE)
-            }
-        }
+            Act::AddUser(login) => (USERS, "adding the user", login, "useradd --no-create-home"),
+            Act::DeleteUser(login) => (USERS, "deleting the user", login, "userdel"),
+            Act::AddGroup(name) => (GROUPS, "adding the group", name, "groupadd"),
+            Act::DeleteGroup(name) => (GROUPS, "deleting the group", name, "groupdel"),
+            Act::LoadModule(name) => (KERNEL, "loading the module", name, "modprobe"),
+            Act::UnloadModule(name) => (KERNEL, "unloading the module", name, "modprobe --remove"),
+        };
+        self.here(doing, name, who)?;
+        let args = command.split(' ').chain(["--", name.as_str()]);
+        let args: Args = args.map(str::to_owned).collect();
+        self.change((doing, name), &args, "", CHANGE)
     }
 
     fn command(&mut self, command: Command<'_>) -> Result<Ran, SystemError> {

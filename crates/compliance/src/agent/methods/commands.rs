@@ -20,7 +20,7 @@ impl<S: System> OnSystem<S> {
         &mut self,
         call: &Invocation<'_>,
         mode: PolicyMode,
-    ) -> Option<Applied> {
+    ) -> Option<Result<Applied, Problem>> {
         let audits = match call.method {
             "audit_from_command" | "condition_from_command" | "variable_string_from_command" => {
                 true
@@ -47,9 +47,9 @@ impl<S: System> OnSystem<S> {
                 }
                 _ => "commands are not run in audit",
             };
-            return Some(Applied::new(Outcome::NotApplicable, message));
+            return Some(Ok(Applied::new(Outcome::NotApplicable, message)));
         }
-        let done = match call.method {
+        Some(match call.method {
             "service_restart" => self.service(call, ServiceAction::Restart),
             "service_reload" => self.service(call, ServiceAction::Reload),
             "service_action" => match call.param("action") {
@@ -60,9 +60,7 @@ impl<S: System> OnSystem<S> {
             "command_execution_once" => self.once(call),
             "variable_string_from_command" => self.output(call),
             _ => self.code(call),
-        };
-        let failed = |problem: Problem| Applied::new(Outcome::Error, problem.to_string());
-        Some(done.unwrap_or_else(failed))
+        })
     }
 
     fn run(&mut self, text: &str, output: usize) -> Result<Ran, Problem> {

@@ -99,29 +99,17 @@ impl Found {
 }
 
 /// Why a method cannot tell what is to be changed.
-enum Problem {
-    System(SystemError),
-    Parameter(String),
-}
+struct Problem(String);
 
 impl Problem {
     fn new(message: impl Into<String>) -> Self {
-        Self::Parameter(message.into())
+        Self(message.into())
     }
 }
 
 impl From<SystemError> for Problem {
     fn from(error: SystemError) -> Self {
-        Self::System(error)
-    }
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::System(error) => error.fmt(f),
-            Self::Parameter(message) => f.write_str(message),
-        }
+        Self(error.to_string())
     }
 }
 
@@ -131,11 +119,11 @@ impl<S: System> Methods for OnSystem<S> {
     fn apply(&mut self, call: &Invocation<'_>, mode: PolicyMode) -> Applied {
         let done = self.by_command(call, mode);
         let done = done.or_else(|| self.by_variable(call));
-        if let Some(applied) = done.or_else(|| self.by_time(call, mode)) {
-            return applied;
+        if let Some(done) = done.or_else(|| self.by_time(call, mode)) {
+            return done.unwrap_or_else(|problem| Applied::new(Outcome::Error, problem.0));
         }
         let (method, name) = (call.method, call.key());
-        let error = |message: &dyn std::fmt::Display| {
+        let error = |message: &str| {
             let message = match mode {
                 PolicyMode::Audit => format!("{method} {name} could not be checked: {message}"),
                 PolicyMode::Enforce => format!("{method} {name} could not be repaired: {message}"),
@@ -143,7 +131,7 @@ impl<S: System> Methods for OnSystem<S> {
             Applied::new(Outcome::Error, message)
         };
         let (why, changes) = match self.plan(call) {
-            Err(problem) => return error(&problem),
+            Err(problem) => return error(&problem.0),
             Ok(Found::Right) => {
                 return Applied::new(Outcome::Success, format!("{method} {name} was correct"));
             }
@@ -155,7 +143,7 @@ impl<S: System> Methods for OnSystem<S> {
         }
         for change in &changes {
             if let Err(problem) = self.change(change) {
-                return error(&problem);
+                return error(&problem.0);
             }
         }
         // Programs may end well without doing what they were asked for.
@@ -165,7 +153,7 @@ impl<S: System> Methods for OnSystem<S> {
             false => Ok(Found::Right),
         };
         match after {
-            Err(problem) => error(&problem),
+            Err(problem) => error(&problem.0),
             Ok(Found::Wrong(why, _)) => error(&format!("it was changed, and still {why}")),
             Ok(Found::Right) => {
                 let message = format!("{method} {name} was repaired: {why}");
@@ -204,7 +192,7 @@ impl<S: System> OnSystem<S> {
                 let code = system.command(command)?.code;
                 if !codes.contains(&code) {
                     let message = format!("the check ended with {code}; expected one of {codes:?}");
-                    return Err(Problem::Parameter(message));
+                    return Err(Problem::new(message));
                 }
             }
         }
@@ -225,7 +213,7 @@ impl<S: System> OnSystem<S> {
         planned.unwrap_or_else(|| {
             let other = call.method;
             let message = format!("this agent has no method {other:?}; update it or the technique");
-            Err(Problem::Parameter(message))
+            Err(Problem::new(message))
         })
     }
 }
@@ -234,7 +222,7 @@ impl<S: System> OnSystem<S> {
 fn wanted<'c>(call: &Invocation<'c>, parameter: &str) -> Result<&'c str, Problem> {
     call.param(parameter).ok_or_else(|| {
         let method = call.method;
-        Problem::Parameter(format!(
+        Problem::new(format!(
             "{method} has no parameter \"{parameter}\"; name one"
         ))
     })
@@ -245,7 +233,7 @@ fn flag(call: &Invocation<'_>, parameter: &str) -> Result<bool, Problem> {
     match call.param(parameter) {
         Some("true") => Ok(true),
         None | Some("false") => Ok(false),
-        Some(other) => Err(Problem::Parameter(format!(
+        Some(other) => Err(Problem::new(format!(
             "{parameter} is {other:?}; expected true or false"
         ))),
     }
@@ -258,9 +246,8 @@ fn codes(text: &str) -> Result<Vec<i32>, Problem> {
         .map(str::trim)
         .filter(|part| !part.is_empty());
     let codes = parts.map(|part| {
-        part.parse().map_err(|_| {
-            Problem::Parameter(format!("{part:?} is no exit code; expected as in 0,3"))
-        })
+        part.parse()
+            .map_err(|_| Problem::new(format!("{part:?} is no exit code; expected as in 0,3")))
     });
     codes.collect()
 }
@@ -275,7 +262,7 @@ fn name_of<'c>(call: &Invocation<'c>, what: &str, more: &str) -> Result<&'c str,
     if begins && goes_on && name.len() <= 256 {
         return Ok(name);
     }
-    Err(Problem::Parameter(format!(
+    Err(Problem::new(format!(
         "{name:?} is no name of a {what}; expected letters, digits and {more}, a letter, a digit \
          or _ first"
     )))

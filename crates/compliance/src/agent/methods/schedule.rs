@@ -100,20 +100,22 @@ impl Job {
 
 impl<S: System> OnSystem<S> {
     /// A call of such a method; none of another.
-    pub(super) fn by_time(&mut self, call: &Invocation<'_>, mode: PolicyMode) -> Option<Applied> {
+    pub(super) fn by_time(
+        &mut self,
+        call: &Invocation<'_>,
+        mode: PolicyMode,
+    ) -> Option<Result<Applied, Problem>> {
         if !matches!(call.method, "schedule_simple" | "condition_once") {
             return None;
         }
         if mode == PolicyMode::Audit {
             let message = "nothing is begun in audit";
-            return Some(Applied::new(Outcome::NotApplicable, message));
+            return Some(Ok(Applied::new(Outcome::NotApplicable, message)));
         }
-        let done = match call.method {
+        Some(match call.method {
             "schedule_simple" => self.job(call),
             _ => self.condition_once(call),
-        };
-        let failed = |problem: Problem| Applied::new(Outcome::Error, problem.to_string());
-        Some(done.unwrap_or_else(failed))
+        })
     }
 
     fn job(&mut self, call: &Invocation<'_>) -> Result<Applied, Problem> {

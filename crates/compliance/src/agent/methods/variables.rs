@@ -97,8 +97,11 @@ impl Variables {
 
 impl<S: System> OnSystem<S> {
     /// A call of such a method; none of another.
-    pub(super) fn by_variable(&mut self, call: &Invocation<'_>) -> Option<Applied> {
-        let done = match call.method {
+    pub(super) fn by_variable(
+        &mut self,
+        call: &Invocation<'_>,
+    ) -> Option<Result<Applied, Problem>> {
+        Some(match call.method {
             "variable_string" => self.set(call, call.param("value").unwrap_or_default().into()),
             "variable_string_default" => self.or_default(call),
             "variable_string_from_file" => self.of_file(call),
@@ -124,9 +127,7 @@ impl<S: System> OnSystem<S> {
                 }
             }),
             _ => return None,
-        };
-        let failed = |problem: Problem| Applied::new(Outcome::Error, problem.to_string());
-        Some(done.unwrap_or_else(failed))
+        })
     }
 
     /// Sets the variable that a call names.
@@ -180,7 +181,7 @@ impl<S: System> OnSystem<S> {
         Ok(match self.variables.values.get(name) {
             Some(value) => defined(call, regex.is_match(value), Outcome::Success),
             None => Applied {
-                message: unknown(name).to_string(),
+                message: unknown(name).0,
                 ..defined(call, false, Outcome::Error)
             },
         })

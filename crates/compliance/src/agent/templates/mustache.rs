@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{FILLED, beginning};
+use crate::model::property::within;
 
 /// Deepest nesting of sections.
 const DEPTH: usize = 32;
@@ -251,10 +252,7 @@ fn look_up<'d>(around: &[Frame<'d>], name: &str) -> Option<&'d Value> {
         "" => frames.next()?.value.get(parts.next()?)?,
         first => frames.find_map(|frame| frame.value.get(first))?,
     };
-    parts.try_fold(found, |value, part| match value {
-        Value::Array(all) => all.get(part.parse::<usize>().ok()?),
-        other => other.get(part),
-    })
+    parts.try_fold(found, within)
 }
 
 fn escaped(text: &str) -> String {

@@ -124,12 +124,7 @@ fn a_job_runs_once_in_its_period() {
     assert_eq!(at(1, 30, Enforce), Outcome::Repaired);
     let wrong = call("1", "schedule_simple", &params[..2]);
     let applied = apply(&mut machine, &wrong, Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("periodicity is 0"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "periodicity is 0");
 }
 
 #[test]

@@ -92,12 +92,7 @@ fn a_root_that_is_not_the_machine_runs_none() {
     let root = folder.path().display().to_string();
     let params = [("command", &*command)];
     let applied = apply(&root, "command_execution", &params, PolicyMode::Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("on the machine itself only"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "on the machine itself only");
     assert!(!path.exists());
 }
 

@@ -10,12 +10,14 @@ use crate::model::mode::ComplianceMode;
 use crate::reports::moment::Moment;
 use crate::reports::runlog::{Limits, RunLog};
 use PolicyMode::{Audit, Enforce};
+use memory::{Memory, MemoryPackage};
 
 mod at_once;
 mod commands;
 mod disk;
 mod every;
 mod machine;
+mod memory;
 mod packages;
 mod programs;
 mod stage;
@@ -33,6 +35,12 @@ fn carry_out(methods: &mut impl Methods, call: &Call, mode: PolicyMode) -> Appli
     methods.apply(&invocation, mode)
 }
 
+#[track_caller]
+fn assert_told(applied: &Applied, outcome: Outcome, said: &str) {
+    assert_eq!(applied.outcome, outcome, "{}", applied.message);
+    assert!(applied.message.contains(said), "{}", applied.message);
+}
+
 /// A call of a method with these parameters.
 fn call(id: &str, method: &str, params: &[(&str, &str)]) -> Call {
     let text = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -45,6 +53,14 @@ fn call(id: &str, method: &str, params: &[(&str, &str)]) -> Call {
         reported: true,
         params: params.iter().map(text).collect(),
     }
+}
+
+/// A call by a line: the method, and after a blank its parameters with `|` between.
+fn call_of(line: &str) -> Call {
+    let (method, params) = line.split_once(' ').unwrap();
+    let params = params.split('|').map(|one| one.split_once('=').unwrap());
+    let params: Vec<_> = params.collect();
+    call("1", method, &params)
 }
 
 fn policy(mode: PolicyMode, calls: Vec<Call>) -> AgentPolicy {

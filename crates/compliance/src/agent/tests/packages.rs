@@ -70,12 +70,7 @@ fn apt_is_asked_for_packages() {
     assert_eq!(stage.asked(), [QUERY, "apt-cache|policy|--|nginx"]);
     // It says that it removed it, and did not.
     let applied = stage.apply("package_absent", &present, Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("still version 1.1-9 is installed"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "still version 1.1-9 is installed");
     let remove = format!("{APT_GET}|remove|--|nginx");
     assert_eq!(stage.asked(), [QUERY, &remove, QUERY]);
 }
@@ -133,12 +128,9 @@ fn the_machine_tells_which_package_manager_it_has() {
     assert!(stage.asked().iter().any(|one| one.starts_with("zypper|")));
     let none = Stage::new(&[]);
     let applied = none.apply("package_present", &[("name", "nginx")], Audit);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied
-            .message
-            .contains("none of apt-get, dnf, yum and zypper"),
-        "{}",
-        applied.message
+    assert_told(
+        &applied,
+        Outcome::Error,
+        "none of apt-get, dnf, yum and zypper",
     );
 }

@@ -61,12 +61,7 @@ fn systemd_is_asked_for_services() {
     assert_eq!(applied.outcome, Outcome::Repaired, "{}", applied.message);
     assert_eq!(stage.asked(), [show, "systemctl|restart|--|web"]);
     let applied = stage.apply("service_reload", &name, Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("Job for web.service failed."),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "Job for web.service failed.");
     stage.asked();
     // A script of System V.
     let audited = stage.apply("service_enabled", &[("name", "old")], Audit);
@@ -85,12 +80,7 @@ fn a_machine_without_systemd_says_so() {
     fs::remove_dir(stage.path("run/systemd/system")).unwrap();
     for method in ["service_started", "service_disabled", "service_restart"] {
         let applied = stage.apply(method, &[("name", "web")], Enforce);
-        assert_eq!(applied.outcome, Outcome::Error);
-        assert!(
-            applied.message.contains("not run by systemd"),
-            "{}",
-            applied.message
-        );
+        assert_told(&applied, Outcome::Error, "not run by systemd");
     }
     assert_eq!(stage.asked(), [""; 0], "nothing is asked in vain");
 }
@@ -305,12 +295,7 @@ fn what_is_remembered_is_there_in_the_next_run() {
     );
     fs::write(stage.path("remembered.json"), "{").unwrap();
     let applied = stage.apply("command_execution_once", &params, Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("remove remembered.json"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "remove remembered.json");
 }
 
 #[test]
@@ -326,12 +311,7 @@ fn a_program_that_says_much_or_leaves_others_is_heard_to_its_end() {
         ),
     ]);
     let applied = stage.apply("package_present", &[("name", "nginx")], Audit);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("more than 4194304 bytes"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "more than 4194304 bytes");
     let applied = stage.apply("user_present", &[("login", "web")], Audit);
     assert_eq!(applied.outcome, Outcome::Success, "{}", applied.message);
     let long = call(
@@ -340,12 +320,7 @@ fn a_program_that_says_much_or_leaves_others_is_heard_to_its_end() {
         &[("prefix", "p"), ("name", "n"), ("command", endless)],
     );
     let applied = carry_out(&mut stage.methods(), &long, Enforce);
-    assert_eq!(applied.outcome, Outcome::Error);
-    assert!(
-        applied.message.contains("longer than 65536 bytes"),
-        "{}",
-        applied.message
-    );
+    assert_told(&applied, Outcome::Error, "longer than 65536 bytes");
 }
 
 #[test]

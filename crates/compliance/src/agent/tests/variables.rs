@@ -41,94 +41,32 @@ fn when(condition: &str, call: Call) -> Call {
     }
 }
 
+/// Calls by their lines, some behind their condition and a question mark.
+fn calls_of(lines: &[&str]) -> Vec<Call> {
+    let one = |line: &&str| match line.split_once(" ? ") {
+        Some((condition, line)) => when(condition, call_of(line)),
+        None => call_of(line),
+    };
+    lines.iter().map(one).collect()
+}
+
 #[test]
 fn a_later_call_sees_what_an_earlier_one_defines() {
-    let calls = vec![
-        call(
-            "1",
-            "variable_string",
-            &[("prefix", "a"), ("name", "dir"), ("value", "/srv")],
-        ),
-        call(
-            "2",
-            "variable_string_from_file",
-            &[
-                ("prefix", "os"),
-                ("name", "version"),
-                ("file_name", "/release"),
-            ],
-        ),
-        call(
-            "3",
-            "variable_string_from_command",
-            &[("prefix", "os"), ("name", "kernel"), ("command", "uname")],
-        ),
-        call(
-            "4",
-            "condition_from_variable_match",
-            &[
-                ("condition", "new"),
-                ("variable_name", "os.version"),
-                ("expected_match", "1[0-9]"),
-            ],
-        ),
-        when(
-            "new_true.linux",
-            call(
-                "5",
-                "file_content",
-                &[
-                    ("path", "${a.dir}/f"),
-                    ("lines", "$(os.kernel) ${os.version} ${not.known}"),
-                ],
-            ),
-        ),
-        when(
-            "new_false",
-            call("6", "file_content", &[("path", "/never"), ("lines", "x")]),
-        ),
-        when(
-            "file_lines_present__srv_f_repaired.file_content__srv_f_repaired",
-            call(
-                "7",
-                "file_from_template_mustache",
-                &[("source_template", "/t"), ("path", "${a.dir}/t")],
-            ),
-        ),
-        call(
-            "7b",
-            "file_from_template_jinja2",
-            &[("source_template", "/j"), ("path", "/srv/j")],
-        ),
-        call(
-            "8",
-            "variable_string_default",
-            &[
-                ("prefix", "a"),
-                ("name", "d"),
-                ("source_variable", "no.such"),
-                ("default_value", "dflt"),
-            ],
-        ),
-        call(
-            "9",
-            "condition_from_string_match",
-            &[("condition", "is"), ("value", "${a.d}"), ("regex", "dfl.")],
-        ),
-        call(
-            "10",
-            "condition_from_expression",
-            &[("condition", "both"), ("expression", "is_true.!windows")],
-        ),
-        when(
-            "both_true",
-            call(
-                "11",
-                "report_if_condition",
-                &[("report_message", "All of it"), ("condition", "new_true")],
-            ),
-        ),
-    ];
+    let calls = calls_of(&[
+        "variable_string prefix=a|name=dir|value=/srv",
+        "variable_string_from_file prefix=os|name=version|file_name=/release",
+        "variable_string_from_command prefix=os|name=kernel|command=uname",
+        "condition_from_variable_match condition=new|variable_name=os.version|expected_match=1[0-9]",
+        "new_true.linux ? file_content path=${a.dir}/f|lines=$(os.kernel) ${os.version} ${not.known}",
+        "new_false ? file_content path=/never|lines=x",
+        "file_lines_present__srv_f_repaired.file_content__srv_f_repaired ? file_from_template_mustache \
+         source_template=/t|path=${a.dir}/t",
+        "file_from_template_jinja2 source_template=/j|path=/srv/j",
+        "variable_string_default prefix=a|name=d|source_variable=no.such|default_value=dflt",
+        "condition_from_string_match condition=is|value=${a.d}|regex=dfl.",
+        "condition_from_expression condition=both|expression=is_true.!windows",
+        "both_true ? report_if_condition report_message=All of it|condition=new_true",
+    ]);
     let (system, told) = ran(Enforce, calls);
     let read = |path: &str| String::from_utf8(system.files[path].1.clone()).unwrap();
     assert_eq!(read("/srv/f"), "Linux 12 ${not.known}\n");
@@ -211,69 +149,18 @@ fn a_property_that_the_policy_leaves_to_the_node_is_looked_up() {
 
 #[test]
 fn what_is_not_known_or_does_not_match_is_told() {
-    let secret = "hunter2";
-    let calls = vec![
-        call(
-            "1",
-            "condition_from_variable_match",
-            &[
-                ("condition", "c"),
-                ("variable_name", "no.such"),
-                ("expected_match", ".*"),
-            ],
-        ),
-        when(
-            "c_false",
-            call(
-                "2",
-                "variable_string",
-                &[("prefix", "p"), ("name", "n"), ("value", secret)],
-            ),
-        ),
-        call(
-            "3",
-            "variable_string_match",
-            &[("name", "p.n"), ("expected_match", "[a-z]+")],
-        ),
-        call(
-            "4",
-            "variable_string_match",
-            &[("name", "p.n"), ("expected_match", "[a-z]+[0-9]")],
-        ),
-        call(
-            "5",
-            "condition_from_variable_existence",
-            &[("condition", "there"), ("variable_name", "p.n")],
-        ),
-        when(
-            "there_true",
-            call(
-                "6",
-                "report_if_condition",
-                &[("report_message", "R"), ("condition", "nothing")],
-            ),
-        ),
-        call(
-            "7",
-            "variable_string",
-            &[("prefix", "p"), ("name", "n n"), ("value", "x")],
-        ),
-        call(
-            "8",
-            "condition_from_string_match",
-            &[("condition", "x"), ("value", "x"), ("regex", "(")],
-        ),
-        call(
-            "9",
-            "variable_string_from_command",
-            &[("prefix", "p"), ("name", "x"), ("command", "fails")],
-        ),
-        call(
-            "10",
-            "condition_from_expression",
-            &[("condition", "x"), ("expression", "a.(")],
-        ),
-    ];
+    let calls = calls_of(&[
+        "condition_from_variable_match condition=c|variable_name=no.such|expected_match=.*",
+        "c_false ? variable_string prefix=p|name=n|value=hunter2",
+        "variable_string_match name=p.n|expected_match=[a-z]+",
+        "variable_string_match name=p.n|expected_match=[a-z]+[0-9]",
+        "condition_from_variable_existence condition=there|variable_name=p.n",
+        "there_true ? report_if_condition report_message=R|condition=nothing",
+        "variable_string prefix=p|name=n n|value=x",
+        "condition_from_string_match condition=x|value=x|regex=(",
+        "variable_string_from_command prefix=p|name=x|command=fails",
+        "condition_from_expression condition=x|expression=a.(",
+    ]);
     for (mode, kinds) in [
         (
             Enforce,
@@ -310,7 +197,8 @@ fn what_is_not_known_or_does_not_match_is_told() {
         let found: Vec<_> = told.iter().map(|(kind, ..)| kind.as_str()).collect();
         assert_eq!(found, kinds, "{told:?}");
         assert!(
-            told.iter().all(|(.., message)| !message.contains(secret)),
+            told.iter()
+                .all(|(.., message)| !message.contains("hunter2")),
             "{told:?}"
         );
     }
@@ -331,18 +219,12 @@ fn a_variable_has_a_bound() {
 
 #[test]
 fn a_condition_that_ends_otherwise_is_told_by_its_other_names() {
-    let calls = vec![
-        call("1", "file_present", &[("path", "/release")]),
-        when(
-            "file_present__release_not_repaired",
-            call("2", "file_absent", &[("path", "/none")]),
-        ),
-        call("3", "service_started", &[("name", "none")]),
-        when(
-            "service_started_none_not_ok.service_started_none_failed",
-            call("4", "file_absent", &[("path", "/x")]),
-        ),
-    ];
+    let calls = calls_of(&[
+        "file_present path=/release",
+        "file_present__release_not_repaired ? file_absent path=/none",
+        "service_started name=none",
+        "service_started_none_not_ok.service_started_none_failed ? file_absent path=/x",
+    ]);
     let (_, told) = ran(Enforce, calls);
     let found: Vec<_> = told.iter().map(|(kind, ..)| kind.as_str()).collect();
     assert_eq!(

@@ -1,9 +1,11 @@
 //! One criterion, ready to be asked of values.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use regex::Regex;
+use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use super::super::attributes::{AttributeType, Comparator};
@@ -178,33 +180,34 @@ impl KeyTest {
         &self,
         mut pairs: impl Iterator<Item = (&'p str, &'p str)>,
     ) -> bool {
-        let found = pairs.any(|(key, value)| match &self.question {
-            KeyQuestion::Any => true,
-            KeyQuestion::Has(asked) => key == asked,
-            KeyQuestion::Equal(asked, text) => key == asked && value == text,
-            KeyQuestion::Pattern(pattern) => pattern.is_match(&format!("{key}={value}")),
-            // The environment has no such comparator.
-            KeyQuestion::Select(..) => false,
-        });
-        found != self.negated
+        pairs.any(|(key, value)| self.asks(key, || value.into(), None)) != self.negated
     }
 
     /// Asks it of properties.
     pub(super) fn holds_of_properties(&self, properties: &[Property]) -> bool {
-        let found = properties.iter().any(|one| match &self.question {
-            KeyQuestion::Any => true,
-            KeyQuestion::Has(asked) => one.name == *asked,
-            KeyQuestion::Equal(asked, text) => {
-                one.name == *asked && text_of(&one.value) == text.as_str()
-            }
-            KeyQuestion::Pattern(pattern) => {
-                pattern.is_match(&format!("{}={}", one.name, text_of(&one.value)))
-            }
-            KeyQuestion::Select(asked, path) => {
-                one.name == *asked && !path.query(&one.value).is_empty()
-            }
+        let found = properties.iter().any(|one| {
+            let json = &one.value;
+            self.asks(&one.name, || text_of(json), Some(json))
         });
         found != self.negated
+    }
+
+    fn asks<'v>(
+        &self,
+        key: &str,
+        text: impl FnOnce() -> Cow<'v, str>,
+        json: Option<&Value>,
+    ) -> bool {
+        match &self.question {
+            KeyQuestion::Any => true,
+            KeyQuestion::Has(asked) => key == asked,
+            KeyQuestion::Equal(asked, value) => key == asked && text() == value.as_str(),
+            KeyQuestion::Pattern(pattern) => pattern.is_match(&format!("{key}={}", text())),
+            // The environment has no JSON, and no such comparator.
+            KeyQuestion::Select(asked, path) => {
+                key == asked && json.is_some_and(|json| !path.query(json).is_empty())
+            }
+        }
     }
 }
 

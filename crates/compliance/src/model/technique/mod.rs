@@ -262,9 +262,6 @@ impl Technique {
     }
 
     /// Checks identity, name, sizes, depth, and that blocks and methods are named.
-    ///
-    /// # Errors
-    /// Names the technique and what is wrong.
     pub fn check(&self) -> Result<(), ModelError> {
         check_id("technique", &self.id)?;
         check_id("technique", &self.version).map_err(|error| error.of("version"))?;

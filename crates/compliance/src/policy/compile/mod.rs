@@ -224,14 +224,6 @@ impl Texts {
 }
 
 impl Compiled {
-    /// The text that is the same on all nodes, or none if it differs.
-    pub fn constant(&self, at: TextRef) -> Option<&str> {
-        match self.texts.get(at as usize).map(|text| &text.form) {
-            Some(Form::Constant(text)) => Some(text),
-            _ => None,
-        }
-    }
-
     fn hash(&self) -> Digest {
         let mut all = Digester::new("directive");
         for text in [&self.technique, &self.version, &self.name] {

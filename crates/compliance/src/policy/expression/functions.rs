@@ -186,8 +186,8 @@ impl Function {
             Self::Spread => {
                 let over = u64::try_from(number(1)?).unwrap_or(0);
                 let digest = digest::digest(&digest::SHA256, text(0).as_bytes());
-                let first = digest.as_ref().iter().take(8);
-                let number = first.fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+                let first = digest.as_ref().first_chunk().copied();
+                let number = u64::from_be_bytes(first.unwrap_or_default());
                 match number.checked_rem(over) {
                     Some(rest) => rest.into(),
                     None => return Err(EvaluateError::DividedByZero),

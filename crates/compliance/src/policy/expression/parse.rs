@@ -41,16 +41,12 @@ impl Expression {
             substitutions,
         };
         if source.len() > SOURCE_BYTES {
-            return reader
-                .cursor
-                .wrong(format!("an expression has at most {SOURCE_BYTES} bytes"));
+            return reader.wrong(format!("an expression has at most {SOURCE_BYTES} bytes"));
         }
         let root = reader.choice()?;
         reader.cursor.space();
         if reader.cursor.at < source.len() {
-            return reader
-                .cursor
-                .wrong("expected an operator, or the end of the expression");
+            return reader.wrong("expected an operator, or the end of the expression");
         }
         Ok(Self { root })
     }
@@ -66,6 +62,10 @@ struct Reader<'s> {
 type Read = Result<Node, TemplateError>;
 
 impl Reader<'_> {
+    fn wrong<T>(&self, message: impl Into<String>) -> Result<T, TemplateError> {
+        self.cursor.wrong(message)
+    }
+
     fn take(&mut self, mark: &str) -> bool {
         self.cursor.space();
         self.cursor.word(mark)
@@ -75,15 +75,13 @@ impl Reader<'_> {
         if self.take(mark) {
             return Ok(());
         }
-        self.cursor.wrong(format!("expected {mark}"))
+        self.wrong(format!("expected {mark}"))
     }
 
     fn operator(&mut self) -> Result<(), TemplateError> {
         self.operators += 1;
         if self.operators > OPERATORS {
-            return self
-                .cursor
-                .wrong(format!("an expression has at most {OPERATORS} operators"));
+            return self.wrong(format!("an expression has at most {OPERATORS} operators"));
         }
         Ok(())
     }
@@ -91,9 +89,7 @@ impl Reader<'_> {
     fn choice(&mut self) -> Read {
         self.depth += 1;
         if self.depth > DEPTH {
-            return self
-                .cursor
-                .wrong(format!("the expression is nested deeper than {DEPTH}"));
+            return self.wrong(format!("the expression is nested deeper than {DEPTH}"));
         }
         let condition = self.either()?;
         let node = if self.take("?") {
@@ -148,9 +144,7 @@ impl Reader<'_> {
     fn unary(&mut self) -> Read {
         self.depth += 1;
         if self.depth > DEPTH {
-            return self
-                .cursor
-                .wrong(format!("the expression is nested deeper than {DEPTH}"));
+            return self.wrong(format!("the expression is nested deeper than {DEPTH}"));
         }
         let node = if self.take("!") {
             Node::Not(Box::new(self.unary()?))
@@ -174,9 +168,7 @@ impl Reader<'_> {
         self.cursor.space();
         let rest = self.cursor.rest();
         match rest.chars().next() {
-            None => self
-                .cursor
-                .wrong("the expression ends where a value was expected"),
+            None => self.wrong("the expression ends where a value was expected"),
             Some('(') => {
                 self.cursor.at += 1;
                 let node = self.choice()?;
@@ -199,7 +191,7 @@ impl Reader<'_> {
                 let digits = self.cursor.run(|letter| letter.is_ascii_digit());
                 digits.parse().map(Node::Integer).or_else(|_| {
                     self.cursor.at = start;
-                    self.cursor.wrong("a number is below 2^63")
+                    self.wrong("a number is below 2^63")
                 })
             }
             Some(_) => self.word(),
@@ -211,13 +203,13 @@ impl Reader<'_> {
         let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let word = self.cursor.run(part);
         match word {
-            "" => return self.cursor.wrong("expected a value"),
+            "" => return self.wrong("expected a value"),
             "true" | "false" => return Ok(Node::Boolean(word == "true")),
             _ => {}
         }
         if !self.take("(") {
             self.cursor.at = start;
-            return self.cursor.wrong(format!(
+            return self.wrong(format!(
                 "\"{word}\" is no value; write texts in quotes and variables as ${{…}}"
             ));
         }
@@ -226,25 +218,21 @@ impl Reader<'_> {
             return match (arguments.pop(), arguments.pop(), arguments.pop()) {
                 (Some(Node::Text(pattern)), Some(text), None) => match full_match(&pattern) {
                     Ok(pattern) => Ok(Node::Matches(Box::new(text), Pattern(pattern))),
-                    Err(message) => self.cursor.wrong(message),
+                    Err(message) => self.wrong(message),
                 },
-                _ => self
-                    .cursor
-                    .wrong("expected matches(TEXT, \"REGULAR EXPRESSION\")"),
+                _ => self.wrong("expected matches(TEXT, \"REGULAR EXPRESSION\")"),
             };
         }
         let Some(function) = Function::named(word) else {
             self.cursor.at = start;
             let hint = units::UnitError::new(0..0, "").meant(word, Function::names());
             let hint = hint.hint();
-            return self
-                .cursor
-                .wrong(format!("there is no function \"{word}\"{hint}"));
+            return self.wrong(format!("there is no function \"{word}\"{hint}"));
         };
         if !function.arguments().contains(&arguments.len()) {
             self.cursor.at = start;
             let found = arguments.len();
-            return self.cursor.wrong(format!(
+            return self.wrong(format!(
                 "{} takes {}, not {found} arguments",
                 function.name(),
                 function.usage()
@@ -282,11 +270,11 @@ impl Reader<'_> {
                     Some('n') => text.push('\n'),
                     Some('t') => text.push('\t'),
                     Some(same @ ('\\' | '"' | '\'')) => text.push(same),
-                    _ => return self.cursor.wrong("expected n, t, \\ or a quote after \\"),
+                    _ => return self.wrong("expected n, t, \\ or a quote after \\"),
                 },
                 letter => text.push(letter),
             }
         }
-        self.cursor.wrong("the text has no end")
+        self.wrong("the text has no end")
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Cause, Clock, Engine, NodeFailure, Problem};
-use crate::model::ids::{DenseId, DirectiveIx, GroupIx, NodeIx};
+use crate::model::ids::{DirectiveIx, GroupIx, NodeIx};
 use crate::model::mode::{self, Modes};
 use crate::model::node::{Node, NodeKind, NodeState};
 use crate::model::property::Property;
@@ -61,10 +61,7 @@ pub(super) struct Tally {
 
 /// The groups of a node that matter to what it inherits.
 pub(super) fn layers_of(engine: &Engine, layers: &[GroupIx], node: NodeIx) -> Box<[GroupIx]> {
-    let member = |group: &&GroupIx| {
-        let members = engine.members.get(group.index());
-        members.is_some_and(|members| members.contains(node))
-    };
+    let member = |group: &&GroupIx| engine.is_member(**group, node);
     layers.iter().filter(member).copied().collect()
 }
 
@@ -300,11 +297,8 @@ impl Shared<'_> {
             cause: Cause::Schedule(error.to_string()),
         })?;
         let mut conditions: Vec<Arc<str>> = Vec::new();
-        for ((_, entry), members) in engine.groups.iter().map(|(group, entry)| {
-            let members = engine.members.get(group.index());
-            ((group, entry), members)
-        }) {
-            if members.is_some_and(|members| members.contains(ix)) {
+        for (group, entry) in engine.groups.iter() {
+            if engine.is_member(group, ix) {
                 conditions.extend(entry.conditions.iter().cloned());
             }
         }

@@ -36,14 +36,11 @@ impl Engine {
         slot(&mut self.members, groups);
         for group in order {
             let old = std::mem::take(&mut self.members[group.index()]);
-            let needs = self.groups.get(group).map(|entry| &entry.needs[..]);
+            let needs = self.needs(group);
             let anew = self.pending.groups.contains(&group)
                 || in_circle.contains(&group)
                 || self.circular.contains(&group)
-                || needs
-                    .unwrap_or_default()
-                    .iter()
-                    .any(|need| moved.contains(need));
+                || needs.iter().any(|need| moved.contains(need));
             let new = self.members_of(group, &old, anew, in_circle.contains(&group));
             let difference = old.difference(&new);
             if !difference.is_empty() {
@@ -71,10 +68,7 @@ impl Engine {
             Some(Err(_)) => return NodeSet::default(),
             Some(Ok(query)) => query,
         };
-        let member = |group: GroupIx, node| {
-            let members = self.members.get(group.index());
-            members.is_some_and(|members| members.contains(node))
-        };
+        let member = |group: GroupIx, node: NodeIx| self.is_member(group, node);
         if anew {
             let all = self.nodes.iter().filter_map(|(ix, _)| self.subject(ix));
             return query.find(all, member);
@@ -113,10 +107,6 @@ impl Engine {
         let mut marks = vec![Mark::New; count];
         let mut order = Vec::with_capacity(count);
         let mut circles = Vec::new();
-        let needs = |group: GroupIx| {
-            let entry = self.groups.get(group);
-            entry.map(|entry| &entry.needs[..]).unwrap_or_default()
-        };
         for start in 0..count {
             // Without recursion: a chain of groups may be long.
             let mut path: Vec<(GroupIx, usize)> = Vec::new();
@@ -126,7 +116,7 @@ impl Engine {
             }
             while let Some((group, next)) = path.last_mut() {
                 let group = *group;
-                let Some(&need) = needs(group).get(*next) else {
+                let Some(&need) = self.needs(group).get(*next) else {
                     marks[group.index()] = Mark::Done;
                     order.push(group);
                     path.pop();
@@ -150,17 +140,18 @@ impl Engine {
         (order, circles)
     }
 
+    /// The groups that a group's query mentions.
+    fn needs(&self, group: GroupIx) -> &[GroupIx] {
+        let entry = self.groups.get(group);
+        entry.map(|entry| &entry.needs[..]).unwrap_or_default()
+    }
+
     /// Does a group's query lead back to the group?
     fn needs_itself(&self, group: GroupIx) -> bool {
         let mut seen = BTreeSet::new();
         let mut left = vec![group];
         while let Some(next) = left.pop() {
-            for &need in self
-                .groups
-                .get(next)
-                .map(|entry| &entry.needs[..])
-                .unwrap_or_default()
-            {
+            for &need in self.needs(next) {
                 if need == group {
                     return true;
                 }

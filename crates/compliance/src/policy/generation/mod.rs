@@ -19,7 +19,7 @@ pub use apply::{Change, ChangeError};
 use serde::{Deserialize, Serialize};
 
 pub use outcome::{Cause, Clock, NodeFailure, NodeUpdate, Outcome, Problem, Step};
-pub use whole::WHOLE_BYTES;
+use whole::WHOLE_BYTES;
 
 use super::compile::CompileResult;
 use super::content::Contents;
@@ -278,6 +278,11 @@ impl Engine {
     pub fn member_set(&self, group: &str) -> Option<&NodeSet> {
         let group = self.groups.names.get(group)?;
         self.members.get(group.index())
+    }
+
+    fn is_member(&self, group: GroupIx, node: NodeIx) -> bool {
+        let members = self.members.get(group.index());
+        members.is_some_and(|members| members.contains(node))
     }
 
     /// Identities of a group's members, as the last generation found them.

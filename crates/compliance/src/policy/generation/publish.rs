@@ -144,9 +144,7 @@ impl Engine {
 fn config_id(now: i64, digest: &Digest) -> Arc<str> {
     let moment = jiff::Timestamp::from_second(now).unwrap_or_default();
     let time = moment.strftime("%Y%m%d-%H%M%S");
-    let hash = digest
-        .iter()
-        .take(4)
-        .fold(0u32, |hash, &byte| hash << 8 | u32::from(byte));
+    let [a, b, c, d, ..] = *digest;
+    let hash = u32::from_be_bytes([a, b, c, d]);
     format!("{time}-{hash:08x}").into()
 }

@@ -13,7 +13,7 @@ use crate::model::node_set::NodeSet;
 use crate::policy::node_policy::{Issued, NodePolicy};
 
 /// Bytes of texts that the outcome of a generation holds.
-pub const WHOLE_BYTES: usize = 64 << 20;
+pub(super) const WHOLE_BYTES: usize = 64 << 20;
 
 /// A policy as it was built; its config id is yet to be given.
 pub(super) struct Made {
@@ -66,12 +66,6 @@ impl Shared<'_> {
 }
 
 impl Engine {
-    /// Says how many bytes of texts the outcome of a generation holds, [`WHOLE_BYTES`] if nothing
-    /// was said.
-    pub fn hold_whole(&mut self, bytes: usize) {
-        self.whole_bytes = bytes;
-    }
-
     /// Makes something of updates of the last generation, in their order, by so many threads: of
     /// each, and of its policy with all texts. That is none of a node that gets none any more. An
     /// update that later changes have overtaken makes nothing.

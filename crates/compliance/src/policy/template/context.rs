@@ -13,7 +13,7 @@ use super::{DEPTH, EXPANDED_BYTES, NodeFact, Substitutions, TemplateError, Token
 use crate::agent::condition::canonify;
 use crate::model::mode::GlobalPolicyMode;
 use crate::model::node::Node;
-use crate::model::property::text_of;
+use crate::model::property::{self, text_of};
 
 /// A variable that has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -295,11 +295,7 @@ pub(in crate::policy) fn has_variable(value: &Value) -> bool {
 /// The part of a value that the keys after the name lead to; a number leads into a list.
 fn within<'v>(value: &'v Value, path: &[Arc<str>]) -> Option<&'v Value> {
     let mut keys = path.iter().skip(1);
-    keys.try_fold(value, |value, key| match value {
-        Value::Object(map) => map.get(&**key),
-        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
-        _ => None,
-    })
+    keys.try_fold(value, |value, key| property::within(value, key))
 }
 
 fn written(path: &[Arc<str>]) -> String {

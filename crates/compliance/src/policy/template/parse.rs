@@ -107,6 +107,10 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    fn wrong<T>(&self, message: impl Into<String>) -> Result<T, TemplateError> {
+        self.cursor.wrong(message)
+    }
+
     /// Takes spaces, a mark, and spaces.
     fn mark(&mut self, mark: &str) -> bool {
         let start = self.cursor.at;
@@ -141,9 +145,7 @@ impl<'t> Reader<'t> {
                 if quote.is_empty() {
                     return Ok(tokens);
                 }
-                return self
-                    .cursor
-                    .wrong(format!("the text ends where {quote} was expected"));
+                return self.wrong(format!("the text ends where {quote} was expected"));
             }
             self.variable(&mut tokens, depth)?;
         }
@@ -152,9 +154,7 @@ impl<'t> Reader<'t> {
     /// One variable, at `${`.
     fn variable(&mut self, tokens: &mut Template, depth: usize) -> Result<(), TemplateError> {
         if depth > DEPTH {
-            return self
-                .cursor
-                .wrong(format!("defaults are nested deeper than {DEPTH}"));
+            return self.wrong(format!("defaults are nested deeper than {DEPTH}"));
         }
         let start = self.cursor.at;
         self.cursor.at += 2;
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
         } else if (self.back_to(name_at).word("rudder-data") || self.back_to(name_at).word("data"))
             && self.mark(".")
         {
-            return self.cursor.wrong(
+            return self.wrong(
                 "no engine of this name is known; expected ${node.properties[NAME]}, \
                  ${rudder.node.FACT} or ${rudder.param.NAME}",
             );
@@ -179,7 +179,7 @@ impl<'t> Reader<'t> {
         };
         self.cursor.space();
         if !self.cursor.word("}") {
-            return self.cursor.wrong("expected } at the end of the variable");
+            return self.wrong("expected } at the end of the variable");
         }
         tokens.push(match token {
             Some(token) => token,
@@ -221,9 +221,7 @@ impl<'t> Reader<'t> {
                 });
                 self.substituted += bytes.sum::<usize>();
                 if self.substituted > SOURCE_BYTES {
-                    return self
-                        .cursor
-                        .wrong("the values that stand for variables are too long here");
+                    return self.wrong("the values that stand for variables are too long here");
                 }
                 tokens.extend_from_slice(replaced);
             }
@@ -252,7 +250,7 @@ impl<'t> Reader<'t> {
                 ["policyserver", "admin"] => NodeFact::ServerAdmin,
                 _ => {
                     self.cursor.at = start;
-                    return self.cursor.wrong(format!(
+                    return self.wrong(format!(
                         "unknown variable rudder.node.{}; expected id, hostname, admin, state, \
                          policymode, or policyserver. and id, hostname or admin",
                         path.join(".")
@@ -269,8 +267,7 @@ impl<'t> Reader<'t> {
             return Ok(Token::Parameter([name].into()));
         }
         self.cursor.at = start;
-        self.cursor
-            .wrong("expected node.FACT, param.NAME or parameters[NAME] after rudder.")
+        self.wrong("expected node.FACT, param.NAME or parameters[NAME] after rudder.")
     }
 
     /// After `node.properties`; none if the agent looks it up.
@@ -282,9 +279,7 @@ impl<'t> Reader<'t> {
                 return Ok(None);
             }
             if !(self.cursor.word("default") && self.mark("=")) {
-                return self
-                    .cursor
-                    .wrong("expected default = TEXT, or node, after |");
+                return self.wrong("expected default = TEXT, or node, after |");
             }
             default = Some(joined(self.default(depth)?).into());
         }
@@ -305,8 +300,7 @@ impl<'t> Reader<'t> {
             self.variable(&mut tokens, depth + 1)?;
             return Ok(tokens);
         }
-        self.cursor
-            .wrong("expected a text in quotes, or a variable, after default =")
+        self.wrong("expected a text in quotes, or a variable, after default =")
     }
 
     /// `[name][key]…`, at least one.
@@ -316,20 +310,18 @@ impl<'t> Reader<'t> {
             keys.push(self.name()?);
             self.cursor.space();
             if !self.cursor.word("]") {
-                return self.cursor.wrong("expected ] after the name");
+                return self.wrong("expected ] after the name");
             }
         }
         if keys.is_empty() {
-            return self.cursor.wrong("expected [NAME]");
+            return self.wrong("expected [NAME]");
         }
         Ok(keys.into())
     }
 
     fn name(&mut self) -> Result<Arc<str>, TemplateError> {
         match self.cursor.run(is_name_char) {
-            "" => self
-                .cursor
-                .wrong("expected a name without spaces and \" $ { } [ ]"),
+            "" => self.wrong("expected a name without spaces and \" $ { } [ ]"),
             name => Ok(name.into()),
         }
     }
@@ -337,9 +329,7 @@ impl<'t> Reader<'t> {
     fn identifier(&mut self) -> Result<&'t str, TemplateError> {
         let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
         match self.cursor.run(part) {
-            "" => self
-                .cursor
-                .wrong("expected a name of letters, digits, - and _"),
+            "" => self.wrong("expected a name of letters, digits, - and _"),
             name => Ok(name),
         }
     }

@@ -2,25 +2,19 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
 
 use super::{Component, ExpectedValue};
 use crate::model::reporting::ReportingLogic;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 pub(super) struct ComponentJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
     vid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     vs: Option<Vec<ExpectedValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     bid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rl: Option<ReportingLogic>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     scs: Option<Vec<Component>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
 }
 
@@ -42,38 +36,6 @@ impl TryFrom<ComponentJson> for Component {
             _ => Err("a component has either \"vid\" or \"bid\""),
         }
     }
-}
-
-impl From<Component> for ComponentJson {
-    fn from(component: Component) -> Self {
-        let (vid, vs, bid, rl, scs, id) = match component {
-            Component::Values { name, values } => {
-                (Some(name), Some(values), None, None, None, None)
-            }
-            Component::Block {
-                name,
-                id,
-                logic,
-                components,
-            } => (None, None, Some(name), Some(logic), Some(components), id),
-        };
-        Self {
-            vid,
-            vs,
-            bid,
-            rl,
-            scs,
-            id,
-        }
-    }
-}
-
-/// As it is written.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum ValueJson {
-    Key(Vec<String>),
-    Id { id: String, v: String },
 }
 
 /// By hand: what serde makes for two forms copies each value first, and a fleet has millions.
@@ -131,24 +93,5 @@ impl<'de> Visitor<'de> for ValueVisitor {
             id: id.ok_or_else(|| de::Error::missing_field("id"))?,
             value: value.ok_or_else(|| de::Error::missing_field("v"))?,
         })
-    }
-}
-
-impl From<ExpectedValue> for ValueJson {
-    fn from(value: ExpectedValue) -> Self {
-        match value {
-            ExpectedValue::Id { id, value } => Self::Id { id, v: value },
-            ExpectedValue::Key {
-                expanded,
-                unexpanded,
-            } if expanded == unexpanded => {
-                let texts = [expanded].into_iter();
-                Self::Key(texts.filter(|text| text != "None").collect())
-            }
-            ExpectedValue::Key {
-                expanded,
-                unexpanded,
-            } => Self::Key(vec![expanded, unexpanded]),
-        }
     }
 }

@@ -5,23 +5,20 @@
 
 mod json;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use thiserror::Error;
 
 use crate::model::mode::{Modes, PolicyMode};
 use crate::model::reporting::ReportingLogic;
 
 /// What is expected of one node with one configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExpectedReports {
     /// How the node works.
     #[serde(rename = "ms")]
     pub modes: Modes,
-    /// Schedules of directives; they are kept as they are.
-    #[serde(rename = "ss", default, skip_serializing_if = "Vec::is_empty")]
-    pub schedules: Vec<serde_json::Value>,
     /// By rule.
     #[serde(rename = "rs")]
     pub rules: Vec<ExpectedRule>,
@@ -31,7 +28,7 @@ pub struct ExpectedReports {
 }
 
 /// What is expected of a rule's directives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExpectedRule {
     /// The rule.
     #[serde(rename = "rid")]
@@ -42,19 +39,19 @@ pub struct ExpectedRule {
 }
 
 /// What is expected of a directive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ExpectedDirective {
     /// The directive.
     #[serde(rename = "did")]
     pub id: String,
     /// Its own policy mode.
-    #[serde(rename = "pm", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "pm", default)]
     pub policy_mode: Option<PolicyMode>,
     /// Its policy types (`rudderSystem` …); none means that it is a user's.
-    #[serde(rename = "t", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "t", default)]
     pub types: Vec<String>,
     /// Its schedule.
-    #[serde(rename = "sid", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "sid", default)]
     pub schedule: Option<String>,
     /// Its components.
     #[serde(rename = "cs")]
@@ -62,8 +59,8 @@ pub struct ExpectedDirective {
 }
 
 /// A component, or a block of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "json::ComponentJson", into = "json::ComponentJson")]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "json::ComponentJson")]
 pub enum Component {
     /// A component with its values.
     Values {
@@ -86,8 +83,7 @@ pub enum Component {
 }
 
 /// A value that a component is expected to report as its key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(into = "json::ValueJson")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExpectedValue {
     /// Reports are found by component and key.
     Key {
@@ -106,7 +102,7 @@ pub enum ExpectedValue {
 }
 
 /// A directive of a rule that another took the place of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Override {
     /// What gave way.
     #[serde(rename = "p")]
@@ -117,7 +113,7 @@ pub struct Override {
 }
 
 /// A directive as a rule brings it to a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 pub struct PolicyId {
     /// The rule.
     #[serde(rename = "rid")]
@@ -154,13 +150,5 @@ impl ExpectedReports {
             return Err(ExpectedError::TooLong { found, limit });
         }
         Ok(serde_json::from_str(text)?)
-    }
-
-    /// Writes JSON.
-    ///
-    /// # Errors
-    /// None that the types allow.
-    pub fn to_json(&self) -> Result<String, ExpectedError> {
-        Ok(serde_json::to_string(self)?)
     }
 }

@@ -203,10 +203,7 @@ impl Node {
                             config: config.time(),
                             end,
                         },
-                        None => RunConfig::Open {
-                            config: config.time(),
-                            current: true,
-                        },
+                        None => RunConfig::Open(config.time()),
                     },
                 },
             };

@@ -73,36 +73,34 @@ impl Fleet {
         both.is_some_and(|(members, number)| members.binary_search(number).is_ok())
     }
 
+    fn named(&self, node: &str) -> Option<&Node> {
+        let number = self.numbers.get(node)?;
+        self.nodes.get(*number as usize)
+    }
+
     /// What a node shows by directive, sorted by the numbers of rules and directives, and what
     /// that rests on.
     pub fn node(&self, node: &str) -> Option<(Basis, &[DirectiveLevel])> {
-        let number = self.numbers.get(node)?;
-        let node = self.nodes.get(*number as usize)?;
+        let node = self.named(node)?;
         Some((node.basis, &node.shown))
     }
 
     /// When a node's last run started.
     pub fn last_run(&self, node: &str) -> Option<UnixMillis> {
-        let number = self.numbers.get(node)?;
-        let node = self.nodes.get(*number as usize)?;
-        node.run.as_ref().map(|run| run.start)
+        self.named(node)?.run.as_ref().map(|run| run.start)
     }
 
     /// Why a node's last run was given up, while what the node shows rests on that run: the modes
     /// that its policy asks for do not go together with what the agent can do.
     pub fn aborts(&self, node: &str) -> Arc<[Abort]> {
-        let number = self.numbers.get(node);
-        let node = number.and_then(|number| self.nodes.get(*number as usize));
-        let node = node.filter(|node| node.basis.is_of_run());
+        let node = self.named(node).filter(|node| node.basis.is_of_run());
         let run = node.and_then(|node| node.run.as_ref());
         run.map_or_else(|| Arc::from([]), |run| Arc::clone(&run.aborts))
     }
 
     /// Directives that gave way to others in a node's current configuration.
     pub fn skipped(&self, node: &str) -> &[Skipped] {
-        let number = self.numbers.get(node);
-        let node = number.and_then(|number| self.nodes.get(*number as usize));
-        let current = node.and_then(|node| node.configs.last());
+        let current = self.named(node).and_then(|node| node.configs.last());
         current.map_or(&[], |config| &config.expected.skipped)
     }
 

@@ -164,10 +164,10 @@ fn a_run_is_taken_again_when_its_configuration_becomes_known() {
 
 #[test]
 fn what_a_schedule_runs_is_pending_in_runs_without_it() {
-    let text = expected(&[1, 2]).to_json().unwrap();
-    let text = text.replace(r#""did":"d2","#, r#""did":"d2","sid":"nightly","#);
-    assert!(text.contains("nightly"));
-    let expected = ExpectedReports::from_json(&text, 1 << 20).unwrap();
+    let mut expected = expected(&[1, 2]);
+    let second = &mut expected.rules[1].directives[0];
+    assert_eq!(second.id, "d2");
+    second.schedule = Some("nightly".into());
     let mut fleet = Fleet::default();
     fleet.configure("n", "c1", at(0), &expected, at(0)).unwrap();
     let mut sent = vec![(1, "a", "result_success"), (1, "b", "result_success")];

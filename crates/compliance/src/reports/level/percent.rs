@@ -140,53 +140,20 @@ mod tests {
     #[test]
     fn golden_table() {
         type Row = (&'static [(Status, u64)], u8, &'static [f64], f64);
+        #[rustfmt::skip]
         let rows: [Row; 10] = [
-            (
-                &[(Success, 1), (Repaired, 1), (Error, 1)],
-                2,
-                &[33.33, 33.33, 33.34],
-                66.66,
-            ),
-            (
-                &[(Success, 1), (Repaired, 1), (Error, 1)],
-                0,
-                &[33.0, 33.0, 34.0],
-                66.0,
-            ),
+            (&[(Success, 1), (Repaired, 1), (Error, 1)], 2, &[33.33, 33.33, 33.34], 66.66),
+            (&[(Success, 1), (Repaired, 1), (Error, 1)], 0, &[33.0, 33.0, 34.0], 66.0),
             (&[(Success, 1), (Error, 100_000)], 2, &[0.01, 99.99], 0.01),
             (&[(Success, 1), (Error, 100_000)], 0, &[1.0, 99.0], 1.0),
+            (&[(Success, 1), (Repaired, 1), (Error, 4)], 2, &[16.66, 16.66, 66.68], 33.32),
+            (&[(Success, 1000), (Repaired, 1000), (Error, 1)], 0, &[49.0, 50.0, 1.0], 99.0),
             (
-                &[(Success, 1), (Repaired, 1), (Error, 4)],
-                2,
-                &[16.66, 16.66, 66.68],
-                33.32,
-            ),
-            (
-                &[(Success, 1000), (Repaired, 1000), (Error, 1)],
-                0,
-                &[49.0, 50.0, 1.0],
-                99.0,
-            ),
-            (
-                &[
-                    (Success, 200),
-                    (Repaired, 199),
-                    (Error, 1),
-                    (Unexpected, 1),
-                    (Missing, 1),
-                    (NoAnswer, 1),
-                ],
-                0,
-                &[49.0, 47.0, 1.0, 1.0, 1.0, 1.0],
-                96.0,
+                &[(Success, 200), (Repaired, 199), (Error, 1), (Unexpected, 1), (Missing, 1), (NoAnswer, 1)],
+                0, &[49.0, 47.0, 1.0, 1.0, 1.0, 1.0], 96.0,
             ),
             (&[(Success, 19_999), (Error, 1)], 2, &[99.99, 0.01], 99.99),
-            (
-                &[(Success, 20_000_000), (Error, 1)],
-                5,
-                &[99.99999, 0.00001],
-                99.99999,
-            ),
+            (&[(Success, 20_000_000), (Error, 1)], 5, &[99.99999, 0.00001], 99.99999),
             (&[], 2, &[], 0.0),
         ];
         for (counts, digits, expected, compliance) in rows {

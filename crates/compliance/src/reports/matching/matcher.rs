@@ -101,10 +101,8 @@ impl Matcher {
         received: &[Received<'_>],
     ) -> Matched<'_> {
         let shape = &entry.shape;
-        self.assigned.clear();
+        self.begin(shape);
         self.rest.clear();
-        self.used.clear();
-        self.used.resize(shape.values.len(), 0);
         for (place, report) in (0_u32..).zip(received) {
             let values = shape.with_id(report.report_id);
             for value in values {
@@ -115,7 +113,23 @@ impl Matcher {
             }
         }
         self.by_component(Texts { expected, entry }, received);
-        let missing = expected.missing(entry, !received.is_empty());
+        self.end(shape, expected.missing(entry, !received.is_empty()))
+    }
+
+    /// The same without reports: every value has one status.
+    pub fn without_reports(&mut self, entry: &DirectiveEntry, status: Status) -> Matched<'_> {
+        self.begin(&entry.shape);
+        self.end(&entry.shape, status)
+    }
+
+    fn begin(&mut self, shape: &Shape) {
+        self.assigned.clear();
+        self.used.clear();
+        self.used.resize(shape.values.len(), 0);
+    }
+
+    /// Values without a report have this status.
+    fn end(&mut self, shape: &Shape, missing: Status) -> Matched<'_> {
         for (index, (value, used)) in (0_u32..).zip(shape.values.iter().zip(&self.used)) {
             if *used == 0 {
                 self.assigned.push(Assigned {
@@ -127,22 +141,6 @@ impl Matcher {
             }
         }
         let level = self.level(shape);
-        let assigned = &self.assigned;
-        Matched { assigned, level }
-    }
-
-    /// The same without reports: every value has one status.
-    pub fn without_reports(&mut self, entry: &DirectiveEntry, status: Status) -> Matched<'_> {
-        self.assigned.clear();
-        for (index, value) in (0_u32..).zip(&entry.shape.values) {
-            self.assigned.push(Assigned {
-                report: None,
-                value: Some(index),
-                component: Some(value.node),
-                status,
-            });
-        }
-        let level = self.level(&entry.shape);
         let assigned = &self.assigned;
         Matched { assigned, level }
     }
@@ -161,18 +159,7 @@ impl Matcher {
     }
 
     fn level(&mut self, shape: &Shape) -> ComplianceLevel {
-        self.levels.clear();
-        self.levels
-            .resize(shape.nodes.len(), ComplianceLevel::EMPTY);
-        let mut unknown = ComplianceLevel::EMPTY;
-        for assigned in &self.assigned {
-            let node = assigned.component.map(|node| node as usize);
-            let level = match node.and_then(|node| self.levels.get_mut(node)) {
-                Some(level) => level,
-                None => &mut unknown,
-            };
-            level.count(assigned.status, 1);
-        }
+        let unknown = component_levels(shape, &self.assigned, &mut self.levels);
         let mut level = directive_level(shape, &self.levels);
         level += &unknown;
         level

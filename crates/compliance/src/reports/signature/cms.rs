@@ -4,10 +4,10 @@ use aws_lc_rs::digest;
 use der::asn1::ObjectIdentifier;
 use der::{ErrorKind, Tag};
 
-use super::SignatureError;
 use super::asn1::{
     CONTENT_TYPE, DATA, Elements, MESSAGE_DIGEST, SHA256, SHA384, SHA512, SIGNED_DATA, context,
 };
+use super::{SignatureError, malformed};
 
 /// What is hashed by what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,22 +70,12 @@ const SIGNERS: usize = 1;
 impl<'a> SignedData<'a> {
     /// Reads a ContentInfo of SignedData.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, SignatureError> {
-        Self::read(bytes).map_err(|error| match error {
-            Problem::Refused(error) => error,
-            Problem::Der(error) if matches!(error.kind(), ErrorKind::Incomplete { .. }) => {
-                SignatureError::Truncated {
-                    missing: "the end of its signature",
-                }
-            }
-            Problem::Der(error) => malformed(error.to_string()),
-        })
-    }
-
-    fn read(bytes: &'a [u8]) -> Result<Self, Problem> {
         let mut info = Elements::new(bytes)?.inside(Tag::Sequence)?;
         let found = info.oid()?;
         if found != SIGNED_DATA {
-            return Err(malformed(format!("its type is {found}, expected signedData")).into());
+            return Err(malformed(format!(
+                "its type is {found}, expected signedData"
+            )));
         }
         let mut data = info.inside(context(0))?.inside(Tag::Sequence)?;
         data.value(Tag::Integer)?;
@@ -102,7 +92,7 @@ impl<'a> SignedData<'a> {
         let mut signers = data.inside(Tag::Set)?;
         let mut signer = signers.inside(Tag::Sequence)?;
         if !signers.is_finished() {
-            return Err(malformed(format!("it has more than {SIGNERS} signer")).into());
+            return Err(malformed(format!("it has more than {SIGNERS} signer")));
         }
         signer.value(Tag::Integer)?;
         let (mut issuer, mut serial): (&[u8], &[u8]) = (&[], &[]);
@@ -121,7 +111,7 @@ impl<'a> SignedData<'a> {
         } else if content_type == DATA {
             None
         } else {
-            return Err(malformed("it has no signed attributes".to_owned()).into());
+            return Err(malformed("it has no signed attributes"));
         };
         let algorithm = signer.inside(Tag::Sequence)?.oid()?;
         let signature = signer.value(Tag::OctetString)?;
@@ -138,7 +128,7 @@ impl<'a> SignedData<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    fn read(whole: &'a [u8], content_type: ObjectIdentifier) -> Result<Self, Problem> {
+    fn read(whole: &'a [u8], content_type: ObjectIdentifier) -> Result<Self, SignatureError> {
         let mut attributes = Elements::new(whole)?.inside(context(0))?;
         let (mut message_digest, mut signed_type) = (None, None);
         while !attributes.is_finished() {
@@ -151,10 +141,9 @@ impl<'a> Attributes<'a> {
                 signed_type = Some(values.oid()?);
             }
         }
-        let message_digest =
-            message_digest.ok_or_else(|| malformed("it has no digest".to_owned()))?;
+        let message_digest = message_digest.ok_or_else(|| malformed("it has no digest"))?;
         if signed_type != Some(content_type) {
-            return Err(malformed("it is of another type of content".to_owned()).into());
+            return Err(malformed("it is of another type of content"));
         }
         // RFC 5652, 5.4: what is signed has the tag of a set.
         let mut encoded = whole.to_vec();
@@ -168,24 +157,13 @@ impl<'a> Attributes<'a> {
     }
 }
 
-fn malformed(problem: String) -> SignatureError {
-    let part = "signature";
-    SignatureError::Malformed { part, problem }
-}
-
-enum Problem {
-    Der(der::Error),
-    Refused(SignatureError),
-}
-
-impl From<der::Error> for Problem {
+impl From<der::Error> for SignatureError {
     fn from(error: der::Error) -> Self {
-        Self::Der(error)
-    }
-}
-
-impl From<SignatureError> for Problem {
-    fn from(error: SignatureError) -> Self {
-        Self::Refused(error)
+        match error.kind() {
+            ErrorKind::Incomplete { .. } => Self::Truncated {
+                missing: "the end of its signature",
+            },
+            _ => malformed(error.to_string()),
+        }
     }
 }

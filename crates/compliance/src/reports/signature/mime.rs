@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memmem;
 
-use super::{HEADER_BYTES, SignatureError};
+use super::{HEADER_BYTES, SignatureError, malformed};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -185,10 +185,5 @@ fn decode(encoded: &[u8], limit: usize) -> Result<Vec<u8>, SignatureError> {
     encoded.retain(|byte| !byte.is_ascii_whitespace());
     BASE64
         .decode(encoded)
-        .map_err(|error| malformed(&error.to_string()))
-}
-
-fn malformed(problem: &str) -> SignatureError {
-    let (part, problem) = ("signature", problem.to_owned());
-    SignatureError::Malformed { part, problem }
+        .map_err(|error| malformed(error.to_string()))
 }

@@ -108,10 +108,7 @@ pub fn verify<'a>(
         }
         Message::Opaque(signature) => {
             let signed = SignedData::parse(&signature)?;
-            let content = signed.content.ok_or(SignatureError::Malformed {
-                part: "signature",
-                problem: "it holds no content".to_owned(),
-            })?;
+            let content = signed.content.ok_or_else(no_content)?;
             check(&signed, certificate, content)?;
             Ok(Cow::Owned(mime::text(content)?.to_vec()))
         }
@@ -127,13 +124,19 @@ pub fn text_of_checked(message: &[u8]) -> Result<Cow<'_, [u8]>, SignatureError> 
         Message::Clear { content, .. } => mime::text(content).map(Cow::Borrowed),
         Message::Opaque(signature) => {
             let content = SignedData::parse(&signature)?.content;
-            let content = content.ok_or(SignatureError::Malformed {
-                part: "signature",
-                problem: "it holds no content".to_owned(),
-            })?;
+            let content = content.ok_or_else(no_content)?;
             Ok(Cow::Owned(mime::text(content)?.to_vec()))
         }
     }
+}
+
+fn no_content() -> SignatureError {
+    malformed("it holds no content")
+}
+
+fn malformed(problem: impl Into<String>) -> SignatureError {
+    let (part, problem) = ("signature", problem.into());
+    SignatureError::Malformed { part, problem }
 }
 
 fn check(

@@ -86,7 +86,7 @@ fn what_could_not_be_kept_is_given_out_again() {
 fn texts_that_were_not_held_are_made_again() {
     let texts = |bytes: usize| {
         let mut engine = engine();
-        engine.hold_whole(bytes);
+        engine.whole_bytes = bytes;
         let outcome = generate(&mut engine);
         let held: Vec<usize> = outcome
             .updates
@@ -113,7 +113,7 @@ fn texts_that_were_not_held_are_made_again() {
 #[test]
 fn an_update_that_was_overtaken_makes_nothing() {
     let mut engine = engine();
-    engine.hold_whole(0);
+    engine.whole_bytes = 0;
     let outcome = generate(&mut engine);
     let other = directive("site", "instances", &["/srv/other"]);
     engine.apply(vec![Change::SetDirective(other)]).unwrap();

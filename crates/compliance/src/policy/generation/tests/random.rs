@@ -252,7 +252,7 @@ proptest! {
             scratch
         };
         let mut incremental = Engine::new(Settings::default());
-        incremental.hold_whole(whole_bytes);
+        incremental.whole_bytes = whole_bytes;
         let mut defined = Defined::default();
         let mut start = techniques();
         start.push(set(root()));

@@ -68,7 +68,7 @@ fn reported(node: &str) -> Reported {
     let json = serde_json::to_string(&ExpectedReports(policy)).unwrap();
     let expected = expected::ExpectedReports::from_json(&json, 1 << 20).unwrap();
     assert_eq!(
-        serde_json::from_str::<serde_json::Value>(&expected.to_json().unwrap()).unwrap(),
+        expected::tests::written(&expected),
         serde_json::to_value(ExpectedReports(policy)).unwrap()
     );
     let mut all = Vec::new();

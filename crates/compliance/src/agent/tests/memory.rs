@@ -2,60 +2,60 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::system::{
+use crate::agent::system::{
     Act, Command, Files, Group, Installed, Kind, Machine, Package, PasswordHash, Ran, Request,
     Service, ServiceAction, Stat, SystemError, User, UserChange,
 };
 
 /// What a package manager of a machine in memory knows of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MemoryPackage {
+pub(super) struct MemoryPackage {
     /// The version that is installed.
-    pub installed: Option<String>,
+    pub(super) installed: Option<String>,
     /// Versions that can be had, the newest last.
-    pub known: Vec<String>,
+    pub(super) known: Vec<String>,
 }
 
 /// A user of a machine in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryUser {
+pub(super) struct MemoryUser {
     /// What is in its entry.
-    pub entry: User,
+    pub(super) entry: User,
     /// The hash of its password.
-    pub password: PasswordHash,
+    pub(super) password: PasswordHash,
 }
 
 /// A machine in memory: what is not in it is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Memory {
+pub(super) struct Memory {
     /// What is at each path, and the content of files.
-    pub files: BTreeMap<String, (Stat, Vec<u8>)>,
+    pub(super) files: BTreeMap<String, (Stat, Vec<u8>)>,
     /// Files that came with the agent.
-    pub resources: BTreeMap<String, Vec<u8>>,
+    pub(super) resources: BTreeMap<String, Vec<u8>>,
     /// Packages.
-    pub packages: BTreeMap<String, MemoryPackage>,
+    pub(super) packages: BTreeMap<String, MemoryPackage>,
     /// Services.
-    pub services: BTreeMap<String, Service>,
+    pub(super) services: BTreeMap<String, Service>,
     /// Users.
-    pub users: BTreeMap<String, MemoryUser>,
+    pub(super) users: BTreeMap<String, MemoryUser>,
     /// Groups.
-    pub groups: BTreeMap<String, Group>,
+    pub(super) groups: BTreeMap<String, Group>,
     /// Parameters of the kernel.
-    pub kernel: BTreeMap<String, String>,
+    pub(super) kernel: BTreeMap<String, String>,
     /// Modules of the kernel that are loaded.
-    pub modules: BTreeSet<String>,
+    pub(super) modules: BTreeSet<String>,
     /// Statuses of answers by address.
-    pub statuses: BTreeMap<String, u16>,
+    pub(super) statuses: BTreeMap<String, u16>,
     /// What earlier runs remembered.
-    pub memory: BTreeMap<String, String>,
+    pub(super) memory: BTreeMap<String, String>,
     /// Exit codes and outputs of commands; others end with 127.
-    pub commands: BTreeMap<String, (i32, String)>,
+    pub(super) commands: BTreeMap<String, (i32, String)>,
     /// Commands and changes that were made, in their order.
-    pub ran: Vec<String>,
+    pub(super) ran: Vec<String>,
     /// Nothing can be changed at these names and paths.
-    pub broken: Vec<String>,
+    pub(super) broken: Vec<String>,
     /// Changes of these names are said to be made, and are not.
-    pub feigned: Vec<String>,
+    pub(super) feigned: Vec<String>,
 }
 
 impl Memory {
@@ -88,7 +88,7 @@ impl Memory {
     }
 
     /// Adds a user with a group of its own, by the next numbers.
-    pub fn add_user(&mut self, login: &str) {
+    pub(super) fn add_user(&mut self, login: &str) {
         self.add_group(login);
         let uid = 1_000 + u32::try_from(self.users.len()).unwrap_or_default();
         let entry = User {
@@ -104,7 +104,7 @@ impl Memory {
     }
 
     /// Adds a group, by the next number.
-    pub fn add_group(&mut self, name: &str) {
+    pub(super) fn add_group(&mut self, name: &str) {
         let gid = 1_000 + u32::try_from(self.groups.len()).unwrap_or_default();
         let members = Vec::new();
         self.groups
