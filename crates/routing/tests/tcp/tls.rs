@@ -230,7 +230,7 @@ fn tls_may_end_here() {
     let port = free_port();
     let ends = TcpMapping {
         terminate_frontend_tls: true,
-        alpns: Some("h2,http/1.1".into()),
+        alpns: "h2,http/1.1".into(),
         ..mapping(port, backend.address)
     };
     let named = free_port();
@@ -299,7 +299,7 @@ fn health_is_told_within_tls_too() {
 
 fn to_tls(port: u16, backend: &Backend, instance: &str) -> TcpMapping {
     TcpMapping {
-        backend_tls_port: i32::from(backend.address.port()),
+        backend_tls_port: i64::from(backend.address.port()),
         // Never used: TLS wins.
         backend_port: 1,
         instance_id: instance.into(),

@@ -386,7 +386,7 @@ health = \"http://[::1]:10/health\"
         let named = TcpMapping {
             backend_sni_hostname: Some("db.example".to_owned()),
             terminate_frontend_tls: true,
-            alpns: Some("h2,http/1.1".to_owned()),
+            alpns: "h2,http/1.1".to_owned(),
             backend_tls_port: 5432,
             instance_id: "i-1".to_owned(),
             enable_backend_mtls: true,
