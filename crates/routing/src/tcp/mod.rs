@@ -23,7 +23,7 @@ pub use engine::EngineError;
 pub use fixed::FixedRoute;
 pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
 pub use routing_api::model::TcpMapping;
-pub use settings::{BackendTlsSettings, StatusTlsSettings, TcpSettings, TerminationSettings};
+pub use settings::{StatusTlsSettings, TcpSettings, TerminationSettings};
 
 /// A change of the TCP routes, as a feed tells it. What is written may be there already; behind a
 /// whole list, which takes away all others, a feed sends what happened while it was made.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use routing::tcp::{
-    BackendTlsSettings, Change, StatusTlsSettings, TcpMapping, TerminationSettings,
-};
+use routing::tcp::{Change, StatusTlsSettings, TcpMapping, TerminationSettings};
+use routing_api::client::PeerTls;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -320,7 +319,7 @@ fn backends_prove_to_be_the_instance() {
     let (own, key) = authority.sign("router");
     let rig = Rig::with(|settings| {
         settings.failed_for = Duration::ZERO;
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
             certificate: own,
             key: key.into(),
@@ -383,9 +382,9 @@ fn backends_prove_to_be_the_instance() {
 fn a_backend_without_tls_is_told_from_one_with_it() {
     let authority = Authority::new();
     let rig = Rig::with(|settings| {
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
-            ..BackendTlsSettings::default()
+            ..PeerTls::default()
         });
     });
     let (plain, real) = (Backend::echo(b'p'), authority.backend("i-1", b'r', false));
@@ -415,9 +414,9 @@ fn a_slow_reader_within_tls_gets_everything() {
         settings.termination = Some(TerminationSettings {
             certificates: vec![authority.sign("a.example")],
         });
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
-            ..BackendTlsSettings::default()
+            ..PeerTls::default()
         });
     });
     // TLS on both sides: whatever comes is sent back, and nobody reads it for a while.

@@ -4,8 +4,9 @@ use std::path::Path;
 
 mod route;
 
-use super::{BackendTlsSettings, FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
+use super::{FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
 use document::{Form, Problems, Source, parse_toml};
+use routing_api::client::PeerTls;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,7 +234,7 @@ fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
     );
 }
 
-fn backend_tls(form: &mut Form<'_>, tls: &mut BackendTlsSettings) {
+fn backend_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
     form.file(
         "authorities",
         "Authorities of backends, a file in PEM; without it, those of the public web.",
