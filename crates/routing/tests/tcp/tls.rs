@@ -18,16 +18,14 @@ use rustls::{
 
 use super::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
 
-type Pem = (String, String);
-
 /// An authority of one test.
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub(crate) pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params
             .distinguished_name
@@ -39,7 +37,8 @@ impl Authority {
         Self { issuer, pem }
     }
 
-    fn sign(&self, name: &str) -> Pem {
+    /// A certificate for a name or an address, and its key.
+    pub(crate) fn sign(&self, name: &str) -> (String, String) {
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
