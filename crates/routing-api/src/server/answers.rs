@@ -1,6 +1,6 @@
 //! Answers in the form of the wire.
 
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONNECTION, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use net::Body;
 use serde::Serialize;
@@ -19,24 +19,11 @@ pub(super) fn bare(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Plain text.
-pub(super) fn text(
-    status: StatusCode,
-    kind: &'static str,
-    text: impl Into<String>,
-) -> Response<Body> {
-    let mut response = Response::new(net::full(text.into()));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
-}
-
 /// JSON.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     // Plain data always has a JSON form.
     let body = serde_json::to_string(value).unwrap_or_default();
-    text(status, "application/json", body)
+    net::response(status, "application/json", body)
 }
 
 /// An error, with the status of its name.
