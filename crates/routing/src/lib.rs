@@ -19,6 +19,7 @@
 //!   is what the recordings of gorouter are replayed against.
 
 pub mod api_feed;
+mod descriptors;
 pub mod http;
 mod peer_tls;
 pub mod registry;
