@@ -24,5 +24,6 @@ pub mod http;
 mod peer_tls;
 pub mod registry;
 pub mod selection;
+mod settings_keys;
 pub mod table;
 pub mod tcp;

@@ -5,6 +5,7 @@ use std::path::Path;
 mod route;
 
 use super::{FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
+use crate::settings_keys::keys;
 use document::{Form, Problems, Source, parse_toml};
 use routing_api::client::PeerTls;
 
@@ -50,21 +51,14 @@ pub fn print(settings: &TcpSettings) -> String {
 
 /// Every setting, those without a table first, as TOML wants it.
 fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.value(
-        "listen",
-        "Address on which external ports are opened; \"0.0.0.0\": all of this machine's.",
-        &mut settings.listen,
-    );
-    form.value(
-        "status",
-        "Where /health and /metrics answer; without it, nowhere.",
-        &mut settings.status,
-    );
-    form.value(
-        "threads",
-        "Threads of the data path; without it, one for each processor.",
-        &mut settings.threads,
-    );
+    keys! { form, settings;
+        /// Address on which external ports are opened; "0.0.0.0": all of this machine's.
+        listen: value,
+        /// Where /health and /metrics answer; without it, nowhere.
+        status: value,
+        /// Threads of the data path; without it, one for each processor.
+        threads: value,
+    }
     if settings
         .threads
         .is_some_and(|threads| !(1..=1024).contains(&threads))
@@ -89,17 +83,12 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
         timeouts(form, settings)
     });
     form.section("backends", "Which backend is tried.", |form| {
-        form.within(
-            "attempts",
-            "Backends tried for one connection.",
-            1..=1000,
-            &mut settings.attempts,
-        );
-        form.value(
-            "failed_for",
-            "One that could not be reached is passed over for so long when there are others.",
-            &mut settings.failed_for,
-        );
+        keys! { form, settings;
+            /// Backends tried for one connection.
+            attempts: within(1..=1000),
+            /// One that could not be reached is passed over for so long when there are others.
+            failed_for: value,
+        }
     });
     form.section("routes", "The table of routes.", |form| {
         routes(form, settings)
@@ -156,24 +145,14 @@ fn status_tls(form: &mut Form<'_>, tls: &mut StatusTlsSettings) {
 }
 
 fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.within(
-        "connections",
-        "Connections of clients at once; above it, they wait in the kernel's queue.",
-        1..=10_000_000,
-        &mut settings.connections,
-    );
-    form.within(
-        "port_connections",
-        "The same for each port.",
-        1..=10_000_000,
-        &mut settings.port_connections,
-    );
-    form.within(
-        "backlog",
-        "Connections that wait for each port and thread until they are accepted.",
-        1..=65_535,
-        &mut settings.backlog,
-    );
+    keys! { form, settings;
+        /// Connections of clients at once; above it, they wait in the kernel's queue.
+        connections: within(1..=10_000_000),
+        /// The same for each port.
+        port_connections: within(1..=10_000_000),
+        /// Connections that wait for each port and thread until they are accepted.
+        backlog: within(1..=65_535),
+    }
 }
 
 fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
@@ -206,21 +185,14 @@ fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {
          none named: all.",
         &mut settings.isolation_segments,
     );
-    form.value(
-        "stale_after",
-        "Age at which a mapping without its own TTL is pruned.",
-        &mut settings.stale_after,
-    );
-    form.value(
-        "prune_every",
-        "Time between two looks for stale mappings.",
-        &mut settings.prune_every,
-    );
-    form.value(
-        "bind_again",
-        "Time after which a port that could not be opened is tried again.",
-        &mut settings.bind_again,
-    );
+    keys! { form, settings;
+        /// Age at which a mapping without its own TTL is pruned.
+        stale_after: value,
+        /// Time between two looks for stale mappings.
+        prune_every: value,
+        /// Time after which a port that could not be opened is tried again.
+        bind_again: value,
+    }
 }
 
 fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
@@ -235,17 +207,14 @@ fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
 }
 
 fn backend_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
-    form.file(
-        "authorities",
-        "Authorities of backends, a file in PEM; without it, those of the public web.",
-        &mut tls.authorities,
-    );
-    form.file(
-        "certificate",
-        "The own certificate with its chain, a file in PEM.",
-        &mut tls.certificate,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+    keys! { form, tls;
+        /// Authorities of backends, a file in PEM; without it, those of the public web.
+        authorities: file,
+        /// The own certificate with its chain, a file in PEM.
+        certificate: file,
+        /// Its key, a file in PEM.
+        key: file,
+    }
 }
 
 #[cfg(test)]
