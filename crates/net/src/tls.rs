@@ -16,7 +16,7 @@ use rustls::{
 };
 
 /// Files of one party: its certificate and key, and the authority it trusts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Files {
     /// Certificate chain, PEM.
     pub certificate: PathBuf,
