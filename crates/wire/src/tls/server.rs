@@ -15,7 +15,7 @@ use super::pem::{certificates, key};
 use super::rules::RuledClients;
 use super::suites::chosen;
 use super::verify::{Clients, Trust};
-use super::{Subject, SubjectRule, TlsOptionsError, TlsStream};
+use super::{Subject, SubjectRule, TlsOptionsError, TlsStream, protocols};
 use crate::stream::StreamError;
 
 /// What a server's certificate is called in errors.
@@ -178,11 +178,7 @@ impl TlsServer {
     }
 }
 
-fn protocols(names: &[&str]) -> Vec<Vec<u8>> {
-    names.iter().map(|name| name.as_bytes().to_vec()).collect()
-}
-
-fn unusable(error: &rustls::Error) -> TlsOptionsError {
+fn unusable(error: &impl ToString) -> TlsOptionsError {
     TlsOptionsError::Certificate {
         what: WHAT,
         found: error.to_string(),
@@ -238,11 +234,7 @@ impl ResolvesServerCert for Certificates {
 /// The DNS names that a certificate proves, in lower case.
 fn names(shown: &CertifiedKey) -> Result<Vec<String>, TlsOptionsError> {
     let leaf = shown.end_entity_cert().map_err(|error| unusable(&error))?;
-    let leaf =
-        webpki::EndEntityCert::try_from(leaf).map_err(|error| TlsOptionsError::Certificate {
-            what: WHAT,
-            found: error.to_string(),
-        })?;
+    let leaf = webpki::EndEntityCert::try_from(leaf).map_err(|error| unusable(&error))?;
     Ok(leaf
         .valid_dns_names()
         .map(str::to_ascii_lowercase)
