@@ -142,7 +142,8 @@ pub fn note_no_endpoint(exchange: &mut Exchange) {
     exchange.sent = true;
 }
 
-fn refusal(failure: Failure<'_>) -> Refusal {
+/// What the client is told of a failure.
+pub fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
         Failure::Tls(failure) => match failure {
             TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly => Refusal::NameMismatch,
