@@ -12,7 +12,6 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::pem::{certificates, key};
-use super::rules::RuledClients;
 use super::suites::chosen;
 use super::verify::{Clients, Trust};
 use super::{Subject, SubjectRule, TlsOptionsError, TlsStream, protocols};
@@ -129,13 +128,8 @@ impl TlsServer {
             let algorithms = provider.signature_verification_algorithms;
             let trust = Trust::new(AUTHORITIES, options.client_authorities, false, algorithms)?;
             let required = options.clients == ClientProof::Required;
-            let inner = Arc::new(Clients::new(trust, required));
-            if options.subject_rules.is_empty() {
-                builder.with_client_cert_verifier(inner)
-            } else {
-                let rules = options.subject_rules.to_vec();
-                builder.with_client_cert_verifier(Arc::new(RuledClients { inner, rules }))
-            }
+            let rules = options.subject_rules.to_vec();
+            builder.with_client_cert_verifier(Arc::new(Clients::new(trust, required, rules)))
         };
         let shown = Certificates::new(options.certificates, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::new(shown));
