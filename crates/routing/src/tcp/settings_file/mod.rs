@@ -94,16 +94,12 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
         routes(form, settings)
     });
     form.section("drain", "What SIGUSR2 begins.", |form| {
-        form.value(
-            "wait",
-            "Health fails, and connections are still accepted for so long.",
-            &mut settings.drain_wait,
-        );
-        form.value(
-            "timeout",
-            "Then established connections go on, at most for so long.",
-            &mut settings.drain_timeout,
-        );
+        keys! { form, settings;
+            /// Health fails, and connections are still accepted for so long.
+            wait = drain_wait: value,
+            /// Then established connections go on, at most for so long.
+            timeout = drain_timeout: value,
+        }
     });
     form.optional(
         "termination",
@@ -156,26 +152,16 @@ fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
 }
 
 fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.time(
-        "connect",
-        "A connection to a backend.",
-        &mut settings.connect_timeout,
-    );
-    form.value(
-        "idle",
-        "Silence in both directions; \"0s\": no limit.",
-        &mut settings.idle_timeout,
-    );
-    form.time(
-        "hello",
-        "A whole ClientHello where routes depend on it; then the port's own route is taken.",
-        &mut settings.hello_timeout,
-    );
-    form.time(
-        "handshake",
-        "A TLS handshake, with clients and with backends.",
-        &mut settings.handshake_timeout,
-    );
+    keys! { form, settings;
+        /// A connection to a backend.
+        connect = connect_timeout: time,
+        /// Silence in both directions; "0s": no limit.
+        idle = idle_timeout: value,
+        /// A whole ClientHello where routes depend on it; then the port's own route is taken.
+        hello = hello_timeout: time,
+        /// A TLS handshake, with clients and with backends.
+        handshake = handshake_timeout: time,
+    }
 }
 
 fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {

@@ -13,17 +13,11 @@ pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
         embedded: value,
         /// User; empty: none.
         user: value,
+        /// Its password, in a file.
+        password_file = password: secret_file,
+        /// Time between two pings.
+        ping_interval: time,
     }
-    form.secret_file(
-        "password_file",
-        "Its password, in a file.",
-        &mut nats.password,
-    );
-    form.time(
-        "ping_interval",
-        "Time between two pings.",
-        &mut nats.ping_interval,
-    );
     form.optional(
         "tls",
         "TLS towards the servers.",

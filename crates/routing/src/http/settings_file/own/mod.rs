@@ -190,29 +190,15 @@ fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
         idle_timeout: time,
         /// Longest wait for a whole head once it began.
         head_timeout: time,
+        /// A request whose head has so many bytes is refused with 431.
+        request_head = request_head_bytes: size,
+        /// Header fields above which a request is refused.
+        request_fields: within(1..=wire::http1::MOST_FIELDS),
+        /// Bytes of an answer's head above which it is a 502.
+        response_head = response_head_bytes: size,
+        /// Header fields above which it is.
+        response_fields: within(1..=wire::http1::MOST_FIELDS),
     }
-    form.size(
-        "request_head",
-        "A request whose head has so many bytes is refused with 431.",
-        &mut http.request_head_bytes,
-    );
-    form.within(
-        "request_fields",
-        "Header fields above which a request is refused.",
-        1..=wire::http1::MOST_FIELDS,
-        &mut http.request_fields,
-    );
-    form.size(
-        "response_head",
-        "Bytes of an answer's head above which it is a 502.",
-        &mut http.response_head_bytes,
-    );
-    form.within(
-        "response_fields",
-        "Header fields above which it is.",
-        1..=wire::http1::MOST_FIELDS,
-        &mut http.response_fields,
-    );
 }
 
 fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
@@ -337,22 +323,13 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         insecure: value,
         /// Keep the connection of a request with Expect: 100-continue.
         keep_alive_after_continue: value,
+        /// The own certificate towards backends, a file in PEM.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
+        /// Authorities of backends beside those of the public web, a file in PEM.
+        authorities: file,
     }
-    form.file(
-        "certificate",
-        "The own certificate towards backends, a file in PEM.",
-        &mut backends.certificate.0,
-    );
-    form.file(
-        "key",
-        "Its key, a file in PEM.",
-        &mut backends.certificate.1,
-    );
-    form.file(
-        "authorities",
-        "Authorities of backends beside those of the public web, a file in PEM.",
-        &mut backends.authorities,
-    );
 }
 
 fn table(form: &mut Form<'_>, table: &mut TableSettings) {
@@ -361,14 +338,8 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         stale_after: value,
         /// A route that lost its last endpoint answers 503 for so long before it is gone.
         empty_pool_stays: value,
-    }
-    form.within(
-        "most",
-        "Routes above which further ones are refused.",
-        1..=100_000_000,
-        &mut table.most_routes,
-    );
-    keys! { form, table;
+        /// Routes above which further ones are refused.
+        most = most_routes: within(1..=100_000_000),
         /// Endpoints of one route above which further ones are refused.
         most_endpoints: within(1..=65_536),
         /// Endpoints of all routes together above which further ones are refused.
@@ -401,29 +372,19 @@ fn status(form: &mut Form<'_>, status: &mut StatusSettings) {
         listen: value,
         /// The same within TLS; needs certificate and key.
         listen_tls: value,
-    }
-    form.file(
-        "certificate",
-        "Certificate of that, a file in PEM.",
-        &mut status.certificate.0,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut status.certificate.1);
-    keys! { form, status;
+        /// Certificate of that, a file in PEM.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
         /// Where /routes answers, to user and password.
         routes_listen: value,
         /// User of /routes; while user and password are empty, nobody gets in.
         user: value,
+        /// Its password, in a file.
+        password_file = password: secret_file,
+        /// gorouter's old /varz, /healthz and /routes on the status port.
+        deprecated: value,
     }
-    form.secret_file(
-        "password_file",
-        "Its password, in a file.",
-        &mut status.password,
-    );
-    form.value(
-        "deprecated",
-        "gorouter's old /varz, /healthz and /routes on the status port.",
-        &mut status.deprecated,
-    );
 }
 
 fn drain(form: &mut Form<'_>, drain: &mut DrainSettings) {

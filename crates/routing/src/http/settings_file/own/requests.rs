@@ -139,12 +139,9 @@ pub(super) fn headers(form: &mut Form<'_>, headers: &mut HeaderSettings) {
         remove: value,
         /// Added to answers that lack them.
         add: value,
+        /// A request whose X-Vcap-Trace has the value in this file learns its backend.
+        trace_key_file = trace_key: secret_file,
     }
-    form.secret_file(
-        "trace_key_file",
-        "A request whose X-Vcap-Trace has the value in this file learns its backend.",
-        &mut headers.trace_key,
-    );
 }
 
 pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
@@ -161,17 +158,11 @@ pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
 }
 
 pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
-    form.secret_file(
-        "secret_file",
-        "Secret that signatures are made of, in a file.",
-        &mut services.secret,
-    );
-    form.secret_file(
-        "secret_previous_file",
-        "A second one that is accepted.",
-        &mut services.secret_previous,
-    );
     keys! { form, services;
+        /// Secret that signatures are made of, in a file.
+        secret_file = secret: secret_file,
+        /// A second one that is accepted.
+        secret_previous_file = secret_previous: secret_file,
         /// Longest time between both passes.
         timeout: value,
         /// Say https in X-CF-Forwarded-Url.
@@ -182,18 +173,11 @@ pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSet
         attempts: within(0..=100),
         /// Let upgrades through.
         upgrades: value,
-    }
-    form.file(
-        "certificate",
-        "The own certificate towards route services, a file in PEM; without it they are shown none.",
-        &mut services.certificate.0,
-    );
-    form.file(
-        "key",
-        "Its key, a file in PEM.",
-        &mut services.certificate.1,
-    );
-    keys! { form, services;
+        /// The own certificate towards route services, a file in PEM; without it they are shown
+        /// none.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
         /// Accept any certificate of a route service.
         insecure: value,
         /// Call a service that is a route of this router through the router itself.
