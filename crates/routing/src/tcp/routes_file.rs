@@ -48,6 +48,8 @@ struct Stated {
     _backend_ip: String,
     #[serde(rename = "backend_port")]
     _backend_port: u16,
+    #[serde(default, rename = "backend_tls_port")]
+    _backend_tls_port: i32,
     #[serde(rename = "ttl")]
     _ttl: Option<u32>,
 }
