@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, Handler, Incoming, Limits, Shutdown, full, read_body};
+use net::{Body, Handler, Incoming, Limits, Shutdown, plain_text, read_body};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::{BackendSettings, Behaviour, StaticBackend};
@@ -62,12 +62,12 @@ impl Handler for Control {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         match (head.method, head.uri.path()) {
-            (Method::GET, "/health") => text(StatusCode::OK, "ok\n"),
+            (Method::GET, "/health") => plain_text(StatusCode::OK, "ok\n"),
             (Method::GET, "/behaviour") => json(self.backend.behaviour().to_json()),
             (Method::PUT, "/behaviour") => {
                 let body = match read_body(body, BODY_BYTES, BODY_WITHIN).await {
                     Ok(body) => body,
-                    Err(error) => return text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+                    Err(error) => return plain_text(StatusCode::BAD_REQUEST, format!("{error}\n")),
                 };
                 match Behaviour::from_json(&body) {
                     Ok(behaviour) => {
@@ -77,14 +77,14 @@ impl Handler for Control {
                             .info("behaviour", Fields::new().and("mode", behaviour.mode));
                         json(json_text)
                     }
-                    Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+                    Err(error) => plain_text(StatusCode::BAD_REQUEST, format!("{error}\n")),
                 }
             }
             (Method::GET, "/metrics") => self.metrics(),
             (_, "/health" | "/behaviour" | "/metrics") => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")
+                plain_text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n")
             }
-            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            _ => plain_text(StatusCode::NOT_FOUND, "404 page not found\n"),
         }
     }
 }
@@ -102,24 +102,10 @@ impl Control {
             "Connections accepted.",
             self.backend.accepted(),
         );
-        answer(StatusCode::OK, prometheus::CONTENT_TYPE, page.into_text())
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, page.into_text())
     }
 }
 
 fn json(text: String) -> Response<Body> {
-    answer(StatusCode::OK, "application/json", text)
-}
-
-fn text(status: StatusCode, text: &str) -> Response<Body> {
-    answer(status, "text/plain; charset=utf-8", text.to_owned())
-}
-
-fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(full(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(
-        http::header::CONTENT_TYPE,
-        http::HeaderValue::from_static(content_type),
-    );
-    response
+    net::response(StatusCode::OK, "application/json", text)
 }

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use tokio::sync::mpsc::Receiver;
@@ -21,6 +23,24 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
 /// No body.
 pub fn empty() -> Body {
     Empty::new().boxed_unsync()
+}
+
+/// An answer whose body is of this content type.
+pub fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// An answer in plain text.
+pub fn plain_text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    response(status, "text/plain; charset=utf-8", text)
 }
 
 /// A body of pieces as they arrive; it ends when their sender is dropped.

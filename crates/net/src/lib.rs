@@ -16,7 +16,7 @@ mod server;
 mod stall;
 pub mod tls;
 
-pub use body::{Body, BodyError, empty, full, read_body, stream};
+pub use body::{Body, BodyError, empty, full, plain_text, read_body, response, stream};
 pub use client::{Answer, Client, ClientError, ClientOptions};
 pub use http2_client::{Http2Answer, http2_exchange};
 pub use hyper::body::Incoming;

@@ -208,7 +208,7 @@ pub fn serve<H: Handler>(
     handler: Arc<H>,
     shutdown: Shutdown,
 ) -> BoxFuture<()> {
-    serve_any(listener, tls, limits, handler, shutdown)
+    serve_as(Version::Http1, listener, tls, limits, handler, shutdown)
 }
 
 /// As [`serve`], for peers that speak HTTP/2 from the first byte, as gRPC's do; with TLS they
@@ -223,15 +223,9 @@ pub fn serve_http2<H: Handler>(
     let tls = tls.map(|tls| {
         let mut tls = (*tls).clone();
         tls.alpn_protocols = vec![b"h2".to_vec()];
-        TlsAcceptor::from(Arc::new(tls))
+        Arc::new(tls)
     });
-    let connections = Connections {
-        version: Version::Http2,
-        tls,
-        limits,
-        handler,
-    };
-    Box::pin(accept(listener, connections, shutdown))
+    serve_as(Version::Http2, listener, tls, limits, handler, shutdown)
 }
 
 /// What a server's connections speak.
@@ -256,7 +250,8 @@ const STREAMS: u32 = 128;
 const PREFACE_BYTES: usize = 24;
 
 /// Not generic: everything below is compiled here, not by each crate that serves.
-fn serve_any(
+fn serve_as(
+    version: Version,
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
     limits: Limits,
@@ -264,7 +259,7 @@ fn serve_any(
     shutdown: Shutdown,
 ) -> BoxFuture<()> {
     let connections = Connections {
-        version: Version::Http1,
+        version,
         tls: tls.map(TlsAcceptor::from),
         limits,
         handler,

@@ -6,14 +6,17 @@ use std::sync::Arc;
 pub use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::{
+    ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme,
+    WantsVerifier,
+};
 
 /// Files of one party: its certificate and key, and the authority it trusts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Files {
     /// Certificate chain, PEM.
     pub certificate: PathBuf,
@@ -50,21 +53,18 @@ const SESSIONS: usize = 4096;
 /// When a file cannot be read or certificate and key do not belong together.
 pub fn server(files: &Files) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let clients = WebPkiClientVerifier::builder_with_provider(
-        Arc::new(authority(&files.authority)?),
-        Arc::clone(&provider),
-    )
-    .build()
-    .map_err(|error| TlsError::Setup(error.to_string()))?;
+    let roots = Arc::new(authority(&files.authority)?);
+    let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+        .build()
+        .map_err(setup)?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?
+        .map_err(setup)?
         .with_client_cert_verifier(clients)
         .with_single_cert(chain(&files.certificate)?, key(&files.key)?)
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+        .map_err(setup)?;
     // Sessions that clients keep: of sessions in memory only the last hundred could be resumed.
-    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(setup)?;
     Ok(Arc::new(config))
 }
 
@@ -73,13 +73,10 @@ pub fn server(files: &Files) -> Result<Arc<ServerConfig>, TlsError> {
 /// # Errors
 /// When a file cannot be read or certificate and key do not belong together.
 pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?
+    let mut config = client_builder()?
         .with_root_certificates(authority(&files.authority)?)
         .with_client_auth_cert(chain(&files.certificate)?, key(&files.key)?)
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+        .map_err(setup)?;
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(Arc::new(config))
 }
@@ -90,20 +87,19 @@ pub fn client(files: &Files) -> Result<Arc<ClientConfig>, TlsError> {
 /// # Errors
 /// When a file cannot be read or certificate and key do not belong together.
 pub fn trusting_client(certificate: &Path, own_key: &Path) -> Result<Arc<ClientConfig>, TlsError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let any = AnyServer(provider.signature_verification_algorithms);
+    let config = client_builder()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
+        .with_custom_certificate_verifier(Arc::new(any))
         .with_client_auth_cert(chain(certificate)?, key(own_key)?)
-        .map_err(|error| TlsError::Setup(error.to_string()))?;
+        .map_err(setup)?;
     Ok(Arc::new(config))
 }
 
 /// Accepts every certificate whose key the server has.
 #[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
+struct AnyServer(WebPkiSupportedAlgorithms);
 
 impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
@@ -123,12 +119,7 @@ impl ServerCertVerifier for AnyServer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(
-            message,
-            cert,
-            dss,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, cert, dss, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -137,16 +128,11 @@ impl ServerCertVerifier for AnyServer {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(
-            message,
-            cert,
-            dss,
-            &self.0.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, cert, dss, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.0.supported_schemes()
     }
 }
 
@@ -162,13 +148,19 @@ pub fn anonymous(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsErr
             roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
         },
     };
+    let builder = client_builder()?.with_root_certificates(roots);
+    Ok(Arc::new(builder.with_no_client_auth()))
+}
+
+fn client_builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, TlsError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::Setup(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+        .map_err(setup)
+}
+
+fn setup(error: impl ToString) -> TlsError {
+    TlsError::Setup(error.to_string())
 }
 
 fn file(what: &'static str, path: &Path, cause: impl ToString) -> TlsError {

@@ -197,10 +197,7 @@ async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running,
     if tokens.is_some() && issuer.is_none() {
         let what = "tokens of every issuer with this key are taken, other identity zones of \
                     the UAA among them; token_issuer names the one to take";
-        logger.info(
-            "token-issuer-unset",
-            telemetry::Fields::new().and("note", what),
-        );
+        logger.info("token-issuer-unset", Fields::new().and("note", what));
     }
     let server_tls = settings.mtls.as_ref().map(|mtls| tls::server(&mtls.files));
     let server_tls = server_tls.transpose()?;
@@ -286,15 +283,9 @@ async fn start_unboxed(settings: ApiSettings, logger: Logger) -> Result<Running,
         servers.spawn(net::serve(listener, None, limits, status, asked.clone()));
     }
     let fields = Fields::new()
-        .and("address", address.map(|address| address.to_string()))
-        .and(
-            "mtls-address",
-            mtls_address.map(|address| address.to_string()),
-        )
-        .and(
-            "status-address",
-            status_address.map(|address| address.to_string()),
-        );
+        .and("address", address)
+        .and("mtls-address", mtls_address)
+        .and("status-address", status_address);
     logger.info("started", fields);
     let commands = writer.requests.clone();
     let limits = settings.limits;

@@ -111,6 +111,15 @@ pub struct MutualTls {
     pub files: net::tls::Files,
 }
 
+impl Default for MutualTls {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 3001)),
+            files: net::tls::Files::default(),
+        }
+    }
+}
+
 /// Where rows are kept.
 #[derive(Debug, Clone)]
 pub enum Database {

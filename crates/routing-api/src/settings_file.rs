@@ -1,10 +1,9 @@
 //! Settings of the routing API from a TOML file.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::model::RouterGroup;
-use super::settings::{ApiSettings, Database, MutualTls, PostgresSettings};
+use super::settings::{ApiSettings, Database, PostgresSettings};
 use document::{Form, Problems, Secret, Source, parse_toml};
 use tokio_postgres::config::{Host, SslMode};
 
@@ -108,12 +107,12 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         "Connections open at once, of each listener.",
         &mut settings.limits.connections,
     );
-    let mut mtls = settings.mtls.take().map(MutualForm);
+    let mtls = &mut settings.mtls;
     form.optional(
         "mtls",
         "A listener with mutual TLS. The paths name PEM files.",
-        &mut mtls,
-        |form, MutualForm(mtls)| {
+        mtls,
+        |form, mtls| {
             form.value("listen", "Where it listens.", &mut mtls.listen);
             let files = &mut mtls.files;
             for (key, about, path) in [
@@ -127,7 +126,7 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
         },
     );
     for key in ["certificate", "key", "authority"] {
-        let missing = mtls.as_ref().is_some_and(|MutualForm(mtls)| {
+        let missing = mtls.as_ref().is_some_and(|mtls| {
             let path = match key {
                 "certificate" => &mtls.files.certificate,
                 "key" => &mtls.files.key,
@@ -139,7 +138,6 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
             form.wrong("mtls", format!("expected \"{key}\" in [mtls], found none"));
         }
     }
-    settings.mtls = mtls.map(|MutualForm(mtls)| mtls);
     form.tables(
         "router_groups",
         &mut settings.router_groups,
@@ -158,22 +156,6 @@ fn describe(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {
             }
         },
     );
-}
-
-/// A listener with the defaults of a form.
-struct MutualForm(MutualTls);
-
-impl Default for MutualForm {
-    fn default() -> Self {
-        Self(MutualTls {
-            listen: SocketAddr::from(([127, 0, 0, 1], 3001)),
-            files: net::tls::Files {
-                certificate: PathBuf::new(),
-                key: PathBuf::new(),
-                authority: PathBuf::new(),
-            },
-        })
-    }
 }
 
 fn database(form: &mut Form<'_>, settings: &mut ApiSettings, folder: &Path) {

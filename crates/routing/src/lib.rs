@@ -19,9 +19,11 @@
 //!   is what the recordings of gorouter are replayed against.
 
 pub mod api_feed;
+mod descriptors;
 pub mod http;
 mod peer_tls;
 pub mod registry;
 pub mod selection;
+mod settings_keys;
 pub mod table;
 pub mod tcp;

@@ -32,14 +32,10 @@ pub(crate) fn mutual_server(
     tls: &PeerTls,
 ) -> Result<Arc<ServerConfig>, TlsPartError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    for authority in chain(of, &tls.authorities)? {
-        roots.add(authority).map_err(|cause| error(of, cause))?;
-    }
-    let clients =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|cause| error(of, cause))?;
+    let roots = Arc::new(roots(of, &tls.authorities)?);
+    let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+        .build()
+        .map_err(|cause| error(of, cause))?;
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|cause| error(of, cause))?
@@ -68,15 +64,10 @@ pub(crate) fn server(
 /// A client that checks the server's name, and shows a certificate if it has one.
 pub(crate) fn client(of: &'static str, tls: &PeerTls) -> Result<Arc<ClientConfig>, TlsPartError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut roots = RootCertStore::empty();
-    match tls.authorities.is_empty() {
-        true => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        false => {
-            for authority in chain(of, &tls.authorities)? {
-                roots.add(authority).map_err(|cause| error(of, cause))?;
-            }
-        }
-    }
+    let roots: RootCertStore = match tls.authorities.as_str() {
+        "" => webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect(),
+        authorities => roots(of, authorities)?,
+    };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|cause| error(of, cause))?
@@ -88,6 +79,14 @@ pub(crate) fn client(of: &'static str, tls: &PeerTls) -> Result<Arc<ClientConfig
             .map_err(|cause| error(of, cause))?,
     };
     Ok(Arc::new(config))
+}
+
+fn roots(of: &'static str, authorities: &str) -> Result<RootCertStore, TlsPartError> {
+    let mut roots = RootCertStore::empty();
+    for authority in chain(of, authorities)? {
+        roots.add(authority).map_err(|cause| error(of, cause))?;
+    }
+    Ok(roots)
 }
 
 fn chain(of: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsPartError> {

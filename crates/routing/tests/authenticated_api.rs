@@ -16,7 +16,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use net::{Body, Client, ClientOptions, Handler, Incoming};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::KeyPair;
 use routing::api_feed;
 use routing::tcp::{CHANGES, TcpRouter, TcpSettings};
 use routing_api::client::{ApiClient, ClientError, ClientSettings, PeerTls, TokenSettings};
@@ -30,37 +30,10 @@ use tokio::sync::mpsc;
 
 use crate::running_api::{logger, settings, sqlite};
 use crate::tcp::rig::free_port;
+use crate::tcp::tls::Authority;
 
 /// The client that UAA knows.
 const CLIENT: (&str, &str) = ("tcp_router", "s3cr3t:of/it");
-
-/// An authority of one test.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        let issuer = Issuer::new(params, key);
-        Self { issuer, pem }
-    }
-
-    /// A certificate for loopback and its key.
-    fn sign(&self) -> (String, String) {
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        (certificate.pem(), key.serialize_pem())
-    }
-}
 
 /// A UAA: gives its client tokens that it signs, by client credentials (RFC 6749 section
 /// 4.4), and nobody else.
@@ -77,7 +50,7 @@ impl Uaa {
             granted: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
         });
-        let (chain, key) = authority.sign();
+        let (chain, key) = authority.sign("127.0.0.1");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -151,7 +124,7 @@ fn local() -> SocketAddr {
 
 /// An API that wants both: a certificate and a token.
 async fn start_api(folder: &Path, authority: &Authority, uaa: &Uaa) -> Running {
-    let (chain, key) = authority.sign();
+    let (chain, key) = authority.sign("127.0.0.1");
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
@@ -177,7 +150,7 @@ async fn start_api(folder: &Path, authority: &Authority, uaa: &Uaa) -> Running {
 
 /// How a client with everything in order calls the API.
 fn client_settings(api: &Running, authority: &Authority, uaa_url: &str) -> ClientSettings {
-    let (certificate, key) = authority.sign();
+    let (certificate, key) = authority.sign("127.0.0.1");
     ClientSettings {
         url: format!("https://{}", api.mtls_address().unwrap()),
         tls: PeerTls {

@@ -1,9 +1,11 @@
 //! From an address to a connection that a server accepted.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use rustls::pki_types::ServerName;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -18,7 +20,7 @@ const MOST_LINE_BYTES: usize = 64 * 1024;
 
 /// A connection that a server accepted.
 pub(super) struct Connection {
-    pub(super) stream: Stream,
+    pub(super) stream: Box<dyn Stream>,
     /// Bytes that were read and not scanned.
     pub(super) unread: BytesMut,
     pub(super) max_payload: usize,
@@ -71,9 +73,8 @@ pub(super) async fn dial(
 }
 
 async fn greet(config: &ClientConfig, server: &ServerAddress) -> Result<Connection, DialError> {
-    let stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
+    let mut stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
     stream.set_nodelay(true)?;
-    let mut stream = Stream::Plain(stream);
     let mut unread = BytesMut::with_capacity(4096);
     let mut scanner = scanner(config);
     let info: Info = expect(
@@ -91,17 +92,17 @@ async fn greet(config: &ClientConfig, server: &ServerAddress) -> Result<Connecti
     }
     let tls = config.tls.as_ref();
     let tls = tls.filter(|_| config.tls_always || info.tls_required);
-    if let Some(tls) = tls {
-        let name = ServerName::try_from(server.host.clone())
-            .map_err(|_| DialError::Name(server.host.clone()))?;
-        let Stream::Plain(plain) = stream else {
-            return Err(DialError::Closed);
-        };
-        // What came before the handshake is not to be trusted.
-        unread.clear();
-        let connector = TlsConnector::from(std::sync::Arc::clone(tls));
-        stream = Stream::Tls(Box::new(connector.connect(name, plain).await?.into()));
-    }
+    let mut stream: Box<dyn Stream> = match tls {
+        None => Box::new(stream),
+        Some(tls) => {
+            let name = ServerName::try_from(server.host.clone())
+                .map_err(|_| DialError::Name(server.host.clone()))?;
+            // What came before the handshake is not to be trusted.
+            unread.clear();
+            let connector = TlsConnector::from(Arc::clone(tls));
+            Box::new(connector.connect(name, stream).await?)
+        }
+    };
     stream.write_all(&greeting(config, tls.is_some())).await?;
     stream.flush().await?;
     expect(
@@ -146,7 +147,7 @@ fn greeting(config: &ClientConfig, tls_required: bool) -> BytesMut {
 
 /// Reads until the frame that `wanted` knows. INFO may come again, `+OK` and PING too.
 async fn expect<T>(
-    stream: &mut Stream,
+    stream: &mut (impl AsyncRead + Unpin),
     unread: &mut BytesMut,
     scanner: &mut Scanner,
     wanted: impl Fn(&Frame<'_>) -> Option<T>,

@@ -31,23 +31,12 @@ pub(super) fn usual<'a>(
     if !is_word(subject) || !sid.is_none_or(is_word) {
         return None;
     }
-    Some(with_payload(
-        (0, bytes),
-        behind,
-        most,
-        |headers, payload| {
-            let message = Message {
-                subject,
-                reply: b"",
-                headers,
-                payload,
-            };
-            match sid {
-                None => Frame::Pub(message),
-                Some(sid) => Frame::Msg { sid, message },
-            }
-        },
-    ))
+    let frame = |message| match sid {
+        None => Frame::Pub(message),
+        Some(sid) => Frame::Msg { sid, message },
+    };
+    let names = (subject, &b""[..]);
+    Some(with_payload(names, (0, bytes), behind, most, frame))
 }
 
 /// What is before the last space, and behind it.
@@ -118,14 +107,7 @@ impl<'a> Line<'a> {
             [subject, reply] => (*subject, *reply),
             _ => return Err(self.wrong(expected)),
         };
-        with_payload(sizes, behind, most, |headers, payload| {
-            Frame::Pub(Message {
-                subject,
-                reply,
-                headers,
-                payload,
-            })
-        })
+        with_payload((subject, reply), sizes, behind, most, Frame::Pub)
     }
 
     fn msg(
@@ -142,33 +124,23 @@ impl<'a> Line<'a> {
             [subject, sid, reply] => (*subject, *sid, *reply),
             _ => return Err(self.wrong(expected)),
         };
-        with_payload(sizes, behind, most, |headers, payload| Frame::Msg {
-            sid,
-            message: Message {
-                subject,
-                reply,
-                headers,
-                payload,
-            },
-        })
+        let frame = |message| Frame::Msg { sid, message };
+        with_payload((subject, reply), sizes, behind, most, frame)
     }
 
     fn sub(self) -> Result<Frame<'a>, ProtocolError> {
         let mut words = Words::default();
         self.words(SUB, &mut words)?;
-        match words.as_slice() {
-            [subject, sid] => Ok(Frame::Sub {
-                subject,
-                queue: b"",
-                sid,
-            }),
-            [subject, queue, sid] => Ok(Frame::Sub {
-                subject,
-                queue,
-                sid,
-            }),
-            _ => Err(self.wrong(SUB)),
-        }
+        let (subject, queue, sid) = match *words.as_slice() {
+            [subject, sid] => (subject, &b""[..], sid),
+            [subject, queue, sid] => (subject, queue, sid),
+            _ => return Err(self.wrong(SUB)),
+        };
+        Ok(Frame::Sub {
+            subject,
+            queue,
+            sid,
+        })
     }
 
     fn unsub(self) -> Result<Frame<'a>, ProtocolError> {
@@ -230,14 +202,15 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The frame with what is behind its line, which are so many bytes of headers and so many in
-/// all.
+/// The frame with the message whose subject and reply its line has, and behind it so many bytes
+/// of headers and so many in all.
 #[inline]
 fn with_payload<'a>(
+    (subject, reply): (&'a [u8], &'a [u8]),
     (headers, bytes): (u64, u64),
     behind: &'a [u8],
     most: usize,
-    frame: impl FnOnce(&'a [u8], &'a [u8]) -> Frame<'a>,
+    frame: impl FnOnce(Message<'a>) -> Frame<'a>,
 ) -> Result<Parsed<'a>, ProtocolError> {
     let large = || ProtocolError::LargePayload { found: bytes, most };
     let length = usize::try_from(bytes).map_err(|_| large())?;
@@ -251,8 +224,14 @@ fn with_payload<'a>(
         [b'\r', b'\n', ..] => {
             // Not above `length`: checked where the sizes were read.
             let (headers, payload) = all.split_at(headers as usize);
+            let message = Message {
+                subject,
+                reply,
+                headers,
+                payload,
+            };
             Ok(Parsed::Whole {
-                frame: frame(headers, payload),
+                frame: frame(message),
                 payload: length + 2,
             })
         }

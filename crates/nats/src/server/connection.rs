@@ -128,7 +128,11 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }
 
-async fn greet(shared: &Shared, mut stream: TcpStream, id: u64) -> std::io::Result<Stream> {
+async fn greet(
+    shared: &Shared,
+    mut stream: TcpStream,
+    id: u64,
+) -> std::io::Result<Box<dyn Stream>> {
     let config = &shared.config;
     let info = Info {
         server_id: &config.name,
@@ -146,16 +150,12 @@ async fn greet(shared: &Shared, mut stream: TcpStream, id: u64) -> std::io::Resu
     let mut out = BytesMut::new();
     encode::object(&mut out, "INFO", &serde_json::to_vec(&info)?);
     stream.write_all(&out).await?;
-    Ok(match &config.tls {
-        None => Stream::Plain(stream),
-        Some(tls) => {
-            let acceptor = TlsAcceptor::from(Arc::clone(tls));
-            let accepted = acceptor.accept(stream).await.inspect_err(|_| {
-                count(&shared.counters.protocol_errors);
-            })?;
-            Stream::Tls(Box::new(accepted.into()))
-        }
-    })
+    let Some(tls) = &config.tls else {
+        return Ok(Box::new(stream));
+    };
+    let accepted = TlsAcceptor::from(Arc::clone(tls)).accept(stream).await;
+    let stream = accepted.inspect_err(|_| count(&shared.counters.protocol_errors))?;
+    Ok(Box::new(stream))
 }
 
 /// Writes until the client is cut off or nothing more will come.

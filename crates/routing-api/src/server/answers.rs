@@ -1,8 +1,6 @@
 //! Answers in the form of the wire.
 
-use http::header::{
-    ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{ALLOW, CONNECTION, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use net::Body;
 use serde::Serialize;
@@ -21,26 +19,13 @@ pub(super) fn bare(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Plain text.
-pub(super) fn text(
-    status: StatusCode,
-    kind: &'static str,
-    text: impl Into<String>,
-) -> Response<Body> {
-    let mut response = Response::new(net::full(text.into()));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
-}
-
 /// There is no such call: what Go's router writes, with the methods that the path has.
 pub(super) fn no_call(allowed: &str) -> Response<Body> {
     let (status, reason) = match allowed {
         "" => (StatusCode::NOT_FOUND, "404 page not found\n"),
         _ => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
     };
-    let mut response = text(status, "text/plain; charset=utf-8", reason);
+    let mut response = net::plain_text(status, reason);
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let (false, Ok(allowed)) = (allowed.is_empty(), HeaderValue::from_str(allowed)) {
@@ -53,7 +38,7 @@ pub(super) fn no_call(allowed: &str) -> Response<Body> {
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     // Plain data always has a JSON form.
     let body = serde_json::to_string(value).unwrap_or_default();
-    text(status, "application/json", body)
+    net::response(status, "application/json", body)
 }
 
 /// An error, with the status of its name.

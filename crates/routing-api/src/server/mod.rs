@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
 use telemetry::{Fields, Logger, prometheus};
 
 use super::events::{Hub, Stream};
@@ -155,6 +156,7 @@ impl Service {
     ) -> Result<Response<Body>, Refused> {
         self.authorize(call.scope(), &head.headers)?;
         self.group_locks.check(call)?;
+        let (created, gone) = (StatusCode::CREATED, StatusCode::NO_CONTENT);
         match call {
             Call::Health => self.health(),
             Call::Metrics => Ok(self.metrics_page()),
@@ -190,26 +192,10 @@ impl Service {
                 let list: Vec<_> = rows.iter().map(|row| &row.value).collect();
                 Ok(answers::json(StatusCode::OK, &list))
             }
-            Call::UpsertTcp => {
-                let list = read_list(&self.bytes(body).await?)?;
-                self.write(Command::UpsertTcp(list), StatusCode::CREATED)
-                    .await
-            }
-            Call::DeleteTcp => {
-                let list = read_list(&self.bytes(body).await?)?;
-                self.write(Command::DeleteTcp(list), StatusCode::NO_CONTENT)
-                    .await
-            }
-            Call::UpsertHttp => {
-                let list = read_list(&self.bytes(body).await?)?;
-                self.write(Command::UpsertHttp(list), StatusCode::CREATED)
-                    .await
-            }
-            Call::DeleteHttp => {
-                let list = read_list(&self.bytes(body).await?)?;
-                self.write(Command::DeleteHttp(list), StatusCode::NO_CONTENT)
-                    .await
-            }
+            Call::UpsertTcp => self.write(body, Command::UpsertTcp, created).await,
+            Call::DeleteTcp => self.write(body, Command::DeleteTcp, gone).await,
+            Call::UpsertHttp => self.write(body, Command::UpsertHttp, created).await,
+            Call::DeleteHttp => self.write(body, Command::DeleteHttp, gone).await,
             Call::TcpEvents => self.events(Stream::Tcp),
             Call::HttpEvents => self.events(Stream::Http),
         }
@@ -238,8 +224,15 @@ impl Service {
         self.bodies.read(body).await.map_err(Refused::Unread)
     }
 
-    async fn write(&self, command: Command, status: StatusCode) -> Result<Response<Body>, Refused> {
-        self.commands.run(command).await?;
+    /// Does what a call asks for with the list in its body.
+    async fn write<T: DeserializeOwned + Send>(
+        &self,
+        body: Incoming,
+        command: fn(Vec<T>) -> Command,
+        status: StatusCode,
+    ) -> Result<Response<Body>, Refused> {
+        let list = read_list(&self.bytes(body).await?)?;
+        self.commands.run(command(list)).await?;
         Ok(answers::bare(status))
     }
 
@@ -265,8 +258,7 @@ impl Service {
 
     fn health(&self) -> Result<Response<Body>, Refused> {
         drop(self.state()?);
-        let kind = "text/plain; charset=utf-8";
-        Ok(answers::text(StatusCode::OK, kind, "ok\n"))
+        Ok(net::plain_text(StatusCode::OK, "ok\n"))
     }
 
     fn metrics_page(&self) -> Response<Body> {
@@ -283,7 +275,7 @@ impl Service {
             }
         };
         let page = self.metrics.page(&gauges);
-        answers::text(StatusCode::OK, prometheus::CONTENT_TYPE, page)
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, page)
     }
 
     fn refuse(&self, head: &Parts, refused: Refused) -> Response<Body> {

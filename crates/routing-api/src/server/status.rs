@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response, StatusCode};
 use net::{Body, Handler, Incoming};
 
-use super::{HEALTH, METRICS, Service, answers};
+use super::{HEALTH, METRICS, Service};
 
 /// Answers what the API itself would, and nothing else of it.
 pub(crate) struct Status(pub(crate) Arc<Service>);
@@ -14,11 +14,7 @@ impl Handler for Status {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         match request.uri().path() {
             HEALTH | METRICS => self.0.handle(request).await,
-            _ => answers::text(
-                StatusCode::NOT_FOUND,
-                "text/plain; charset=utf-8",
-                "expected /health or /metrics\n",
-            ),
+            _ => net::plain_text(StatusCode::NOT_FOUND, "expected /health or /metrics\n"),
         }
     }
 }

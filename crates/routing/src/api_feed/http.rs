@@ -166,10 +166,7 @@ impl Feed {
 }
 
 fn tag(route: &HttpRoute) -> Modification {
-    Modification {
-        guid: route.modification_tag.guid.as_str().into(),
-        index: route.modification_tag.index,
-    }
+    (&route.modification_tag).into()
 }
 
 fn identity(ip: &str, port: u16) -> String {

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use telemetry::prometheus::Page;
+
 use super::active_apps::ActiveApps;
 use super::app_latencies::{AppLatencies, AppLatency};
 use crate::table::Text;
@@ -154,13 +156,19 @@ pub const LOOKUP_BOUNDS: [u64; 16] = [
     80_000, 90_000, 100_000,
 ];
 
+/// Makes what a thread counts and what the totals are of each name. The page of metrics tells
+/// those of `ours` in this order, with their description here as the help text.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    (
+        gorouters { $($(#[$doc:meta])* $name:ident,)* }
+        ours { $($(#[doc = $help:literal])* $own:ident: $kind:ident $metric:literal,)* }
+    ) => {
         /// What one thread has counted. Only that thread changes it.
         #[derive(Debug)]
         #[repr(align(128))]
         pub struct ThreadCounters {
             $($(#[$doc])* pub $name: Count,)*
+            $($(#[doc = $help])* pub $own: Count,)*
             /// Answers by the first digit of their status; place 0: none of 1 to 5.
             pub responses: [Count; 6],
             /// The same, of answers that route services gave.
@@ -181,6 +189,7 @@ macro_rules! counters {
             fn default() -> Self {
                 Self {
                     $($name: Count::default(),)*
+                    $($own: Count::default(),)*
                     responses: Default::default(),
                     responses_of_route_services: Default::default(),
                     latency: Histogram::new(&REQUEST_BOUNDS),
@@ -196,6 +205,7 @@ macro_rules! counters {
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Totals {
             $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $help])* pub $own: u64,)*
             /// Answers by the first digit of their status; place 0: none of 1 to 5.
             pub responses: [u64; 6],
             /// The same, of answers that route services gave.
@@ -213,6 +223,7 @@ macro_rules! counters {
         impl Totals {
             fn add(&mut self, of: &ThreadCounters) {
                 $(self.$name = self.$name.wrapping_add(of.$name.get());)*
+                $(self.$own = self.$own.wrapping_add(of.$own.get());)*
                 for (all, one) in self.responses.iter_mut().zip(&of.responses) {
                     *all += one.get();
                 }
@@ -225,98 +236,106 @@ macro_rules! counters {
                 self.lookup_time.add(&of.lookup_time);
                 of.apps.add_to(&mut self.apps);
             }
+
+            /// Adds those that gorouter does not have to a page.
+            pub(super) fn add_ours(&self, page: &mut Page) {
+                $(page.$kind($metric, concat!($($help),*).trim_start(), self.$own);)*
+            }
         }
     };
 }
 
 counters! {
-    /// Requests whose head was read.
-    requests,
-    /// Requests that this router answered itself with 400 or 404.
-    rejected,
-    /// Requests whose head broke the protocol.
-    malformed,
-    /// Requests with a `Content-Length` without a value, which are refused.
-    empty_content_length,
-    /// Answers 502, 503, 525, 526 and 496 for backends that failed.
-    bad_gateways,
-    /// Requests for which every endpoint had too many in flight.
-    exhausted,
-    /// Attempts that failed because the backend's certificate is for another name.
-    invalid_backend_id,
-    /// Attempts that failed because the backend's certificate is not trusted.
-    invalid_backend_certificate,
-    /// Attempts whose TLS handshake failed otherwise.
-    failed_handshakes,
-    /// Attempts after the first.
-    retries,
-    /// Requests sent again because an idle connection turned out to be closed.
-    stale_connections,
-    /// Attempts that ran into their time limit.
-    timeouts,
-    /// Requests that clients left before their answer.
-    clients_gone,
-    /// Upgrades that backends accepted.
-    upgrades,
-    /// Upgrades that failed.
-    failed_upgrades,
-    /// Connections of clients that were accepted.
-    accepted,
-    /// Connections of clients that are open now.
-    open_clients,
-    /// Tunnels behind upgrades that are open now.
-    open_tunnels,
-    /// Handshakes of clients that failed, PROXY headers that did not parse.
-    failed_clients,
-    /// Times that accepting paused because there were as many connections as allowed.
-    full,
-    /// Times that a descriptor was missing: an idle connection gave way, or accepting paused.
-    no_descriptors,
-    /// Connections cut because large heads took all the memory that there is for them.
-    no_memory,
-    /// Streams of HTTP/2 that were refused: tunnels, and those for which no descriptor or
-    /// no memory was left.
-    refused_streams,
-    /// Connections closed because their head, or all of a request, took too long.
-    slow_clients,
-    /// Attempts at backends.
-    routed,
-    /// Requests on their way now.
-    active,
-    /// Connections to backends that were begun.
-    dialed,
-    /// Requests that found an idle connection to their backend.
-    reused,
-    /// Connections to backends that are open now.
-    open_backends,
-    /// Idle ones of them.
-    idle_backends,
-    /// Bytes received from clients.
-    received,
-    /// Bytes sent to clients.
-    sent,
-    /// Lines of the access log.
-    logged,
-    /// Lines that were dropped because the writer was behind.
-    log_drops,
-    /// Lines that could not be written: the disk is full, or nobody reads.
-    log_failures,
-    /// Lines that were given to syslog.
-    syslog_lines,
-    /// Lines that syslog did not take, or not soon enough.
-    syslog_drops,
-    /// Envelopes that were given to loggregator's agent.
-    envelopes,
-    /// Envelopes that it did not take, or not soon enough.
-    envelope_drops,
-    /// Requests whose latency was not recorded by application: metrics were read just then.
-    app_latency_misses,
-    /// Calls of applications that were not noted as active: they were read just then.
-    active_app_misses,
-    /// Turns of a thread's loop.
-    turns,
-    /// Turns that took longer than 50 ms: something blocked.
-    late_turns,
+    gorouters {
+        /// Requests that this router answered itself with 400 or 404.
+        rejected,
+        /// Requests with a `Content-Length` without a value, which are refused.
+        empty_content_length,
+        /// Answers 502, 503, 525, 526 and 496 for backends that failed.
+        bad_gateways,
+        /// Requests for which every endpoint had too many in flight.
+        exhausted,
+        /// Attempts that failed because the backend's certificate is for another name.
+        invalid_backend_id,
+        /// Attempts that failed because the backend's certificate is not trusted.
+        invalid_backend_certificate,
+        /// Attempts whose TLS handshake failed otherwise.
+        failed_handshakes,
+        /// Upgrades that backends accepted.
+        upgrades,
+        /// Upgrades that failed.
+        failed_upgrades,
+        /// Attempts at backends.
+        routed,
+    }
+    ours {
+        /// Requests whose head broke the protocol.
+        malformed: counter "router_malformed_requests_total",
+        /// Attempts after the first.
+        retries: counter "router_retries_total",
+        /// Requests sent again because an idle connection turned out to be closed.
+        stale_connections: counter "router_stale_connections_total",
+        /// Attempts that ran into their time limit.
+        timeouts: counter "router_timeouts_total",
+        /// Requests that clients left before their answer.
+        clients_gone: counter "router_clients_gone_total",
+        /// Connections of clients that were accepted.
+        accepted: counter "router_client_connections_total",
+        /// Connections of clients that are open.
+        open_clients: gauge "router_client_connections",
+        /// Connections behind upgrades that are open.
+        open_tunnels: gauge "router_tunnels",
+        /// Handshakes of clients that failed, and PROXY headers that did not parse.
+        failed_clients: counter "router_client_failures_total",
+        /// Times that accepting paused because there were as many connections as allowed.
+        full: counter "router_client_connections_full_total",
+        /// Times that an idle connection was closed, or accepting paused, for want of a descriptor.
+        no_descriptors: counter "router_descriptors_missing_total",
+        /// Connections cut because large heads took all the memory that there is for them.
+        no_memory: counter "router_memory_missing_total",
+        /// Streams of HTTP/2 that were refused: tunnels, or no descriptor or memory was left.
+        refused_streams: counter "router_refused_streams_total",
+        /// Connections closed because a head, or all of a request, took too long.
+        slow_clients: counter "router_slow_clients_total",
+        /// Requests on their way.
+        active: gauge "router_active_requests",
+        /// Connections to backends that were begun.
+        dialed: counter "router_backend_connections_total",
+        /// Requests that found an idle connection to their backend.
+        reused: counter "router_backend_reuses_total",
+        /// Connections to backends that are open.
+        open_backends: gauge "router_backend_connections",
+        /// Idle ones of them.
+        idle_backends: gauge "router_backend_connections_idle",
+        /// Bytes received from clients.
+        received: counter "router_client_received_bytes_total",
+        /// Bytes sent to clients.
+        sent: counter "router_client_sent_bytes_total",
+        /// Lines of the access log.
+        logged: counter "router_access_log_lines_total",
+        /// Lines of the access log that were dropped because the writer was behind.
+        log_drops: counter "router_access_log_drops_total",
+        /// Lines of the access log that could not be written: a full disk, a closed pipe.
+        log_failures: counter "router_access_log_failures_total",
+        /// Lines of the access log that were given to syslog.
+        syslog_lines: counter "router_syslog_lines_total",
+        /// Lines of the access log that syslog did not take, or not soon enough.
+        syslog_drops: counter "router_syslog_drops_total",
+        /// Envelopes that were given to loggregator's agent.
+        envelopes: counter "router_envelopes_total",
+        /// Envelopes that loggregator's agent did not take, or not soon enough.
+        envelope_drops: counter "router_envelope_drops_total",
+        /// Requests, those too that no backend got.
+        requests: counter "router_requests_total",
+        /// Calls of applications that were not noted as active: they were read just then.
+        active_app_misses: counter "router_active_app_misses_total",
+        /// Requests whose latency was not recorded by application: metrics were read just then.
+        app_latency_misses: counter "router_app_latency_misses_total",
+        /// Turns of the threads' loops.
+        turns: counter "router_loop_turns_total",
+        /// Turns that took longer than 50 ms.
+        late_turns: counter "router_loop_late_turns_total",
+    }
 }
 
 /// What the data path counts. See the module.

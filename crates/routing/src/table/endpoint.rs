@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use routing_api::model::ModificationTag;
+
 use super::{Nanos, Tags, Text};
 
 /// What an endpoint speaks.
@@ -18,7 +20,7 @@ pub enum BackendProtocol {
 
 /// Which of two states of an endpoint is newer (routing API). Endpoints from NATS have
 /// an empty one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modification {
     /// Changes when the route is made anew.
     pub guid: Text,
@@ -36,6 +38,15 @@ impl Modification {
     /// The same, of one that is not stored yet.
     pub(super) fn is_before(&self, guid: &str, index: u32) -> bool {
         self.guid.is_empty() || guid.is_empty() || self.guid != guid || self.index < index
+    }
+}
+
+impl From<&ModificationTag> for Modification {
+    fn from(tag: &ModificationTag) -> Self {
+        Self {
+            guid: tag.guid.as_str().into(),
+            index: tag.index,
+        }
     }
 }
 

@@ -1,44 +1,14 @@
 //! What a TCP router counts. Threads add to these numbers once for each connection, and
 //! now and then for its bytes: never for each piece that they carry.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Upper bounds of the connect time's buckets, in microseconds; above them is one more.
 pub const CONNECT_BOUNDS: [u64; 12] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 5_000_000, 30_000_000,
-];
-
-/// Why backends could not be reached; another reason is counted as the last.
-pub const DIAL_CAUSES: [&str; 28] = [
-    "refused",
-    "reset",
-    "aborted",
-    "closed early",
-    "timeout",
-    "host unreachable",
-    "network unreachable",
-    "network down",
-    "no ports left",
-    "no descriptors left",
-    "no memory left",
-    "not permitted",
-    "input or output error",
-    "address unknown",
-    "certificate unknown",
-    "certificate expired",
-    "certificate not valid yet",
-    "certificate for another name",
-    "certificate revoked",
-    "certificate invalid",
-    "self-signed certificate",
-    "refused by the target",
-    "no common protocol",
-    "no common version or cipher",
-    "not TLS",
-    "corrupt record",
-    "TLS broken",
-    "other",
 ];
 
 /// How a connection of a client ended.
@@ -107,7 +77,8 @@ pub struct Counters {
     /// Bytes from backends to clients, up to date to a second.
     pub received: AtomicU64,
     ends: [AtomicU64; End::ALL.len()],
-    dial_errors: [AtomicU64; DIAL_CAUSES.len()],
+    /// By cause.
+    dial_errors: Mutex<BTreeMap<&'static str, u64>>,
     connect_times: [AtomicU64; CONNECT_BOUNDS.len() + 1],
     connect_micros: AtomicU64,
 }
@@ -125,16 +96,19 @@ impl Counters {
     }
 
     /// A backend could not be reached.
-    pub fn dial_failed(&self, cause: &str) {
-        let known = DIAL_CAUSES.iter().position(|known| *known == cause);
-        self.dial_errors[known.unwrap_or(DIAL_CAUSES.len() - 1)].fetch_add(1, Relaxed);
+    pub fn dial_failed(&self, cause: &'static str) {
+        let mut errors = self.locked_dial_errors();
+        *errors.entry(cause).or_default() += 1;
     }
 
     /// Attempts to reach a backend that failed, by cause, without those that never happened.
-    pub fn dial_errors(&self) -> Vec<(&'static str, u64)> {
-        let counts = self.dial_errors.iter().map(|count| count.load(Relaxed));
-        let counted = DIAL_CAUSES.into_iter().zip(counts);
-        counted.filter(|(_, count)| *count > 0).collect()
+    pub fn dial_errors(&self) -> BTreeMap<&'static str, u64> {
+        self.locked_dial_errors().clone()
+    }
+
+    fn locked_dial_errors(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        let locked = self.dial_errors.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A backend was reached after so long, TLS included.

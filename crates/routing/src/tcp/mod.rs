@@ -13,7 +13,6 @@
 pub mod counters;
 pub mod engine;
 pub mod fixed;
-mod mapping;
 mod router;
 pub mod routes_file;
 mod settings;
@@ -22,6 +21,10 @@ pub mod table;
 
 pub use engine::EngineError;
 pub use fixed::FixedRoute;
-pub use mapping::{Change, TcpMapping};
 pub use router::{CHANGES, TcpRouter, TcpRouterError, run};
-pub use settings::{BackendTlsSettings, StatusTlsSettings, TcpSettings, TerminationSettings};
+pub use routing_api::model::TcpMapping;
+pub use settings::{StatusTlsSettings, TcpSettings, TerminationSettings};
+
+/// A change of the TCP routes, as a feed tells it. What is written may be there already; behind a
+/// whole list, which takes away all others, a feed sends what happened while it was made.
+pub type Change = routing_api::client::Update<TcpMapping>;

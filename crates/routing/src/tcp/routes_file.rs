@@ -3,6 +3,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::TcpMapping;
 
 /// Longest file that is read.
@@ -36,8 +38,24 @@ pub enum RoutesFileError {
     },
 }
 
+/// What no mapping of a file may lack, and the bounds of its numbers: what is missing the routing
+/// API takes for 0.
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(rename = "port")]
+    _port: u16,
+    #[serde(rename = "backend_ip")]
+    _backend_ip: String,
+    #[serde(rename = "backend_port")]
+    _backend_port: u16,
+    #[serde(default, rename = "backend_tls_port")]
+    _backend_tls_port: i32,
+    #[serde(rename = "ttl")]
+    _ttl: Option<u32>,
+}
+
 /// Reads the mappings of a file: a JSON list in the form of the routing API. Send them as
-/// [`Change::Full`](super::Change::Full), again before they are stale.
+/// `Change::Full`, again before they are stale.
 ///
 /// # Errors
 /// When it cannot be read, is too long or is no such list.
@@ -50,7 +68,9 @@ pub fn read(path: &Path) -> Result<Vec<TcpMapping>, RoutesFileError> {
     if taken.map_err(failed)? as u64 > MOST_BYTES {
         return Err(RoutesFileError::TooLong(at()));
     }
-    serde_json::from_str(&text).map_err(|cause| RoutesFileError::Json { path: at(), cause })
+    let no_list = |cause| RoutesFileError::Json { path: at(), cause };
+    serde_json::from_str::<Vec<Stated>>(&text).map_err(no_list)?;
+    serde_json::from_str(&text).map_err(no_list)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use document::Secret;
-use routing_api::client::ClientSettings;
+use routing_api::client::{ClientSettings, PeerTls};
 
 /// Settings of a TCP router.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,8 +57,9 @@ pub struct TcpSettings {
     pub drain_timeout: Duration,
     /// Where the client's TLS ends here; `None`: such routes are skipped.
     pub termination: Option<TerminationSettings>,
-    /// TLS to backends; `None`: backends that want it are skipped (`backend_tls.enabled`).
-    pub backend_tls: Option<BackendTlsSettings>,
+    /// TLS to backends (`backend_tls.enabled`, `ca_cert`, `client_cert_and_key`); `None`: those
+    /// that want it are skipped.
+    pub backend_tls: Option<PeerTls>,
     /// The routing API that routes come from; `None`: they come from elsewhere
     /// (`routing_api`, `oauth`).
     pub routing_api: Option<ClientSettings>,
@@ -102,18 +103,6 @@ impl std::fmt::Debug for TerminationSettings {
             .field("certificates", &self.certificates.len())
             .finish_non_exhaustive()
     }
-}
-
-/// TLS to backends.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BackendTlsSettings {
-    /// Authorities that backends' certificates are checked against, PEM; empty: those of
-    /// the public web (`ca_cert`).
-    pub authorities: String,
-    /// The own certificate with its chain, PEM; empty: none (`client_cert_and_key`).
-    pub certificate: String,
-    /// Its key, PEM.
-    pub key: Secret,
 }
 
 impl Default for TcpSettings {

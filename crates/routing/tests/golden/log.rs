@@ -1,8 +1,9 @@
 //! Recorded log lines, made again from what they say.
 
 use routing::http::pipeline::retry::Failure;
-use routing::http::pipeline::{Admission, AnswerBody, Client, Refusal, Times};
+use routing::http::pipeline::{Admission, Client, Refusal, Times};
 use routing::table::{PoolSettings, Table, TableSettings};
+use wire::http1::BodyLength;
 
 use super::router::Router;
 use super::transcript::{log_behind, without_ids};
@@ -61,7 +62,7 @@ fn end_as(router: &mut Router, admission: Admission, status: u16, error: Option<
     );
     let failure = match error {
         None => {
-            router.answer(status, "", AnswerBody::UntilClose, &mut bytes);
+            router.answer(status, "", BodyLength::UntilClose, &mut bytes);
             return;
         }
         Some(error) if error.contains("dial tcp") => Failure::Dial("connection refused"),

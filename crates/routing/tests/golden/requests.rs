@@ -1,8 +1,8 @@
 //! The sections of the transcripts whose requests are known.
 
-use routing::http::pipeline::AnswerBody;
 use routing::http::pipeline::retry::Failure;
 use routing::table::PoolSettings;
+use wire::http1::BodyLength;
 use wire::tls::TlsFailure;
 
 use super::router::{APP, Backend, Router};
@@ -221,7 +221,7 @@ fn answers_in_chunks_and_tunnels() {
     let chunked = Backend::Says {
         status: 200,
         fields: "Transfer-Encoding: chunked\r\nTrailer: X-T\r\n",
-        body: AnswerBody::Chunked,
+        body: BodyLength::Chunked,
     };
     let request = "GET / HTTP/1.1\r\nHost: chunk.ex.com\r\n\r\n";
     let mut outcome = router.exchange(request, &chunked);
@@ -237,7 +237,7 @@ fn answers_in_chunks_and_tunnels() {
     let tunnel = Backend::Says {
         status: 101,
         fields: "Upgrade: websocket\r\nConnection: Upgrade\r\nX-B: 1\r\n",
-        body: AnswerBody::Exactly(0),
+        body: BodyLength::Exactly(0),
     };
     check(
         FIRST,

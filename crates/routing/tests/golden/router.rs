@@ -7,11 +7,11 @@ use rand::rngs::StdRng;
 use routing::http::access_log;
 use routing::http::pipeline::retry::{Attempt, Failure, Verdict, judge};
 use routing::http::pipeline::{
-    Admission, Answer, AnswerBody, Client, ClientBody, Exchange, Pipeline, Refusal, Times,
+    Admission, Answer, Client, ClientBody, Exchange, Pipeline, Refusal, Times,
 };
 use routing::http::settings::{ExtraField, HttpSettings, TracingSettings};
 use routing::table::{Endpoint, PoolSettings, RouteKey, Table, TableSettings};
-use wire::http1::{Limits, RequestHead, RequestScanner};
+use wire::http1::{BodyLength, Limits, RequestHead, RequestScanner};
 
 /// When everything happens: 2026-11-21T08:17:20Z.
 pub(crate) const NOW: Times = Times {
@@ -28,7 +28,7 @@ pub(crate) enum Backend<'a> {
     Says {
         status: u16,
         fields: &'a str,
-        body: AnswerBody,
+        body: BodyLength,
     },
     /// Fails.
     Fails(Failure<'a>),
@@ -154,7 +154,7 @@ impl Router {
                         // The recorded backend left out the empty line.
                         let echo = sent.len() - 2;
                         let fields = format!("Content-Length: {echo}\r\n{more}");
-                        let body = AnswerBody::Exactly(echo as u64);
+                        let body = BodyLength::Exactly(echo as u64);
                         keep_alive = self.answer(200, &fields, body, &mut out);
                         if self.head.method() != b"HEAD" {
                             out.extend_from_slice(&sent);
@@ -179,12 +179,11 @@ impl Router {
         &mut self,
         status: u16,
         fields: &str,
-        body: AnswerBody,
+        body: BodyLength,
         out: &mut Vec<u8>,
     ) -> bool {
         let answer = Answer {
             status,
-            reason: b"Switching Protocols",
             fields: fields.as_bytes(),
             body,
         };

@@ -6,4 +6,4 @@ mod changes;
 mod ends;
 mod faults;
 pub(crate) mod rig;
-mod tls;
+pub(crate) mod tls;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use routing::tcp::{
-    BackendTlsSettings, Change, StatusTlsSettings, TcpMapping, TerminationSettings,
-};
+use routing::tcp::{Change, StatusTlsSettings, TcpMapping, TerminationSettings};
+use routing_api::client::PeerTls;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -19,16 +18,14 @@ use rustls::{
 
 use super::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
 
-type Pem = (String, String);
-
 /// An authority of one test.
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub(crate) pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params
             .distinguished_name
@@ -40,7 +37,8 @@ impl Authority {
         Self { issuer, pem }
     }
 
-    fn sign(&self, name: &str) -> Pem {
+    /// A certificate for a name or an address, and its key.
+    pub(crate) fn sign(&self, name: &str) -> (String, String) {
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -230,7 +228,7 @@ fn tls_may_end_here() {
     let port = free_port();
     let ends = TcpMapping {
         terminate_frontend_tls: true,
-        alpns: Some("h2,http/1.1".into()),
+        alpns: "h2,http/1.1".into(),
         ..mapping(port, backend.address)
     };
     let named = free_port();
@@ -299,7 +297,7 @@ fn health_is_told_within_tls_too() {
 
 fn to_tls(port: u16, backend: &Backend, instance: &str) -> TcpMapping {
     TcpMapping {
-        backend_tls_port: i32::from(backend.address.port()),
+        backend_tls_port: i64::from(backend.address.port()),
         // Never used: TLS wins.
         backend_port: 1,
         instance_id: instance.into(),
@@ -320,7 +318,7 @@ fn backends_prove_to_be_the_instance() {
     let (own, key) = authority.sign("router");
     let rig = Rig::with(|settings| {
         settings.failed_for = Duration::ZERO;
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
             certificate: own,
             key: key.into(),
@@ -383,9 +381,9 @@ fn backends_prove_to_be_the_instance() {
 fn a_backend_without_tls_is_told_from_one_with_it() {
     let authority = Authority::new();
     let rig = Rig::with(|settings| {
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
-            ..BackendTlsSettings::default()
+            ..PeerTls::default()
         });
     });
     let (plain, real) = (Backend::echo(b'p'), authority.backend("i-1", b'r', false));
@@ -415,9 +413,9 @@ fn a_slow_reader_within_tls_gets_everything() {
         settings.termination = Some(TerminationSettings {
             certificates: vec![authority.sign("a.example")],
         });
-        settings.backend_tls = Some(BackendTlsSettings {
+        settings.backend_tls = Some(PeerTls {
             authorities: authority.pem.clone(),
-            ..BackendTlsSettings::default()
+            ..PeerTls::default()
         });
     });
     // TLS on both sides: whatever comes is sent back, and nobody reads it for a while.

@@ -1,7 +1,7 @@
 //! The chunked transfer coding (RFC 9112 section 7.1).
 
 use super::scanner::may_end;
-use super::{FIELDS_ON_STACK, Limits, Sink};
+use super::{BodyScan, FIELDS_ON_STACK, Limits, Sink};
 
 /// What is wrong with a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -54,12 +54,6 @@ pub(super) enum Chunked {
     Trailers(usize),
 }
 
-/// How far a scan of a chunked body came.
-pub(super) struct Progress {
-    pub(super) consumed: usize,
-    pub(super) ended: bool,
-}
-
 impl Chunked {
     /// Scans as much as it can. What is incomplete stays unconsumed: at most a chunk's
     /// line or the trailers.
@@ -70,7 +64,7 @@ impl Chunked {
         lines: Lines,
         body_bytes: &mut u64,
         sink: &mut S,
-    ) -> Result<Progress, ChunkError> {
+    ) -> Result<BodyScan, ChunkError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -120,14 +114,14 @@ impl Chunked {
                         break;
                     };
                     consumed += length;
-                    return Ok(Progress {
+                    return Ok(BodyScan {
                         consumed,
                         ended: true,
                     });
                 }
             }
         }
-        Ok(Progress {
+        Ok(BodyScan {
             consumed,
             ended: false,
         })

@@ -1,6 +1,6 @@
 //! The head of an earlier answer, to recognise the next one by.
 
-use super::length::{BodyLength, Framing};
+use super::length::Framing;
 use super::{Expect, Limits};
 
 /// Longest head that is remembered.
@@ -11,17 +11,16 @@ const MOST_BYTES: usize = 4 * 1024;
 /// cheaper than to parse. One serves any number of connections to the same target.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHead {
-    /// The head with its empty line; empty: none is known.
+    /// The head with its empty line.
     bytes: Vec<u8>,
     /// Where its field lines begin and end.
     fields: (usize, usize),
-    /// Under what it was read.
-    asked: Option<(Expect, Limits)>,
-    meaning: Meaning,
+    /// Under what it was read, and as what.
+    read: Option<((Expect, Limits), Meaning)>,
 }
 
 /// What a head says.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Meaning {
     pub(super) status: u16,
     pub(super) framing: Framing,
@@ -36,11 +35,10 @@ impl KnownHead {
         expect: Expect,
         limits: &Limits,
     ) -> Option<(Meaning, &'i [u8], usize)> {
-        let same = !self.bytes.is_empty()
-            && input.starts_with(&self.bytes)
-            && self.asked == Some((expect, *limits));
+        let (asked, meaning) = self.read.as_ref()?;
+        let same = input.starts_with(&self.bytes) && *asked == (expect, *limits);
         let (begin, end) = self.fields;
-        same.then(|| (self.meaning, &input[begin..end], self.bytes.len()))
+        same.then(|| (*meaning, &input[begin..end], self.bytes.len()))
     }
 
     /// Remembers a whole head and where its field lines are, unless it is very long.
@@ -52,21 +50,12 @@ impl KnownHead {
         meaning: Meaning,
     ) {
         self.bytes.clear();
+        self.read = None;
         if head.len() > MOST_BYTES {
             return;
         }
         self.bytes.extend_from_slice(head);
-        self.fields = fields;
-        (self.asked, self.meaning) = (Some(asked), meaning);
-    }
-}
-
-impl Default for Framing {
-    fn default() -> Self {
-        Self {
-            length: BodyLength::UntilClose,
-            keep_alive: false,
-        }
+        (self.fields, self.read) = (fields, Some((asked, meaning)));
     }
 }
 

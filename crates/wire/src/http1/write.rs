@@ -31,18 +31,22 @@ pub fn last_chunk(trailers: &[u8], out: &mut Vec<u8>) {
 
 /// A number in decimal.
 #[inline]
-pub fn decimal(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+pub fn decimal(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(decimal_digits(number, &mut [0; 20]));
+}
+
+/// The digits of a number, within `room`.
+#[inline]
+pub fn decimal_digits(mut number: u64, room: &mut [u8; 20]) -> &[u8] {
+    let mut at = room.len();
     loop {
         at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
+        room[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return &room[at..];
         }
     }
-    out.extend_from_slice(&digits[at..]);
 }
 
 /// A field line.

@@ -156,10 +156,7 @@ impl ReplyScanner {
             b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' | b'$' | b'!' | b'='
         );
         if single && self.aside == 0 {
-            if self.valued {
-                sink.next_value();
-            }
-            self.valued = true;
+            self.begin_value(sink);
             if self.depth == 0 {
                 self.reply.elements = u64::from(kind != b'_');
             }
@@ -251,7 +248,8 @@ impl ReplyScanner {
                     if self.depth == 0 {
                         self.reply.elements = 0;
                     } else if kind == b'*' && self.aside == 0 {
-                        self.null_within(sink);
+                        // A nil array within a reply is a value without bytes.
+                        self.begin_value(sink);
                     }
                     Ok(true)
                 }
@@ -271,8 +269,7 @@ impl ReplyScanner {
         }
     }
 
-    /// A nil array within a reply is a value without bytes.
-    fn null_within(&mut self, sink: &mut impl ReplySink) {
+    fn begin_value(&mut self, sink: &mut impl ReplySink) {
         if self.valued {
             sink.next_value();
         }

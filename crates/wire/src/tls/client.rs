@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection};
 
 use super::pem::{certificates, key};
 use super::verify::{Accepted, Trust, Verifier};
-use super::{TlsOptionsError, TlsStream};
+use super::{TlsOptionsError, TlsStream, protocols};
 use crate::stream::StreamError;
 
 /// Sessions that are remembered to be resumed, over all names.
@@ -92,11 +92,7 @@ impl TlsClient {
                 .map_err(|error| unusable(error.to_string()))?
         };
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        config.alpn_protocols = options
-            .protocols
-            .iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect();
+        config.alpn_protocols = protocols(options.protocols);
         Ok(Self {
             config: Arc::new(config),
             name: server_name(name)?,
@@ -111,12 +107,9 @@ impl TlsClient {
 
     /// The same with other protocols to agree on (ALPN).
     #[must_use]
-    pub fn with_protocols(&self, protocols: &[&str]) -> Self {
+    pub fn with_protocols(&self, names: &[&str]) -> Self {
         let mut config = ClientConfig::clone(&self.config);
-        config.alpn_protocols = protocols
-            .iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect();
+        config.alpn_protocols = protocols(names);
         Self {
             config: Arc::new(config),
             name: self.name.clone(),

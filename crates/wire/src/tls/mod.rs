@@ -25,3 +25,8 @@ pub use server::{ClientProof, TlsServer, TlsServerOptions, check_subject_rules};
 pub use stream::TlsStream;
 pub use subject::{Attribute, Subject};
 pub use suites::cipher_suite;
+
+/// Protocols to agree on as rustls takes them.
+fn protocols(names: &[&str]) -> Vec<Vec<u8>> {
+    names.iter().map(|name| name.as_bytes().to_vec()).collect()
+}

@@ -53,10 +53,7 @@ pub(super) fn trusted(
     for certificate in certificates(what, authorities)? {
         store
             .add(certificate)
-            .map_err(|error| TlsOptionsError::Pem {
-                what,
-                found: error.to_string(),
-            })?;
+            .map_err(|error| not_pem(what, &error))?;
     }
     Ok(store)
 }
@@ -67,13 +64,9 @@ pub(super) fn certificates(
     pem: &str,
 ) -> Result<Vec<CertificateDer<'static>>, TlsOptionsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-    let found = found.map_err(|error| TlsOptionsError::Pem {
-        what,
-        found: error.to_string(),
-    })?;
+    let found = found.map_err(|error| not_pem(what, &error))?;
     if found.is_empty() {
-        let found = "no certificate".to_owned();
-        return Err(TlsOptionsError::Pem { what, found });
+        return Err(not_pem(what, &"no certificate"));
     }
     Ok(found)
 }
@@ -83,8 +76,10 @@ pub(super) fn key(
     what: &'static str,
     pem: &str,
 ) -> Result<PrivateKeyDer<'static>, TlsOptionsError> {
-    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| TlsOptionsError::Pem {
-        what,
-        found: error.to_string(),
-    })
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| not_pem(what, &error))
+}
+
+fn not_pem(what: &'static str, found: &impl ToString) -> TlsOptionsError {
+    let found = found.to_string();
+    TlsOptionsError::Pem { what, found }
 }

@@ -1,11 +1,6 @@
 //! Which clients an authority may send: certificates are good for some subjects only.
 
-use std::sync::Arc;
-
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::pki_types::CertificateDer;
 
 use super::Subject;
 
@@ -20,7 +15,11 @@ pub struct SubjectRule {
 
 impl SubjectRule {
     /// Whether a client with this chain is let in. A certificate that cannot be read is not.
-    fn allows(&self, leaf: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> bool {
+    pub(super) fn allows(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+    ) -> bool {
         let own = Subject::of(leaf);
         // Whatever leads from the certificate to its root is named as an issuer on the way;
         // what was shown beside that can only make a rule count.
@@ -38,67 +37,5 @@ impl SubjectRule {
                 .is_some_and(|own| self.allowed.iter().any(|one| one.is_same(own)))
         };
         !applies || allowed()
-    }
-}
-
-/// Checks clients as another verifier does, and then by rules.
-#[derive(Debug)]
-pub(super) struct RuledClients {
-    pub(super) inner: Arc<dyn ClientCertVerifier>,
-    pub(super) rules: Vec<SubjectRule>,
-}
-
-impl ClientCertVerifier for RuledClients {
-    fn offer_client_auth(&self) -> bool {
-        self.inner.offer_client_auth()
-    }
-
-    fn client_auth_mandatory(&self) -> bool {
-        self.inner.client_auth_mandatory()
-    }
-
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.inner.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let verified = self.inner.verify_client_cert(leaf, intermediates, now)?;
-        match self
-            .rules
-            .iter()
-            .all(|rule| rule.allows(leaf, intermediates))
-        {
-            true => Ok(verified),
-            false => Err(CertificateError::ApplicationVerificationFailure.into()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner
-            .verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner
-            .verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
     }
 }

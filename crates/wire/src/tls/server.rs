@@ -12,10 +12,9 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::pem::{certificates, key};
-use super::rules::RuledClients;
 use super::suites::chosen;
 use super::verify::{Clients, Trust};
-use super::{Subject, SubjectRule, TlsOptionsError, TlsStream};
+use super::{Subject, SubjectRule, TlsOptionsError, TlsStream, protocols};
 use crate::stream::StreamError;
 
 /// What a server's certificate is called in errors.
@@ -129,13 +128,8 @@ impl TlsServer {
             let algorithms = provider.signature_verification_algorithms;
             let trust = Trust::new(AUTHORITIES, options.client_authorities, false, algorithms)?;
             let required = options.clients == ClientProof::Required;
-            let inner = Arc::new(Clients::new(trust, required));
-            if options.subject_rules.is_empty() {
-                builder.with_client_cert_verifier(inner)
-            } else {
-                let rules = options.subject_rules.to_vec();
-                builder.with_client_cert_verifier(Arc::new(RuledClients { inner, rules }))
-            }
+            let rules = options.subject_rules.to_vec();
+            builder.with_client_cert_verifier(Arc::new(Clients::new(trust, required, rules)))
         };
         let shown = Certificates::new(options.certificates, &provider)?;
         let mut config = builder.with_cert_resolver(Arc::new(shown));
@@ -178,11 +172,7 @@ impl TlsServer {
     }
 }
 
-fn protocols(names: &[&str]) -> Vec<Vec<u8>> {
-    names.iter().map(|name| name.as_bytes().to_vec()).collect()
-}
-
-fn unusable(error: &rustls::Error) -> TlsOptionsError {
+fn unusable(error: &impl ToString) -> TlsOptionsError {
     TlsOptionsError::Certificate {
         what: WHAT,
         found: error.to_string(),
@@ -238,11 +228,7 @@ impl ResolvesServerCert for Certificates {
 /// The DNS names that a certificate proves, in lower case.
 fn names(shown: &CertifiedKey) -> Result<Vec<String>, TlsOptionsError> {
     let leaf = shown.end_entity_cert().map_err(|error| unusable(&error))?;
-    let leaf =
-        webpki::EndEntityCert::try_from(leaf).map_err(|error| TlsOptionsError::Certificate {
-            what: WHAT,
-            found: error.to_string(),
-        })?;
+    let leaf = webpki::EndEntityCert::try_from(leaf).map_err(|error| unusable(&error))?;
     Ok(leaf
         .valid_dns_names()
         .map(str::to_ascii_lowercase)

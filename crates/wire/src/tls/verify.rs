@@ -14,10 +14,10 @@ use rustls::{
 };
 use webpki::{ExtendedKeyUsageValidator, KeyPurposeIdIter, KeyUsage};
 
-use super::TlsOptionsError;
 use super::certificate::{Certificate, Judged};
 use super::failure::Flaw;
 use super::pem::{certificates, trusted};
+use super::{SubjectRule, TlsOptionsError};
 
 /// Checks servers. Whoever is accepted, the key of the certificate must have signed the
 /// handshake: a broken handshake is an error in any case.
@@ -306,15 +306,17 @@ pub(super) struct Clients {
     /// The names of the authorities, which clients are told.
     hints: Vec<DistinguishedName>,
     required: bool,
+    rules: Vec<SubjectRule>,
 }
 
 impl Clients {
     /// `required`: without a certificate there is no connection.
-    pub(super) fn new(trust: Trust, required: bool) -> Self {
+    pub(super) fn new(trust: Trust, required: bool, rules: Vec<SubjectRule>) -> Self {
         Self {
             hints: trust.roots.subjects(),
             trust,
             required,
+            rules,
         }
     }
 }
@@ -337,7 +339,11 @@ impl ClientCertVerifier for Clients {
         let usage = KeyUsage::client_auth();
         self.trust
             .verify(certificate, intermediates, None, usage, now)?;
-        Ok(ClientCertVerified::assertion())
+        let allows = |rule: &SubjectRule| rule.allows(certificate, intermediates);
+        match self.rules.iter().all(allows) {
+            true => Ok(ClientCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
     }
 
     fn verify_tls12_signature(

@@ -37,6 +37,11 @@ pub struct FrameScan<'a> {
     pub event: Option<Event<'a>>,
 }
 
+const NOTHING: FrameScan<'static> = FrameScan {
+    consumed: 0,
+    event: None,
+};
+
 /// What a server sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -117,10 +122,7 @@ impl FrameScanner {
         match self.state {
             State::Header => {
                 let Some(header) = Header::read(input)? else {
-                    return Ok(FrameScan {
-                        consumed: 0,
-                        event: None,
-                    });
+                    return Ok(NOTHING);
                 };
                 let payload = &input[header.size..];
                 if header.opcode >= 0x8 {
@@ -189,10 +191,7 @@ impl FrameScanner {
         };
         if part.is_empty() && !ends {
             // A frame's header without payload behind it, or an empty fragment.
-            return Ok(FrameScan {
-                consumed: 0,
-                event: None,
-            });
+            return Ok(NOTHING);
         }
         let ends = ends.then_some(message.bytes);
         Ok(FrameScan {
@@ -216,10 +215,7 @@ impl FrameScanner {
             return Err(WebSocketError::Control);
         }
         let Some(payload) = payload.get(..length) else {
-            return Ok(FrameScan {
-                consumed: 0,
-                event: None,
-            });
+            return Ok(NOTHING);
         };
         let event = match header.opcode {
             0x8 => {

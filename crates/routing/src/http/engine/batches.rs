@@ -5,6 +5,8 @@
 
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::table::Nanos;
 
@@ -14,6 +16,8 @@ const BATCH: usize = 32 * 1024;
 const PATIENCE: Nanos = 20_000_000;
 /// Buffers that may wait, from all threads (with [`BATCH`]: 8 MiB).
 pub(super) const WAITING: usize = 256;
+/// Longest wait for the last entries.
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Gives a buffer away, or back when it is not taken.
 type Offer = Box<dyn Fn(Vec<u8>) -> Result<(), Vec<u8>> + Send>;
@@ -89,6 +93,19 @@ impl Batches {
             taken: 0,
             dropped: entries,
         }
+    }
+}
+
+/// Waits until threads have passed everything on, but not for ever: nobody may be taking it.
+pub(super) fn finish(threads: Vec<JoinHandle<()>>) {
+    let mut waited = Duration::ZERO;
+    while !threads.iter().all(JoinHandle::is_finished) && waited < FAREWELL {
+        std::thread::sleep(FAREWELL / 1000);
+        waited += FAREWELL / 1000;
+    }
+    for thread in threads.into_iter().filter(JoinHandle::is_finished) {
+        // A panic there has lost entries, and nothing else.
+        let _ = thread.join();
     }
 }
 

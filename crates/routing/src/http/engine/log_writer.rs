@@ -12,15 +12,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::batches::{Batches, BufferPool, WAITING};
+use super::batches::{Batches, BufferPool, WAITING, finish};
 use super::syslog::{self, SyslogQueue};
 use crate::http::counters::{Counters, ThreadCounters};
 use crate::http::settings::AccessLogSettings;
 
 /// How often the writer looks whether it should reopen its file.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Longest wait for the last lines.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The thread that writes. Ends when all [`Batches`] are gone, after the last of them.
 pub(super) struct LogWriter {
@@ -91,20 +89,10 @@ impl LogWriter {
         self.reopen.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until everything is written, but not for ever: nobody may be reading. All
-    /// [`Batches`] must be gone.
+    /// Waits for the last lines, as [`finish`]. All [`Batches`] must be gone.
     pub(super) fn finish(self) {
         drop(self.full);
-        let mut waited = Duration::ZERO;
-        let done = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
-        while !done(&self.threads) && waited < FAREWELL {
-            std::thread::sleep(FAREWELL / 1000);
-            waited += FAREWELL / 1000;
-        }
-        for thread in self.threads.into_iter().filter(JoinHandle::is_finished) {
-            // A panic there has lost lines, and nothing else.
-            let _ = thread.join();
-        }
+        finish(self.threads);
     }
 }
 

@@ -55,44 +55,28 @@ impl Engine {
 fn merged(old: &HttpSettings, new: &HttpSettings) -> (HttpSettings, Vec<&'static str>) {
     let mut merged = new.clone();
     let mut kept = Vec::new();
-    // Sockets, threads and their bounds were made at the start.
-    keep("listen", &old.listen, &mut merged.listen, &mut kept);
-    let key = "listen_tls";
-    keep(key, &old.listen_tls, &mut merged.listen_tls, &mut kept);
-    keep("threads", &old.threads, &mut merged.threads, &mut kept);
-    keep("http2", &old.http2, &mut merged.http2, &mut kept);
-    let key = "proxy_protocol";
-    let value = &mut merged.proxy_protocol;
-    keep(key, &old.proxy_protocol, value, &mut kept);
-    let key = "client_connections";
-    let value = &mut merged.client_connections;
-    keep(key, &old.client_connections, value, &mut kept);
-    // Lines that have begun have the fields of their log.
-    let key = "access_log";
-    keep(key, &old.access_log, &mut merged.access_log, &mut kept);
-    let key = "active_apps";
-    keep(key, &old.active_apps, &mut merged.active_apps, &mut kept);
-    let key = "envelopes";
-    keep(key, &old.envelopes, &mut merged.envelopes, &mut kept);
+    macro_rules! keep {
+        ($($key:ident)*) => {
+            $(if old.$key != merged.$key {
+                merged.$key.clone_from(&old.$key);
+                kept.push(stringify!($key));
+            })*
+        };
+    }
+    // Sockets, threads and their bounds were made at the start; lines that have begun have the
+    // fields of their log.
+    keep! {
+        listen listen_tls threads http2 proxy_protocol client_connections access_log active_apps
+        envelopes
+    }
     // Connections know their domain by its place.
     let names = |settings: &HttpSettings| {
         let names = settings.domains.iter().map(|domain| domain.name.clone());
         names.collect::<Vec<_>>()
     };
     if names(old) != names(new) {
-        keep("domain", &old.domains, &mut merged.domains, &mut kept);
+        merged.domains.clone_from(&old.domains);
+        kept.push("domain");
     }
     (merged, kept)
-}
-
-fn keep<T: Clone + PartialEq>(
-    key: &'static str,
-    old: &T,
-    new: &mut T,
-    kept: &mut Vec<&'static str>,
-) {
-    if old != new {
-        new.clone_from(old);
-        kept.push(key);
-    }
 }

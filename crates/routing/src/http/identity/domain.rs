@@ -25,10 +25,6 @@ pub enum CertificateFormat {
     Envoy,
 }
 
-/// A request asks for a host whose rules its connection did not keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mismatch;
-
 impl Default for MtlsDomain {
     fn default() -> Self {
         Self {
@@ -90,23 +86,11 @@ pub fn find(domains: &[MtlsDomain], host: &[u8]) -> Option<usize> {
     of(false).or_else(|| of(true))
 }
 
-/// Checks that a request may be sent on its connection: the handshake must have followed
+/// Whether a request may be sent on its connection: the handshake must have followed
 /// the settings of the very domain that `host` is of, or of none if it is of none.
 /// Else a client could shake hands for a name that needs no certificate, and then ask for
-/// one that does. The domain of the request, if it is of one.
-///
-/// # Errors
-/// [`Mismatch`], which is answered with 421 (RFC 9110 section 15.5.20).
-pub fn check_host(
-    domains: &[MtlsDomain],
-    host: &[u8],
-    handshake: Option<usize>,
-) -> Result<Option<usize>, Mismatch> {
+/// one that does. If not, the answer is 421 (RFC 9110 section 15.5.20).
+pub fn fits_handshake(domains: &[MtlsDomain], host: &[u8], handshake: Option<usize>) -> bool {
     let host = &host[..memchr::memchr(b':', host).unwrap_or(host.len())];
-    let wanted = find(domains, host);
-    if wanted == handshake {
-        Ok(wanted)
-    } else {
-        Err(Mismatch)
-    }
+    find(domains, host) == handshake
 }

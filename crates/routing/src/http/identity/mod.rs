@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! ClientHello ──▶ find: whose TLS settings? ──▶ handshake ──▶ Caller
-//! request ──▶ check_host (421) ──▶ Rules::admit (403) ──▶ endpoint ──▶ Rules::reaches (403)
+//! request ──▶ fits_handshake (421) ──▶ Rules::admit (403) ──▶ endpoint ──▶ Rules::reaches (403)
 //! ```
 
 mod caller;
@@ -13,5 +13,5 @@ mod rules;
 mod tests;
 
 pub use caller::{Caller, CallerIdentity};
-pub use domain::{CertificateFormat, Mismatch, MtlsDomain, check_host, fault, find};
+pub use domain::{CertificateFormat, MtlsDomain, fault, find, fits_handshake};
 pub use rules::{Denial, Rules};

@@ -39,17 +39,17 @@ fn a_wildcard_stands_for_one_label() {
 fn host_and_handshake_must_agree() {
     let domains = domains(&["*.apps.internal", "*.partners.example"]);
     for (host, handshake, expected) in [
-        ("a.apps.internal", Some(0), Ok(Some(0))),
-        ("b.apps.internal:8443", Some(0), Ok(Some(0))),
-        ("public.example", None, Ok(None)),
+        ("a.apps.internal", Some(0), true),
+        ("b.apps.internal:8443", Some(0), true),
+        ("public.example", None, true),
         // A client without a certificate asks for a domain that wants one.
-        ("a.apps.internal", None, Err(Mismatch)),
+        ("a.apps.internal", None, false),
         // The certificate was for another domain.
-        ("a.apps.internal", Some(1), Err(Mismatch)),
-        ("public.example", Some(0), Err(Mismatch)),
+        ("a.apps.internal", Some(1), false),
+        ("public.example", Some(0), false),
     ] {
         assert_eq!(
-            check_host(&domains, host.as_bytes(), handshake),
+            fits_handshake(&domains, host.as_bytes(), handshake),
             expected,
             "{host}"
         );

@@ -1,6 +1,7 @@
 //! May a request pass, and with which fields.
 
 use rand::Rng;
+use wire::http1::write::decimal_digits;
 use wire::http1::{RequestBody, RequestHead};
 
 use super::exchange::{Exchange, Times, Upgrade};
@@ -9,7 +10,7 @@ use super::head_size::is_too_large;
 use super::route_pass::Pass;
 use super::target::{Target, escaped};
 use super::{Admission, Client, Pipeline, Refusal, trace};
-use crate::http::identity::{CertificateFormat, Rules, check_host};
+use crate::http::identity::{CertificateFormat, Rules, fits_handshake};
 use crate::http::settings::{ForwardedClientCert, HttpSettings};
 use crate::selection::is_overloaded;
 use crate::table::{Lookup, Table};
@@ -90,8 +91,8 @@ impl Pipeline {
             return Ok(());
         }
         let handshake = client.caller().map(|caller| caller.domain);
-        let checked = check_host(domains, &exchange.host, handshake);
-        checked.map_or(Err(Refusal::Misdirected), |_| Ok(()))
+        let fits = fits_handshake(domains, &exchange.host, handshake);
+        fits.then_some(()).ok_or(Refusal::Misdirected)
     }
 
     fn find_pool(
@@ -211,7 +212,7 @@ impl Pipeline {
         }
         if !seen.request_start {
             let mut start = [0; 20];
-            let start = milliseconds(exchange.start.wall, &mut start);
+            let start = decimal_digits(exchange.start.wall / 1_000_000, &mut start);
             fields.push("X-Request-Start", start);
         }
         let mut removed = Vec::new();
@@ -464,20 +465,6 @@ fn is_instance(text: &[u8], with_index: bool) -> bool {
         _ => false,
     };
     guid && index
-}
-
-/// Whole milliseconds of nanoseconds, as text.
-fn milliseconds(wall: u64, text: &mut [u8; 20]) -> &[u8] {
-    let mut number = wall / 1_000_000;
-    let mut at = text.len();
-    loop {
-        at -= 1;
-        text[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &text[at..];
-        }
-    }
 }
 
 /// A part of a target.

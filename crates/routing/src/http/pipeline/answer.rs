@@ -1,6 +1,6 @@
 //! The head of an answer as a client sees it, in the order in which Go's server writes it.
 
-use wire::http1::{RequestBody, RequestHead};
+use wire::http1::{BodyLength, RequestBody, RequestHead};
 
 use super::Pipeline;
 use super::exchange::{Exchange, Times};
@@ -10,28 +10,15 @@ use super::request::announce;
 use super::sticky::{ResponseCookies, StickyBinding};
 use super::text::{decimal, digits, http_date};
 
-/// How the body of a backend's answer ends, as its head says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerBody {
-    /// After so many bytes; 0: there is none.
-    Exactly(u64),
-    /// With the last chunk.
-    Chunked,
-    /// With the connection.
-    UntilClose,
-}
-
 /// A backend's answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
     /// Its status.
     pub status: u16,
-    /// Its reason; used for 101 alone, as the client is told the standard ones.
-    pub reason: &'a [u8],
     /// Its field lines, as they came.
     pub fields: &'a [u8],
-    /// How its body ends.
-    pub body: AnswerBody,
+    /// How its body ends, as its head says.
+    pub body: BodyLength,
 }
 
 /// How the body is written to the client.
@@ -80,7 +67,7 @@ impl Pipeline {
         exchange.router_error.clear();
         let list = &mut exchange.answer;
         list.clear();
-        let has_body_length = matches!(answer.body, AnswerBody::Exactly(_));
+        let has_body_length = matches!(answer.body, BodyLength::Exactly(_));
         let mut trailers = Vec::new();
         for (name, value) in wire::http1::fields(answer.fields) {
             let at = list.begin(name);
@@ -97,7 +84,7 @@ impl Pipeline {
                 }
                 b"Trailer" => {
                     list.drop(at);
-                    if answer.body == AnswerBody::Chunked {
+                    if answer.body == BodyLength::Chunked {
                         trailers.push(b',');
                         trailers.extend_from_slice(value);
                     }
@@ -191,11 +178,7 @@ impl Pipeline {
         }
         if tunnel {
             list.sort();
-            out.extend_from_slice(b"HTTP/1.1 101 ");
-            let standard = reason(101).unwrap_or_default().as_bytes();
-            let reason = answer.reason;
-            out.extend_from_slice(if reason.is_empty() { standard } else { reason });
-            out.extend_from_slice(b"\r\n");
+            write_status(1, 101, out);
             list.write(out);
             out.extend_from_slice(b"\r\n");
             return Promise {
@@ -210,7 +193,7 @@ impl Pipeline {
                 list.push("Trailer", &names);
             }
         }
-        if let (AnswerBody::Exactly(length), false) = (answer.body, seen.length)
+        if let (BodyLength::Exactly(length), false) = (answer.body, seen.length)
             && head.method() != b"HEAD"
         {
             let mut text = Vec::with_capacity(20);
@@ -224,7 +207,7 @@ impl Pipeline {
             seen.length &= list.has(b"Content-Length");
         }
         let length = match (seen.length, answer.body) {
-            (true, AnswerBody::Exactly(length)) => Some(length),
+            (true, BodyLength::Exactly(length)) => Some(length),
             _ => None,
         };
         finish(

@@ -37,7 +37,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-pub use answer::{Answer, AnswerBody, ClientBody, Promise};
+pub use answer::{Answer, ClientBody, Promise};
 pub use client::{Client, TlsFacts};
 pub use error_template::{ErrorTemplate, ErrorTemplateError};
 pub use exchange::{Exchange, Progress, RouteService, Times, Upgrade};

@@ -272,6 +272,7 @@ impl Pipeline {
         }
         let mut body = std::mem::take(&mut exchange.options);
         body.clear();
+        let mut kind: &[u8] = b"text/plain; charset=utf-8";
         if let Some(fixed) = refusal.fixed_body() {
             body.extend_from_slice(fixed.as_bytes());
         } else {
@@ -284,32 +285,22 @@ impl Pipeline {
                     list.push("Cache-Control", b"public,max-age=2");
                 }
             }
-            refusal.write_message(exchange, &mut body);
-        }
-        let plain = refusal.fixed_body().is_some();
-        let html = match &self.template {
-            Some(template) if !plain => {
-                let message = std::mem::take(&mut body);
+            let mut message = Vec::new();
+            refusal.write_message(exchange, &mut message);
+            if let Some(template) = &self.template {
+                kind = b"text/html; charset=utf-8";
                 template.write(status, &message, exchange, &mut body);
-                true
-            }
-            _ if !plain => {
-                let message = std::mem::take(&mut body);
+            } else {
                 super::text::decimal(u64::from(status), &mut body);
                 body.push(b' ');
                 body.extend_from_slice(reason(status).unwrap_or_default().as_bytes());
                 body.extend_from_slice(b": ");
                 body.extend_from_slice(&message);
                 body.push(b'\n');
-                false
             }
-            _ => false,
-        };
-        if html {
-            list.push("Content-Type", b"text/html; charset=utf-8");
-            list.push("X-Content-Type-Options", b"nosniff");
-        } else if !body.is_empty() {
-            list.push("Content-Type", b"text/plain; charset=utf-8");
+        }
+        if refusal.fixed_body() != Some("") {
+            list.push("Content-Type", kind);
             list.push("X-Content-Type-Options", b"nosniff");
         }
         // Those of the parser and of the guard are not rewritten.

@@ -142,7 +142,8 @@ pub fn note_no_endpoint(exchange: &mut Exchange) {
     exchange.sent = true;
 }
 
-fn refusal(failure: Failure<'_>) -> Refusal {
+/// What the client is told of a failure.
+pub fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
         Failure::Tls(failure) => match failure {
             TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly => Refusal::NameMismatch,
@@ -226,62 +227,50 @@ fn note(failure: Failure<'_>, attempt: &Attempt<'_>, text: &mut String) {
 
 fn tls_text(failure: &TlsFailure, text: &mut String) -> std::fmt::Result {
     const VERIFY: &str = "tls: failed to verify certificate: x509: ";
-    let alert = match failure {
-        TlsFailure::OtherName { proven, expected } if proven.is_empty() => {
-            if expected.parse::<IpAddr>().is_ok() {
-                let none = "because it doesn't contain any IP SANs";
-                return write!(
-                    text,
-                    "{VERIFY}cannot validate certificate for {expected} {none}"
-                );
-            }
-            let none = "certificate is not valid for any names, but wanted to match";
-            return write!(text, "{VERIFY}{none} {expected}");
-        }
+    const ALERT: &str = "remote error: tls: ";
+    let names;
+    let (kind, what) = match failure {
         TlsFailure::OtherName { proven, expected } => {
-            let proven = proven.join(", ");
-            return write!(
-                text,
-                "{VERIFY}certificate is valid for {proven}, not {expected}"
-            );
+            names = other_name(proven, expected);
+            (VERIFY, names.as_str())
         }
-        TlsFailure::CommonNameOnly => {
-            let instead = "relies on legacy Common Name field, use SANs instead";
-            return write!(text, "{VERIFY}certificate {instead}");
-        }
-        TlsFailure::UnknownAuthority => {
-            return write!(text, "{VERIFY}certificate signed by unknown authority");
-        }
-        TlsFailure::WrongUsage => {
-            return write!(
-                text,
-                "{VERIFY}certificate specifies an incompatible key usage"
-            );
-        }
-        TlsFailure::CriticalExtension => {
-            return write!(text, "{VERIFY}unhandled critical extension");
-        }
+        TlsFailure::CommonNameOnly => (
+            VERIFY,
+            "certificate relies on legacy Common Name field, use SANs instead",
+        ),
+        TlsFailure::UnknownAuthority => (VERIFY, "certificate signed by unknown authority"),
+        TlsFailure::WrongUsage => (VERIFY, "certificate specifies an incompatible key usage"),
+        TlsFailure::CriticalExtension => (VERIFY, "unhandled critical extension"),
         TlsFailure::TooManyIntermediates => {
-            return write!(
-                text,
-                "{VERIFY}too many intermediates for path length constraint"
-            );
+            (VERIFY, "too many intermediates for path length constraint")
         }
-        TlsFailure::BadCertificate => return write!(text, "{VERIFY}certificate is of no use"),
-        TlsFailure::Expired => {
-            let expired = "has expired or is not yet valid: by this router's clock";
-            return write!(text, "{VERIFY}certificate {expired}");
+        TlsFailure::BadCertificate => (VERIFY, "certificate is of no use"),
+        TlsFailure::Expired => (
+            VERIFY,
+            "certificate has expired or is not yet valid: by this router's clock",
+        ),
+        TlsFailure::NotTls => ("tls: ", "first record does not look like a TLS handshake"),
+        TlsFailure::AlertBadCertificate => (ALERT, "bad certificate"),
+        TlsFailure::AlertUnknownAuthority => (ALERT, "unknown certificate authority"),
+        TlsFailure::AlertCertificateRequired => (ALERT, "certificate required"),
+        TlsFailure::AlertHandshakeFailure | TlsFailure::Incompatible => {
+            (ALERT, "handshake failure")
         }
-        TlsFailure::NotTls => {
-            return text.write_str("tls: first record does not look like a TLS handshake");
-        }
-        TlsFailure::AlertBadCertificate => "bad certificate",
-        TlsFailure::AlertUnknownAuthority => "unknown certificate authority",
-        TlsFailure::AlertCertificateRequired => "certificate required",
-        TlsFailure::AlertHandshakeFailure | TlsFailure::Incompatible => "handshake failure",
-        TlsFailure::Alert(_) | TlsFailure::Other => "alert",
+        TlsFailure::Alert(_) | TlsFailure::Other => (ALERT, "alert"),
     };
-    write!(text, "remote error: tls: {alert}")
+    write!(text, "{kind}{what}")
+}
+
+fn other_name(proven: &[String], expected: &str) -> String {
+    if !proven.is_empty() {
+        let proven = proven.join(", ");
+        format!("certificate is valid for {proven}, not {expected}")
+    } else if expected.parse::<IpAddr>().is_ok() {
+        let none = "because it doesn't contain any IP SANs";
+        format!("cannot validate certificate for {expected} {none}")
+    } else {
+        format!("certificate is not valid for any names, but wanted to match {expected}")
+    }
 }
 
 /// `read tcp 127.0.0.1:48736->127.0.0.1:9108: read: `

@@ -2,6 +2,8 @@
 //! that one is a UUID.
 
 use rand::Rng;
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 use super::fields::{FieldList, Part};
 use super::text::hex;
@@ -67,29 +69,10 @@ pub(crate) fn apply(
         w3c(settings, client, fields, &mut trace, random);
     }
     let trace = trace.unwrap_or_else(|| Trace::new(random));
-    let mut id = Vec32::default();
-    hex_into(trace.request, &mut id);
-    let mut uuid = [b'-'; 36];
-    for (to, from) in [
-        (0..8, 0..8),
-        (9..13, 8..12),
-        (14..18, 12..16),
-        (19..23, 16..20),
-        (24..36, 20..32),
-    ] {
-        uuid[to].copy_from_slice(&id[from]);
-    }
-    let id = fields.push("X-Vcap-Request-Id", &uuid);
+    let id = Uuid::from_u128(trace.request).hyphenated();
+    let mut text = [0; Hyphenated::LENGTH];
+    let id = fields.push("X-Vcap-Request-Id", id.encode_lower(&mut text).as_bytes());
     (id, (trace.id, trace.span))
-}
-
-type Vec32 = [u8; 32];
-
-fn hex_into(id: u128, out: &mut Vec32) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (at, digit) in out.iter_mut().enumerate() {
-        *digit = DIGITS[(id >> (124 - 4 * at)) as usize & 15];
-    }
 }
 
 fn zipkin(

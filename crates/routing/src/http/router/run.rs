@@ -17,6 +17,7 @@ use super::log_losses::{self, LogLosses};
 use super::servers;
 use super::settings::RouterSettings;
 use super::shrink_detector::ShrinkDetector;
+use crate::descriptors;
 use crate::http::counters::Counters;
 use crate::http::engine::{self, Engine, EngineConfig};
 use crate::http::settings::HttpSettings;
@@ -168,14 +169,9 @@ async fn run_unboxed(
     ended
 }
 
-/// A client that is accepted must not fail for want of a descriptor: it takes one, its
-/// backend another; a stream of HTTP/2 is a pair, and so is the way of a request through the
-/// router to a route service. An eighth is for everything else.
+/// A client takes a descriptor, its backend another; a stream of HTTP/2 is a pair, and so is the
+/// way of a request through the router to a route service. An eighth is for everything else.
 fn keep_to_descriptors(settings: &mut HttpSettings, logger: &Logger) {
-    let descriptors = match wire::socket::allow_most_descriptors() {
-        Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
-        Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
-    };
     let mut each = if settings.http2 && settings.listen_tls.is_some() {
         3
     } else {
@@ -184,15 +180,8 @@ fn keep_to_descriptors(settings: &mut HttpSettings, logger: &Logger) {
     if settings.route_services.hairpin {
         each += 2;
     }
-    let most = descriptors.saturating_sub((descriptors / 8).max(OWN_DESCRIPTORS)) / each;
-    if settings.client_connections > most {
-        let cause = "expected a higher limit on open files (ulimit -n)";
-        let fields = Fields::new()
-            .and("descriptors", descriptors)
-            .and("connections", most.max(1));
-        logger.error("fewer-connections-allowed", &cause, fields);
-        settings.client_connections = most.max(1);
-    }
+    let most = |all: usize| all.saturating_sub((all / 8).max(OWN_DESCRIPTORS)) / each;
+    descriptors::keep_to(&mut settings.client_connections, most, logger);
 }
 
 /// Waits while registrations come in, and says whether the router was told to end. A drain

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use measure::ProcessSampler;
 use net::{Body, Handler, Incoming, Limits, Shutdown};
@@ -126,14 +125,15 @@ struct MetricsServer {
 impl Handler for MetricsServer {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         if request.uri().path() != "/metrics" {
-            return text(StatusCode::NOT_FOUND, "404 page not found\n");
+            return net::plain_text(StatusCode::NOT_FOUND, "404 page not found\n");
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "405 method not allowed\n");
+            let text = "405 method not allowed\n";
+            return net::plain_text(StatusCode::METHOD_NOT_ALLOWED, text);
         }
         let totals = self.parts.counters.totals();
         let page = metrics::page(&totals, &self.gauges(), &self.feeds.read());
-        answer(StatusCode::OK, metrics::CONTENT_TYPE, page)
+        net::response(StatusCode::OK, metrics::CONTENT_TYPE, page)
     }
 }
 
@@ -151,16 +151,4 @@ impl MetricsServer {
             log_drops: self.parts.logger.sink().dropped(),
         }
     }
-}
-
-fn text(status: StatusCode, text: &str) -> Response<Body> {
-    answer(status, "text/plain; charset=utf-8", text.to_owned())
-}
-
-fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(net::full(body));
-    *response.status_mut() = status;
-    let value = HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, value);
-    response
 }

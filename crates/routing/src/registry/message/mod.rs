@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 pub use partial::PartialMessage;
-pub use text::{Factor, Policies, Tags, Text};
+pub use text::{Tags, Text};
 
 use crate::table::{Algorithm, BackendProtocol, Fingerprint, Registration};
 
@@ -98,15 +98,18 @@ pub struct Options<'a> {
     /// The header to hash.
     #[serde(borrow)]
     pub hash_header: Text<'a>,
-    /// How uneven the endpoints' load may be.
-    pub hash_balance: Factor,
+    /// How uneven the endpoints' load may be: a number, or a text that is one; absent, `null` or
+    /// an empty text: 0.
+    #[serde(deserialize_with = "text::factor")]
+    pub hash_balance: f64,
     /// How far callers may be from the endpoint: `any`, `org` or `space`; empty: anyone may
     /// call.
     #[serde(borrow)]
     pub route_policy_scope: Text<'a>,
-    /// Who may call, if there is a scope.
-    #[serde(borrow)]
-    pub route_policies: Policies<'a>,
+    /// Who may call, if there is a scope: policies with commas between them, sent as such a text
+    /// or as a list.
+    #[serde(borrow, deserialize_with = "text::policies")]
+    pub route_policies: Text<'a>,
 }
 
 impl<'a> Message<'a> {
@@ -152,7 +155,7 @@ impl<'a> Message<'a> {
         let tags: usize = tags.map(|(name, value)| name.len() + value.len()).sum();
         let options = self.options.as_ref();
         let options = options.map_or(0, |it| {
-            it.hash_header.len() + it.route_policy_scope.len() + it.route_policies.0.len()
+            it.hash_header.len() + it.route_policy_scope.len() + it.route_policies.len()
         });
         tags + options
             + self.host.len()
@@ -256,9 +259,9 @@ impl<'a> Message<'a> {
             route_service_url: &self.route_service_url,
             algorithm: options.and_then(Options::algorithm),
             hash_header: options.map_or("", |it| &it.hash_header),
-            hash_balance: options.map_or(0.0, |it| it.hash_balance.0),
+            hash_balance: options.map_or(0.0, |it| it.hash_balance),
             policy_scope: options.map_or("", |it| &it.route_policy_scope),
-            policies: options.map_or("", |it| &it.route_policies.0),
+            policies: options.map_or("", |it| &it.route_policies),
             fingerprint,
         }
     }

@@ -48,10 +48,6 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Cow::Owned(text.to_owned()))
     }
 
-    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text))
-    }
-
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
         Ok(Cow::Borrowed(""))
     }
@@ -106,22 +102,9 @@ impl<'de> Visitor<'de> for TagsVisitor {
     }
 }
 
-/// Policies of a route with commas between them, sent as such a text or as a list; absent
-/// or `null`: none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Policies<'a>(pub Cow<'a, str>);
-
-impl Policies<'_> {
-    /// The same without a borrow.
-    pub fn into_owned(self) -> Policies<'static> {
-        Policies(Cow::Owned(self.0.into_owned()))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Policies<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PoliciesVisitor).map(Self)
-    }
+/// Policies of a route, with commas between them.
+pub(super) fn policies<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text<'de>, D::Error> {
+    deserializer.deserialize_any(PoliciesVisitor).map(Text)
 }
 
 struct PoliciesVisitor;
@@ -161,44 +144,39 @@ impl<'de> Visitor<'de> for PoliciesVisitor {
     }
 }
 
-/// A number, or a text that is one; absent, `null` or an empty text: 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Factor(pub f64);
-
-impl<'de> Deserialize<'de> for Factor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(FactorVisitor)
-    }
+/// A number that is not negative.
+pub(super) fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_any(FactorVisitor)
 }
 
 struct FactorVisitor;
 
 impl Visitor<'_> for FactorVisitor {
-    type Value = Factor;
+    type Value = f64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number that is not negative")
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Factor, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<f64, E> {
         if number.is_finite() && number >= 0.0 {
-            Ok(Factor(number))
+            Ok(number)
         } else {
             Err(E::invalid_value(Unexpected::Float(number), &self))
         }
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Factor, E> {
+    fn visit_u64<E: Error>(self, number: u64) -> Result<f64, E> {
         self.visit_f64(number as f64)
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Factor, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<f64, E> {
         self.visit_f64(number as f64)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Factor, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
         match text {
-            "" => Ok(Factor(0.0)),
+            "" => Ok(0.0),
             _ => match text.parse() {
                 Ok(number) => self.visit_f64(number),
                 Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
@@ -206,7 +184,7 @@ impl Visitor<'_> for FactorVisitor {
         }
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Factor, E> {
-        Ok(Factor(0.0))
+    fn visit_unit<E: Error>(self) -> Result<f64, E> {
+        Ok(0.0)
     }
 }

@@ -1,6 +1,5 @@
 //! The numbers of a TCP router as a page for Prometheus.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use telemetry::prometheus::{Kind, Page};
@@ -106,9 +105,8 @@ pub(super) fn page(counters: &Counters, shown: &Shown) -> String {
         of(&shown.pruned),
     );
     by_port(&mut page, ports);
-    let mut text = page.into_text();
-    connect_times(&mut text, counters);
-    text
+    connect_times(&mut page, counters);
+    page.into_text()
 }
 
 /// A metric of each port: name, help, and the number.
@@ -169,26 +167,18 @@ fn by_port(page: &mut Page, mut ports: Vec<Opened>) {
     }
 }
 
-fn connect_times(text: &mut String, counters: &Counters) {
-    const NAME: &str = "tcp_router_connect_seconds";
+fn connect_times(page: &mut Page, counters: &Counters) {
     let (counts, micros) = counters.connect_times();
-    let mut line = |line: std::fmt::Arguments<'_>| {
-        // Writing to a string cannot fail.
-        let _ = text.write_fmt(line);
-        text.push('\n');
-    };
-    line(format_args!(
-        "# HELP {NAME} Time to reach a backend, TLS included."
-    ));
-    line(format_args!("# TYPE {NAME} histogram"));
-    let mut sum = 0;
-    for (bound, count) in CONNECT_BOUNDS.iter().zip(counts) {
-        sum += count;
-        let bound = *bound as f64 / 1e6;
-        line(format_args!("{NAME}_bucket{{le=\"{bound}\"}} {sum}"));
-    }
-    sum += counts[CONNECT_BOUNDS.len()];
-    line(format_args!("{NAME}_bucket{{le=\"+Inf\"}} {sum}"));
-    line(format_args!("{NAME}_sum {}", micros as f64 / 1e6));
-    line(format_args!("{NAME}_count {sum}"));
+    let mut below = 0;
+    let buckets = CONNECT_BOUNDS.iter().zip(counts).map(|(bound, count)| {
+        below += count;
+        (*bound as f64 / 1e6, below)
+    });
+    page.histogram(
+        "tcp_router_connect_seconds",
+        "Time to reach a backend, TLS included.",
+        buckets,
+        counts.iter().sum(),
+        micros as f64 / 1e6,
+    );
 }

@@ -23,6 +23,7 @@ use super::counters::Counters;
 use super::engine::{Engine, EngineError};
 use super::table::{Abilities, Table};
 use super::{Change, TcpSettings};
+use crate::descriptors;
 use crate::peer_tls::{self, TlsPartError};
 
 /// Changes that may wait between a feed and the router; a feed that is faster waits.
@@ -71,7 +72,9 @@ impl TcpRouter {
         changes: mpsc::Receiver<Change>,
         logger: Logger,
     ) -> Result<Self, TcpRouterError> {
-        keep_to_descriptors(&mut settings, &logger);
+        // Each connection takes two descriptors, and ports and others need some.
+        let most = |all: usize| (all - all / 4) / 2;
+        descriptors::keep_to(&mut settings.connections, most, &logger);
         let counters = Arc::new(Counters::default());
         let engine = Engine::start(&settings, Arc::clone(&counters), &logger)?;
         let engine = Arc::new(engine);
@@ -198,24 +201,6 @@ pub async fn run(
         () = stop => {}
     }
     Ok(())
-}
-
-/// Each connection takes two descriptors, and ports and others need some: a client that is
-/// accepted must not fail for want of one.
-fn keep_to_descriptors(settings: &mut TcpSettings, logger: &Logger) {
-    let descriptors = match wire::socket::allow_most_descriptors() {
-        Ok(descriptors) => usize::try_from(descriptors).unwrap_or(usize::MAX),
-        Err(error) => return logger.error("allow-descriptors", &error, Fields::new()),
-    };
-    let most = (descriptors - descriptors / 4) / 2;
-    if settings.connections > most {
-        let cause = "expected a higher limit on open files (ulimit -n)";
-        let fields = Fields::new()
-            .and("descriptors", descriptors)
-            .and("connections", most);
-        logger.error("fewer-connections-allowed", &cause, fields);
-        settings.connections = most.max(1);
-    }
 }
 
 async fn serve_status(

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, Handler, Incoming, full};
+use net::{Body, Handler, Incoming, plain_text};
 use telemetry::prometheus;
 
 use super::control::Shown;
@@ -40,39 +39,23 @@ impl Status {
 
 impl Handler for Status {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        const TEXT: &str = "text/plain; charset=utf-8";
         if ![Method::GET, Method::HEAD].contains(request.method()) {
-            return answer(
-                StatusCode::METHOD_NOT_ALLOWED,
-                TEXT,
-                "expected GET\n".into(),
-            );
+            return plain_text(StatusCode::METHOD_NOT_ALLOWED, "expected GET\n");
         }
         match request.uri().path() {
             "/health" if self.draining.load(Relaxed) => {
-                answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, "draining\n".into())
+                plain_text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")
             }
             "/health" if self.fed && self.shown.changes.load(Relaxed) == 0 => {
-                let text = "waiting for the routing API\n".into();
-                answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, text)
+                let text = "waiting for the routing API\n";
+                plain_text(StatusCode::SERVICE_UNAVAILABLE, text)
             }
-            "/health" => answer(StatusCode::OK, TEXT, "ok\n".into()),
+            "/health" => plain_text(StatusCode::OK, "ok\n"),
             "/metrics" => {
                 let page = metrics::page(&self.counters, &self.shown);
-                answer(StatusCode::OK, prometheus::CONTENT_TYPE, page)
+                net::response(StatusCode::OK, prometheus::CONTENT_TYPE, page)
             }
-            _ => {
-                let text = "expected /health or /metrics\n".into();
-                answer(StatusCode::NOT_FOUND, TEXT, text)
-            }
+            _ => plain_text(StatusCode::NOT_FOUND, "expected /health or /metrics\n"),
         }
     }
-}
-
-fn answer(status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
-    let mut response = Response::new(full(text));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
 }

@@ -4,8 +4,10 @@ use std::path::Path;
 
 mod route;
 
-use super::{BackendTlsSettings, FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
+use super::{FixedRoute, StatusTlsSettings, TcpSettings, TerminationSettings};
+use crate::settings_keys::keys;
 use document::{Form, Problems, Source, parse_toml};
+use routing_api::client::PeerTls;
 
 /// What a file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,21 +51,14 @@ pub fn print(settings: &TcpSettings) -> String {
 
 /// Every setting, those without a table first, as TOML wants it.
 fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.value(
-        "listen",
-        "Address on which external ports are opened; \"0.0.0.0\": all of this machine's.",
-        &mut settings.listen,
-    );
-    form.value(
-        "status",
-        "Where /health and /metrics answer; without it, nowhere.",
-        &mut settings.status,
-    );
-    form.value(
-        "threads",
-        "Threads of the data path; without it, one for each processor.",
-        &mut settings.threads,
-    );
+    keys! { form, settings;
+        /// Address on which external ports are opened; "0.0.0.0": all of this machine's.
+        listen: value,
+        /// Where /health and /metrics answer; without it, nowhere.
+        status: value,
+        /// Threads of the data path; without it, one for each processor.
+        threads: value,
+    }
     if settings
         .threads
         .is_some_and(|threads| !(1..=1024).contains(&threads))
@@ -88,32 +83,23 @@ fn describe(form: &mut Form<'_>, settings: &mut TcpSettings) {
         timeouts(form, settings)
     });
     form.section("backends", "Which backend is tried.", |form| {
-        form.within(
-            "attempts",
-            "Backends tried for one connection.",
-            1..=1000,
-            &mut settings.attempts,
-        );
-        form.value(
-            "failed_for",
-            "One that could not be reached is passed over for so long when there are others.",
-            &mut settings.failed_for,
-        );
+        keys! { form, settings;
+            /// Backends tried for one connection.
+            attempts: within(1..=1000),
+            /// One that could not be reached is passed over for so long when there are others.
+            failed_for: value,
+        }
     });
     form.section("routes", "The table of routes.", |form| {
         routes(form, settings)
     });
     form.section("drain", "What SIGUSR2 begins.", |form| {
-        form.value(
-            "wait",
-            "Health fails, and connections are still accepted for so long.",
-            &mut settings.drain_wait,
-        );
-        form.value(
-            "timeout",
-            "Then established connections go on, at most for so long.",
-            &mut settings.drain_timeout,
-        );
+        keys! { form, settings;
+            /// Health fails, and connections are still accepted for so long.
+            wait = drain_wait: value,
+            /// Then established connections go on, at most for so long.
+            timeout = drain_timeout: value,
+        }
     });
     form.optional(
         "termination",
@@ -155,47 +141,27 @@ fn status_tls(form: &mut Form<'_>, tls: &mut StatusTlsSettings) {
 }
 
 fn limits(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.within(
-        "connections",
-        "Connections of clients at once; above it, they wait in the kernel's queue.",
-        1..=10_000_000,
-        &mut settings.connections,
-    );
-    form.within(
-        "port_connections",
-        "The same for each port.",
-        1..=10_000_000,
-        &mut settings.port_connections,
-    );
-    form.within(
-        "backlog",
-        "Connections that wait for each port and thread until they are accepted.",
-        1..=65_535,
-        &mut settings.backlog,
-    );
+    keys! { form, settings;
+        /// Connections of clients at once; above it, they wait in the kernel's queue.
+        connections: within(1..=10_000_000),
+        /// The same for each port.
+        port_connections: within(1..=10_000_000),
+        /// Connections that wait for each port and thread until they are accepted.
+        backlog: within(1..=65_535),
+    }
 }
 
 fn timeouts(form: &mut Form<'_>, settings: &mut TcpSettings) {
-    form.time(
-        "connect",
-        "A connection to a backend.",
-        &mut settings.connect_timeout,
-    );
-    form.value(
-        "idle",
-        "Silence in both directions; \"0s\": no limit.",
-        &mut settings.idle_timeout,
-    );
-    form.time(
-        "hello",
-        "A whole ClientHello where routes depend on it; then the port's own route is taken.",
-        &mut settings.hello_timeout,
-    );
-    form.time(
-        "handshake",
-        "A TLS handshake, with clients and with backends.",
-        &mut settings.handshake_timeout,
-    );
+    keys! { form, settings;
+        /// A connection to a backend.
+        connect = connect_timeout: time,
+        /// Silence in both directions; "0s": no limit.
+        idle = idle_timeout: value,
+        /// A whole ClientHello where routes depend on it; then the port's own route is taken.
+        hello = hello_timeout: time,
+        /// A TLS handshake, with clients and with backends.
+        handshake = handshake_timeout: time,
+    }
 }
 
 fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {
@@ -205,21 +171,14 @@ fn routes(form: &mut Form<'_>, settings: &mut TcpSettings) {
          none named: all.",
         &mut settings.isolation_segments,
     );
-    form.value(
-        "stale_after",
-        "Age at which a mapping without its own TTL is pruned.",
-        &mut settings.stale_after,
-    );
-    form.value(
-        "prune_every",
-        "Time between two looks for stale mappings.",
-        &mut settings.prune_every,
-    );
-    form.value(
-        "bind_again",
-        "Time after which a port that could not be opened is tried again.",
-        &mut settings.bind_again,
-    );
+    keys! { form, settings;
+        /// Age at which a mapping without its own TTL is pruned.
+        stale_after: value,
+        /// Time between two looks for stale mappings.
+        prune_every: value,
+        /// Time after which a port that could not be opened is tried again.
+        bind_again: value,
+    }
 }
 
 fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
@@ -233,18 +192,15 @@ fn termination(form: &mut Form<'_>, termination: &mut TerminationSettings) {
     );
 }
 
-fn backend_tls(form: &mut Form<'_>, tls: &mut BackendTlsSettings) {
-    form.file(
-        "authorities",
-        "Authorities of backends, a file in PEM; without it, those of the public web.",
-        &mut tls.authorities,
-    );
-    form.file(
-        "certificate",
-        "The own certificate with its chain, a file in PEM.",
-        &mut tls.certificate,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+fn backend_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
+    keys! { form, tls;
+        /// Authorities of backends, a file in PEM; without it, those of the public web.
+        authorities: file,
+        /// The own certificate with its chain, a file in PEM.
+        certificate: file,
+        /// Its key, a file in PEM.
+        key: file,
+    }
 }
 
 #[cfg(test)]
@@ -386,7 +342,7 @@ health = \"http://[::1]:10/health\"
         let named = TcpMapping {
             backend_sni_hostname: Some("db.example".to_owned()),
             terminate_frontend_tls: true,
-            alpns: Some("h2,http/1.1".to_owned()),
+            alpns: "h2,http/1.1".to_owned(),
             backend_tls_port: 5432,
             instance_id: "i-1".to_owned(),
             enable_backend_mtls: true,

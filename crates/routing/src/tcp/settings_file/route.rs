@@ -55,10 +55,10 @@ fn route(form: &mut Form<'_>, fixed: &mut FixedRoute) {
     form.value("terminate_tls", "", &mut route.terminate_frontend_tls);
     let mut protocols: Vec<String> = Vec::new();
     form.value("protocols", "", &mut protocols);
-    route.alpns = (!protocols.is_empty()).then(|| protocols.join(","));
+    route.alpns = protocols.join(",");
     form.value("instance", "", &mut route.instance_id);
     if !route.instance_id.is_empty() {
-        route.backend_tls_port = i32::from(route.backend_port);
+        route.backend_tls_port = i64::from(route.backend_port);
     }
     form.value("show_certificate", "", &mut route.enable_backend_mtls);
 }

@@ -14,7 +14,7 @@ use crate::tcp::TcpMapping;
 pub(super) struct BackendKey {
     address: Box<str>,
     port: u16,
-    tls_port: i32,
+    tls_port: i64,
     instance_id: Box<str>,
     mtls: bool,
 }
@@ -45,11 +45,11 @@ pub(super) struct Details {
 impl Details {
     pub(super) fn of(mapping: &TcpMapping, now: Nanos) -> Self {
         let ttl = mapping.ttl.filter(|seconds| *seconds > 0);
-        let alpns = mapping.alpns.as_deref().unwrap_or_default().split(',');
+        let alpns = mapping.alpns.split(',');
         let alpns = alpns.map(str::trim).filter(|name| !name.is_empty());
         Self {
-            modification: mapping.modification_tag.clone(),
-            ttl: ttl.map(|seconds| u64::from(seconds).saturating_mul(1_000_000_000)),
+            modification: (&mapping.modification_tag).into(),
+            ttl: ttl.map(|seconds| seconds.unsigned_abs().saturating_mul(1_000_000_000)),
             updated: now,
             terminates: mapping.terminate_frontend_tls,
             alpns: alpns.map(Box::from).collect(),
@@ -58,8 +58,9 @@ impl Details {
 
     /// Whether a mapping is newer, and handles the client's TLS in another way.
     pub(super) fn turns_into(&self, mapping: &TcpMapping) -> bool {
+        let modification = Modification::from(&mapping.modification_tag);
         self.terminates != mapping.terminate_frontend_tls
-            && self.modification.succeeded_by(&mapping.modification_tag)
+            && self.modification.succeeded_by(&modification)
     }
 
     fn routes_like(&self, other: &Self) -> bool {

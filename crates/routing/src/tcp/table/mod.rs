@@ -17,7 +17,7 @@ use std::time::Duration;
 pub use backend::{Backend, BackendTls};
 pub use port::{Pool, PortRoutes, Termination, Turn};
 
-use crate::table::Nanos;
+use crate::table::{Modification, Nanos};
 
 use self::entry::{BackendKey, Details, Entry};
 use super::{Change, TcpMapping};
@@ -55,7 +55,7 @@ pub enum SkipCause {
     BackendPort,
     /// The backend's port for TLS is out of range.
     #[error("backend_tls_port is {0}; expected -1 (off), 0 (none) or 1 to 65535")]
-    BackendTlsPort(i32),
+    BackendTlsPort(i64),
     /// The backend wants TLS, which is switched off here.
     #[error("the backend wants TLS; expected [backend_tls] in the router's settings")]
     BackendTlsOff,
@@ -251,7 +251,8 @@ impl Table {
         let Some(entry) = self.entries.get_mut(&route) else {
             return;
         };
-        if entry.delete(&BackendKey::of(mapping), &mapping.modification_tag) {
+        let modification = Modification::from(&mapping.modification_tag);
+        if entry.delete(&BackendKey::of(mapping), &modification) {
             self.backends -= 1;
             effects.ports.insert(mapping.port);
             if entry.len() == 0 {

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use routing_api::model::ModificationTag;
 
 use super::*;
-use crate::table::Modification;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -30,8 +30,8 @@ fn mapping(port: u16, backend: u8) -> TcpMapping {
     }
 }
 
-fn tag(guid: &str, index: u32) -> Modification {
-    Modification {
+fn tag(guid: &str, index: u32) -> ModificationTag {
+    ModificationTag {
         guid: guid.into(),
         index,
     }
@@ -282,7 +282,7 @@ fn the_backends_of_a_route_agree_on_tls_with_clients() {
     let mut table = table();
     let ends = |backend, alpns: &str| TcpMapping {
         terminate_frontend_tls: true,
-        alpns: Some(alpns.into()),
+        alpns: alpns.into(),
         ..mapping(1024, backend)
     };
     apply(&mut table, Change::Upsert(ends(1, "h2, http/1.1")), 0);
@@ -461,7 +461,7 @@ proptest! {
             match step {
                 Step::Upsert { port, name, backend, index, ttl } => {
                     let mapping = TcpMapping {
-                        ttl: Some(*ttl),
+                        ttl: Some(i64::from(*ttl)),
                         ..described(*port, *name, *backend, *index)
                     };
                     table.apply(Change::Upsert(mapping), now, &mut effects);

@@ -117,14 +117,11 @@ impl RequestScanner {
                 })
             }
             Body::Chunked(chunked) => {
-                let progress = chunked.scan(input, &self.limits, Lines::Strict, &mut 0, sink)?;
-                if progress.ended {
+                let scan = chunked.scan(input, &self.limits, Lines::Strict, &mut 0, sink)?;
+                if scan.ended {
                     self.body = Body::Exactly(0);
                 }
-                Ok(BodyScan {
-                    consumed: progress.consumed,
-                    ended: progress.ended,
-                })
+                Ok(scan)
             }
         }
     }

@@ -4,7 +4,7 @@ use super::frames::MOST;
 use crate::http2::Reason;
 
 /// What the peer lets this side send. Below zero when the peer has taken back some of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Allowance(i64);
 
 impl Allowance {
@@ -38,7 +38,7 @@ impl Allowance {
 }
 
 /// What this side lets the peer send.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Window {
     left: u32,
     /// Bytes that were used up, and that the peer was not told of yet.

@@ -107,25 +107,7 @@ const fn classes() -> [u8; 256] {
         let it = byte as u8;
         let alphanumeric = it.is_ascii_alphanumeric();
         let mut class = 0;
-        if alphanumeric
-            || matches!(
-                it,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            )
-        {
+        if alphanumeric || is_among(b"!#$%&'*+-.^_`|~", it) {
             class |= TOKEN;
         }
         if it.is_ascii_uppercase() {
@@ -135,30 +117,7 @@ const fn classes() -> [u8; 256] {
         if it > b' ' && it != 0x7f && !matches!(it, b'#' | b'<' | b'>') {
             class |= PATH;
         }
-        if alphanumeric
-            || matches!(
-                it,
-                b'-' | b'.'
-                    | b'_'
-                    | b'~'
-                    | b':'
-                    | b'@'
-                    | b'!'
-                    | b'$'
-                    | b'&'
-                    | b'\''
-                    | b'('
-                    | b')'
-                    | b'*'
-                    | b'+'
-                    | b','
-                    | b';'
-                    | b'='
-                    | b'%'
-                    | b'['
-                    | b']'
-            )
-        {
+        if alphanumeric || is_among(b"-._~:@!$&'()*+,;=%[]", it) {
             class |= AUTHORITY;
         }
         if alphanumeric || matches!(it, b'+' | b'-' | b'.') {
@@ -171,6 +130,17 @@ const fn classes() -> [u8; 256] {
         byte += 1;
     }
     classes
+}
+
+const fn is_among(bytes: &[u8], byte: u8) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == byte {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 #[inline]

@@ -20,9 +20,10 @@ impl StreamKey {
 }
 
 /// What came of a message, and what may still come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Incoming {
     /// No head, or only interim ones.
+    #[default]
     Awaited,
     /// A head; a body, or trailers.
     Begun,
@@ -31,9 +32,10 @@ pub(super) enum Incoming {
 }
 
 /// What was sent of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Outgoing {
     /// No head, or only interim ones.
+    #[default]
     Idle,
     /// A head.
     Begun,
@@ -42,7 +44,7 @@ pub(super) enum Outgoing {
 }
 
 /// One stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) incoming: Incoming,
@@ -97,7 +99,7 @@ pub(super) struct Streams {
     numbers: Vec<(u32, u32)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     turn: u32,
     used: bool,
@@ -107,35 +109,10 @@ struct Slot {
 impl Streams {
     /// A new stream, whose number is above all others of those that are open.
     pub(super) fn insert(&mut self, id: u32, window: Window, allowance: Allowance) -> StreamKey {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.slots.push(Slot {
-                    turn: 0,
-                    used: false,
-                    stream: Stream {
-                        id,
-                        incoming: Incoming::Awaited,
-                        outgoing: Outgoing::Idle,
-                        failed: None,
-                        held: false,
-                        open: false,
-                        touched: false,
-                        blocked: false,
-                        bodiless: false,
-                        head: Fields::default(),
-                        interim: Vec::new(),
-                        trailers: None,
-                        body: Vec::new(),
-                        used: 0,
-                        expected: None,
-                        window,
-                        allowance,
-                    },
-                });
-                self.slots.len() as u32 - 1
-            }
-        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() as u32 - 1
+        });
         let place = &mut self.slots[slot as usize];
         place.turn = place.turn.wrapping_add(1);
         place.used = true;

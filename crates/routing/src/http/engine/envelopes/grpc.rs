@@ -15,8 +15,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
-use super::{FAREWELL, PATIENCE, PAUSE, Queue, messages};
+use super::{PATIENCE, PAUSE, Queue, messages};
 use crate::http::counters::ThreadCounters;
+use crate::http::engine::batches::FAREWELL;
 
 /// Envelopes in a message, as the platform's own clients send them.
 const MOST: usize = 100;

@@ -18,7 +18,7 @@ use prost::Message as _;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::batches::{Batches, BufferPool, WAITING};
+use super::batches::{Batches, BufferPool, WAITING, finish};
 use crate::http::counters::ThreadCounters;
 use crate::http::settings::{EnvelopeSettings, EnvelopesTo};
 use crate::peer_tls::{self, TlsPartError};
@@ -27,8 +27,6 @@ use crate::peer_tls::{self, TlsPartError};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long envelopes are dropped after something failed, before the next connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Longest wait for the last envelopes.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
@@ -106,19 +104,10 @@ impl EnvelopeSender {
         Batches::new(Box::new(offer), self.spare.clone())
     }
 
-    /// Waits until everything is sent, but not for ever: nobody may be taking it. All
-    /// [`Batches`] must be gone.
+    /// Waits for the last envelopes, as [`finish`]. All [`Batches`] must be gone.
     pub(super) fn finish(self) {
         drop(self.full);
-        let mut waited = Duration::ZERO;
-        while !self.thread.is_finished() && waited < FAREWELL {
-            std::thread::sleep(FAREWELL / 1000);
-            waited += FAREWELL / 1000;
-        }
-        if self.thread.is_finished() {
-            // A panic there has lost envelopes, and nothing else.
-            let _ = self.thread.join();
-        }
+        finish(vec![self.thread]);
     }
 }
 

@@ -3,14 +3,12 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
-use crate::http::engine::tests::tls::{Authority, provider};
+use crate::http::engine::tests::tls::{Authority, parsed, provider};
 use crate::http::envelopes::loggregator;
 use crate::http::settings::EnvelopesTo;
 use routing_api::client::PeerTls;
@@ -119,22 +117,16 @@ fn agent(authority: &Authority, deeds: &'static [Deed]) -> (String, mpsc::Receiv
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     listener.set_nonblocking(true).unwrap();
-    let (certificate, key) = authority.sign("metron");
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap())
-        .unwrap();
-    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+    let (chain, key) = parsed(&authority.sign("metron"));
+    let roots = Arc::new(authority.roots());
+    let clients = WebPkiClientVerifier::builder_with_provider(roots, provider())
         .build()
         .unwrap();
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_client_cert_verifier(clients)
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-        )
+        .with_single_cert(chain, key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -10,7 +10,7 @@ use crate::http::engine::client::DISCARD;
 use crate::http::engine::context::Context;
 use crate::http::pipeline::fields::has_token;
 use crate::http::pipeline::{
-    Answer, AnswerBody, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
+    Answer, ClientBody, Exchange, Pipeline, Promise, Refusal, Times, Upgrade,
 };
 
 /// Where the parts of an answer go.
@@ -89,13 +89,8 @@ impl Sink for AnswerSink<'_> {
         };
         let answer = Answer {
             status,
-            reason: b"",
             fields,
-            body: match self.length {
-                BodyLength::Exactly(length) => AnswerBody::Exactly(length),
-                BodyLength::Chunked => AnswerBody::Chunked,
-                BodyLength::UntilClose | BodyLength::Upgraded => AnswerBody::UntilClose,
-            },
+            body: self.length,
         };
         *self.promise = Some(self.pipeline.write_answer(
             self.head,

@@ -8,14 +8,15 @@ use rustix::io::Errno;
 use wire::deadlines::NEVER;
 use wire::http1::{Expect, RequestHead};
 use wire::stream::StreamError;
-use wire::tls::TlsFailure;
 
 use super::answer::AnswerError;
 use super::{ActiveRequest, FINISHED, Flow, ONGOING, ThreadResources};
 use crate::http::engine::backends::errno_text;
 use crate::http::engine::context::Context;
 use crate::http::engine::tls::PeerKind;
-use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge, note_no_endpoint};
+use crate::http::pipeline::retry::{
+    Attempt, Failure, Fate, Verdict, judge, note_no_endpoint, refusal,
+};
 use crate::http::pipeline::{Refusal, Upgrade};
 use crate::selection::{Choice, Next};
 use crate::table::{BackendProtocol, Endpoint, Nanos};
@@ -365,19 +366,10 @@ impl ActiveRequest {
             (Fate::Remove, None) | (Fate::Stays, _) => {}
         }
         let counters = &context.counters;
-        match failure {
-            Failure::Tls(TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly) => {
-                counters.invalid_backend_id.increment();
-            }
-            Failure::Tls(
-                TlsFailure::UnknownAuthority
-                | TlsFailure::BadCertificate
-                | TlsFailure::WrongUsage
-                | TlsFailure::CriticalExtension
-                | TlsFailure::TooManyIntermediates
-                | TlsFailure::Expired,
-            ) => counters.invalid_backend_certificate.increment(),
-            Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_) => {
+        match (refusal(failure), failure) {
+            (Refusal::NameMismatch, _) => counters.invalid_backend_id.increment(),
+            (Refusal::UntrustedCertificate, _) => counters.invalid_backend_certificate.increment(),
+            (_, Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_)) => {
                 counters.failed_handshakes.increment();
             }
             _ => {}

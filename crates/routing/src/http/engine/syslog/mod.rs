@@ -110,9 +110,9 @@ impl Header {
 
 enum Connection {
     Udp(UdpSocket),
-    Tcp(TcpStream),
     Datagrams(UnixDatagram),
-    Stream(UnixStream),
+    /// TCP, or within this machine.
+    Stream(Box<dyn io::Write + Send>),
 }
 
 impl Connection {
@@ -155,7 +155,7 @@ impl Connection {
     fn open_tcp(address: std::net::SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self::Tcp(stream))
+        Ok(Self::Stream(Box::new(stream)))
     }
 
     /// A socket of this machine takes datagrams or a stream; who opened it has decided.
@@ -167,7 +167,7 @@ impl Connection {
         }
         let stream = UnixStream::connect(path)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self::Stream(stream))
+        Ok(Self::Stream(Box::new(stream)))
     }
 
     /// Sends one message. In a stream it ends with a line end (RFC 6587, section 3.4.2).
@@ -178,10 +178,6 @@ impl Connection {
                 socket.send(message).map(drop)
             }
             Self::Datagrams(socket) => socket.send(message).map(drop),
-            Self::Tcp(stream) => {
-                message.push(b'\n');
-                stream.write_all(message)
-            }
             Self::Stream(stream) => {
                 message.push(b'\n');
                 stream.write_all(message)

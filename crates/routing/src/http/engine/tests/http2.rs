@@ -8,14 +8,12 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, request};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::bench::{Backend, Bench, PATIENCE, ok};
-use super::tls::{Authority, provider};
+use super::tls::{Authority, server};
 use crate::http::settings::HttpSettings;
 use crate::table::{BackendProtocol, Endpoint, PoolSettings, RouteKey};
 
@@ -60,15 +58,7 @@ pub(super) async fn connect_tls(
     bench: &Bench,
     authority: &Authority,
 ) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap())
-        .unwrap();
-    let mut config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = authority.client().with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let socket = tokio::net::TcpStream::connect(bench.engine.tls_address().unwrap())
         .await
@@ -91,16 +81,7 @@ pub(super) async fn connect(bench: &Bench, authority: &Authority) -> SendRequest
 
 /// A backend that speaks HTTP/2 within TLS; [`serve`] answers. Also counts connections.
 fn http2_backend(authority: &Authority) -> (SocketAddr, Arc<AtomicU64>) {
-    let (certificate, key) = authority.sign("instance-1");
-    let mut config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-        )
-        .unwrap();
+    let mut config = server(&authority.sign("instance-1"));
     config.alpn_protocols = vec![b"h2".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

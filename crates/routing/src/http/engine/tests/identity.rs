@@ -5,14 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use tokio_rustls::TlsConnector;
 
 use super::bench::{Backend, Bench, PATIENCE, Seen, nobody, ok, read_message};
 use super::http2::run;
-use super::tls::{Authority, provider};
+use super::tls::{Authority, TlsClient, parsed};
 use crate::http::identity::{CertificateFormat, MtlsDomain};
 use crate::http::settings::HttpSettings;
 use crate::table::{Endpoint, PoolSettings, RouteKey};
@@ -106,21 +105,10 @@ impl Platform {
     }
 
     fn config(&self, certificate: Option<&Certificate>) -> ClientConfig {
-        let mut roots = RootCertStore::empty();
-        let root = CertificateDer::from_pem_slice(self.web.pem().as_bytes()).unwrap();
-        roots.add(root).unwrap();
-        let config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        match certificate {
-            None => config.with_no_client_auth(),
-            Some((certificate, key)) => config
-                .with_client_auth_cert(
-                    vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-                    PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-                )
-                .unwrap(),
+        let client = self.web.client();
+        match certificate.map(parsed) {
+            None => client.with_no_client_auth(),
+            Some((chain, key)) => client.with_client_auth_cert(chain, key).unwrap(),
         }
     }
 
@@ -140,7 +128,7 @@ impl Platform {
     }
 }
 
-struct Tls(BufReader<StreamOwned<ClientConnection, TcpStream>>);
+struct Tls(TlsClient);
 
 impl Tls {
     fn ask(&mut self, host: &str) -> Result<Seen, String> {

@@ -1,35 +1,11 @@
 //! Settings change, and connections go on.
 
-use std::io::{BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::io::Write as _;
+use std::net::SocketAddr;
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-
-use super::bench::{Backend, Bench, PATIENCE, ok, read_message};
-use super::tls::{Authority, provider};
+use super::bench::{Backend, Bench, ok, read_message};
+use super::tls::{Authority, TlsClient, connect};
 use crate::http::settings::HttpSettings;
-
-type TlsClient = BufReader<StreamOwned<ClientConnection, TcpStream>>;
-
-/// A connection on which the router has to prove itself by this authority.
-fn connect(bench: &Bench, authority: &Authority) -> TlsClient {
-    let mut roots = RootCertStore::empty();
-    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
-    roots.add(root).unwrap();
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("app.test").unwrap();
-    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
-    let socket = TcpStream::connect(bench.engine.tls_address().unwrap()).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    BufReader::new(StreamOwned::new(tls, socket))
-}
 
 /// The value of `X-Frame-Options` of an answer; an error: there was none.
 fn get(client: &mut TlsClient) -> Result<Option<String>, String> {

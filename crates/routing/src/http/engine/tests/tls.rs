@@ -5,10 +5,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, ServerConfig, ServerConnection,
+    StreamOwned,
 };
 
 use super::bench::{Backend, Bench, PATIENCE, nobody, ok, read_message};
@@ -44,6 +46,43 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
+
+    /// Itself as the only one to trust.
+    pub(in crate::http::engine) fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(self.pem().as_bytes()).unwrap();
+        roots.add(root).unwrap();
+        roots
+    }
+
+    /// A client that trusts it alone.
+    pub(super) fn client(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+        ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(self.roots())
+    }
+}
+
+/// Certificate and key (PEM) as rustls takes them.
+pub(in crate::http::engine) fn parsed(
+    (certificate, key): &(String, String),
+) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    (vec![certificate], key)
+}
+
+pub(super) type TlsClient = BufReader<StreamOwned<ClientConnection, TcpStream>>;
+
+/// A connection on which the router has to prove itself by this authority.
+pub(super) fn connect(bench: &Bench, authority: &Authority) -> TlsClient {
+    let config = authority.client().with_no_client_auth();
+    let name = ServerName::try_from("app.test").unwrap();
+    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let socket = TcpStream::connect(bench.engine.tls_address().unwrap()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    BufReader::new(StreamOwned::new(tls, socket))
 }
 
 pub(in crate::http::engine) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
@@ -52,20 +91,22 @@ pub(in crate::http::engine) fn provider() -> Arc<rustls::crypto::CryptoProvider>
 
 /// A backend with TLS that answers each request with the field that says who asked.
 fn backend(authority: &Authority, name: &str) -> SocketAddr {
-    backend_with(authority.sign(name))
+    backend_with(&authority.sign(name))
 }
 
-fn backend_with((certificate, key): (String, String)) -> SocketAddr {
-    let config = ServerConfig::builder_with_provider(provider())
+/// A server that shows a certificate with its key, PEM.
+pub(super) fn server(shown: &(String, String)) -> ServerConfig {
+    let (chain, key) = parsed(shown);
+    ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(
-            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
-        )
-        .unwrap();
-    let config = Arc::new(config);
+        .with_single_cert(chain, key)
+        .unwrap()
+}
+
+fn backend_with(shown: &(String, String)) -> SocketAddr {
+    let config = Arc::new(server(shown));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -146,19 +187,7 @@ fn requests_flow_through_tls_on_both_sides() {
         settings.backends.authorities = authority.pem();
     });
     register(&bench, address, "instance-1");
-    let mut roots = RootCertStore::empty();
-    let root = CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap();
-    roots.add(root).unwrap();
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("app.test").unwrap();
-    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
-    let socket = TcpStream::connect(bench.engine.tls_address().unwrap()).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut client = BufReader::new(StreamOwned::new(tls, socket));
+    let mut client = connect(&bench, &authority);
     for _ in 0..3 {
         let request = b"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n";
         client.get_mut().write_all(request).unwrap();
@@ -174,7 +203,7 @@ fn a_backend_may_show_a_certificate_that_could_sign_others() {
     let authority = Authority::new();
     let mut params = CertificateParams::new(vec!["instance-1".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let address = backend_with(authority.sign_params(params));
+    let address = backend_with(&authority.sign_params(params));
     let bench = Bench::with(&[], |settings| {
         settings.backends.authorities = authority.pem();
     });
@@ -237,12 +266,12 @@ fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
             "certificate signed by unknown authority",
         ),
         (
-            backend_with(authority.sign_params(clients_only)),
+            backend_with(&authority.sign_params(clients_only)),
             526,
             "x509: certificate specifies an incompatible key usage",
         ),
         (
-            backend_with(authority.sign_params(no_names)),
+            backend_with(&authority.sign_params(no_names)),
             503,
             "x509: certificate relies on legacy Common Name field, use SANs instead",
         ),

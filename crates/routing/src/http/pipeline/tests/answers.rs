@@ -7,7 +7,7 @@ use super::*;
 
 const GET: &str = "GET / HTTP/1.1\nHost: a.ex.com\n\n";
 
-fn answered(request: &str, status: u16, fields: &str, body: AnswerBody) -> (String, Promise) {
+fn answered(request: &str, status: u16, fields: &str, body: BodyLength) -> (String, Promise) {
     let mut fixture = Fixture::new(|_| {});
     fixture.sent(request);
     fixture.answered(status, fields, body)
@@ -20,7 +20,7 @@ fn bodies_are_framed_for_the_client() {
     let kept = "GET / HTTP/1.0\nHost: a.ex.com\nConnection: keep-alive\n\n";
     let length = "Content-Length: 5\r\n";
     let chunks = "Transfer-Encoding: chunked\r\n";
-    let five = AnswerBody::Exactly(5);
+    let five = BodyLength::Exactly(5);
     for (request, status, fields, body, framed, keep_alive, says) in [
         (
             GET,
@@ -35,7 +35,7 @@ fn bodies_are_framed_for_the_client() {
             GET,
             200,
             chunks,
-            AnswerBody::Chunked,
+            BodyLength::Chunked,
             ClientBody::Chunked,
             true,
             chunks,
@@ -44,7 +44,7 @@ fn bodies_are_framed_for_the_client() {
             GET,
             200,
             "",
-            AnswerBody::UntilClose,
+            BodyLength::UntilClose,
             ClientBody::Chunked,
             true,
             chunks,
@@ -53,7 +53,7 @@ fn bodies_are_framed_for_the_client() {
             GET,
             204,
             "",
-            AnswerBody::Exactly(0),
+            BodyLength::Exactly(0),
             ClientBody::None,
             true,
             "",
@@ -62,7 +62,7 @@ fn bodies_are_framed_for_the_client() {
             GET,
             304,
             length,
-            AnswerBody::Exactly(0),
+            BodyLength::Exactly(0),
             ClientBody::None,
             true,
             "",
@@ -71,7 +71,7 @@ fn bodies_are_framed_for_the_client() {
             head,
             200,
             length,
-            AnswerBody::Exactly(0),
+            BodyLength::Exactly(0),
             ClientBody::None,
             true,
             "Content-Length: 5",
@@ -80,7 +80,7 @@ fn bodies_are_framed_for_the_client() {
             head,
             200,
             chunks,
-            AnswerBody::Exactly(0),
+            BodyLength::Exactly(0),
             ClientBody::None,
             true,
             "",
@@ -98,7 +98,7 @@ fn bodies_are_framed_for_the_client() {
             old,
             200,
             chunks,
-            AnswerBody::Chunked,
+            BodyLength::Chunked,
             ClientBody::UntilClose,
             false,
             "",
@@ -116,7 +116,7 @@ fn bodies_are_framed_for_the_client() {
             kept,
             200,
             "",
-            AnswerBody::UntilClose,
+            BodyLength::UntilClose,
             ClientBody::UntilClose,
             false,
             "",
@@ -152,7 +152,7 @@ fn an_answer_loses_what_is_of_the_hop() {
     let fields = "Connection: x-gone\r\nX-Gone: 1\r\nKeep-Alive: 1\r\nProxy-Authenticate: x\r\n\
                   Upgrade: h2c\r\nTE: x\r\nX-CF-Proxy-Signature: s\r\nContent-Length: 2\r\n\
                   content-length: 2\r\nserver: x\r\ndate: then\r\nx-vcap-request-id: mine\r\n";
-    let (answer, _) = answered(GET, 299, fields, AnswerBody::Exactly(2));
+    let (answer, _) = answered(GET, 299, fields, BodyLength::Exactly(2));
     assert_eq!(
         answer,
         "HTTP/1.1 299 status code 299\r\nContent-Length: 2\r\nDate: then\r\nServer: x\r\n\
@@ -163,7 +163,7 @@ fn an_answer_loses_what_is_of_the_hop() {
 #[test]
 fn an_answer_that_is_not_to_be_kept_says_so_in_both_ways() {
     let fields = "Pragma: no-cache\r\nContent-Length: 2\r\n";
-    let (answer, _) = answered(GET, 200, fields, AnswerBody::Exactly(2));
+    let (answer, _) = answered(GET, 200, fields, BodyLength::Exactly(2));
     assert!(
         answer.contains("\r\nCache-Control: no-cache\r\n"),
         "{answer}"
@@ -174,7 +174,7 @@ fn an_answer_that_is_not_to_be_kept_says_so_in_both_ways() {
 fn a_request_that_is_framed_twice_ends_its_connection_without_a_word() {
     let request = "POST / HTTP/1.1\nHost: a.ex.com\nContent-Length: 4\n\
                    Transfer-Encoding: chunked\n\n";
-    let (answer, promise) = answered(request, 200, "", AnswerBody::Exactly(0));
+    let (answer, promise) = answered(request, 200, "", BodyLength::Exactly(0));
     assert!(
         !promise.keep_alive && !answer.contains("Connection"),
         "{answer}"
@@ -194,7 +194,7 @@ fn rewriting_removes_and_adds_where_nothing_is() {
     fixture.sent(GET);
     let fields = "Server: x\r\nDate: then\r\nX-There: mine\r\nX-Vcap-Request-Id: i\r\n\
                   Content-Length: 0\r\n";
-    let (answer, _) = fixture.answered(200, fields, AnswerBody::Exactly(0));
+    let (answer, _) = fixture.answered(200, fields, BodyLength::Exactly(0));
     assert_eq!(
         answer,
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Added: a\r\nX-Added: c\r\nX-There: mine\r\n\
@@ -210,7 +210,7 @@ fn settings_cannot_break_the_framing() {
         settings.headers.add = vec![forged("content-LENGTH"), forged("Transfer-Encoding")];
     });
     fixture.sent(GET);
-    let (answer, promise) = fixture.answered(200, "Content-Length: 5\r\n", AnswerBody::Exactly(5));
+    let (answer, promise) = fixture.answered(200, "Content-Length: 5\r\n", BodyLength::Exactly(5));
     assert_eq!(promise.body, ClientBody::Chunked);
     assert!(
         answer.ends_with("\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -236,7 +236,7 @@ fn an_own_answer_to_head_tells_the_length_of_a_body_only() {
 
 #[test]
 fn an_empty_body_without_a_length_gets_one() {
-    let (answer, promise) = answered(GET, 200, "", AnswerBody::Exactly(0));
+    let (answer, promise) = answered(GET, 200, "", BodyLength::Exactly(0));
     assert_eq!(promise.body, ClientBody::Exactly(0));
     assert!(answer.contains("Content-Length: 0\r\n"), "{answer}");
 }
@@ -246,7 +246,7 @@ fn cookies_bind_as_the_application_says() {
     let cookie = |cookies: &str, set: &str| {
         let mut fixture = Fixture::new(|settings| settings.sticky.auth_negotiate = true);
         fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{cookies}\n"));
-        let (answer, _) = fixture.answered(200, set, AnswerBody::UntilClose);
+        let (answer, _) = fixture.answered(200, set, BodyLength::UntilClose);
         let mut own = answer
             .lines()
             .filter(|line| line.starts_with("Set-Cookie: __VCAP_ID__"));
@@ -299,7 +299,7 @@ fn metadata_keeps_attributes_for_another_instance() {
             settings.sticky.auth_negotiate = true;
         });
         fixture.sent(&format!("GET / HTTP/1.1\nHost: a.ex.com\n{asked}\n"));
-        let (answer, _) = fixture.answered(200, fields, AnswerBody::Exactly(0));
+        let (answer, _) = fixture.answered(200, fields, BodyLength::Exactly(0));
         let own = answer.lines().filter_map(|line| {
             let cookie = line.strip_prefix("Set-Cookie: __VCAP_ID")?;
             Some(cookie.to_owned())
@@ -407,9 +407,9 @@ proptest! {
         head in any::<bool>(),
         old in any::<bool>(),
         body in prop_oneof![
-            (1_u64..5000).prop_map(AnswerBody::Exactly),
-            Just(AnswerBody::Chunked),
-            Just(AnswerBody::UntilClose),
+            (1_u64..5000).prop_map(BodyLength::Exactly),
+            Just(BodyLength::Chunked),
+            Just(BodyLength::UntilClose),
         ],
     ) {
         let mut lines = String::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use wire::http1::{Limits, RequestHead, RequestScanner};
+use wire::http1::{BodyLength, Limits, RequestHead, RequestScanner};
 
 use super::*;
 use crate::http::access_log::write_line;
@@ -91,10 +91,9 @@ impl Fixture {
     }
 
     /// What the client gets.
-    fn answered(&mut self, status: u16, fields: &str, body: AnswerBody) -> (String, Promise) {
+    fn answered(&mut self, status: u16, fields: &str, body: BodyLength) -> (String, Promise) {
         let answer = Answer {
             status,
-            reason: b"Whatever",
             fields: fields.as_bytes(),
             body,
         };

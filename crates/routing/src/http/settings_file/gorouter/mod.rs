@@ -15,7 +15,7 @@ use super::choices::{
 };
 use crate::http::identity;
 use crate::http::router::{NatsSettings, RouterSettings};
-use crate::http::settings::{ClientTls, HttpSettings};
+use crate::http::settings::{ClientTls, ForwardedClientCert, HttpSettings};
 use crate::http::settings_file::client_rules;
 use document::{Form, Value};
 
@@ -108,30 +108,14 @@ fn listeners(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let mut threads = -1_i64;
     form.value("go_max_procs", "", &mut threads);
     http.threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
-    bounded(
-        form,
-        "max_request_header_bytes",
-        HttpSettings::default().request_head_bytes,
-        &mut http.request_head_bytes,
-    );
-    bounded(
-        form,
-        "max_response_header_bytes",
-        HttpSettings::default().response_head_bytes,
-        &mut http.response_head_bytes,
-    );
-    bounded(
-        form,
-        "max_request_headers",
-        wire::http1::MOST_FIELDS,
-        &mut http.request_fields,
-    );
-    bounded(
-        form,
-        "max_response_headers",
-        wire::http1::MOST_FIELDS,
-        &mut http.response_fields,
-    );
+    for (key, into) in [
+        ("max_request_header_bytes", &mut http.request_head_bytes),
+        ("max_response_header_bytes", &mut http.response_head_bytes),
+        ("max_request_headers", &mut http.request_fields),
+        ("max_response_headers", &mut http.response_fields),
+    ] {
+        bounded(form, key, into);
+    }
 }
 
 /// What stands for no limit: a century.
@@ -145,9 +129,9 @@ fn limit(form: &mut Form<'_>, key: &'static str, into: &mut Duration) {
     }
 }
 
-/// A limit of which 0 means "no limit of its own" and more than `most` means `most`.
-fn bounded(form: &mut Form<'_>, key: &'static str, most: usize, into: &mut usize) {
-    let mut limit = 0_usize;
+/// A limit of which 0 means "no limit of its own". Our default is the most, and taken for more.
+fn bounded(form: &mut Form<'_>, key: &'static str, into: &mut usize) {
+    let (mut limit, most) = (0_usize, *into);
     form.value(key, "", &mut limit);
     if limit > most {
         form.warn(
@@ -164,12 +148,8 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
         form.value("private_key", "", key);
     });
     pem(form, "client_ca_certs", &mut tls.client_authorities);
-    form.choice(
-        "client_cert_validation",
-        "",
-        &CLIENT_CERTIFICATES,
-        &mut tls.client_certificates,
-    );
+    let (key, into) = ("client_cert_validation", &mut tls.client_certificates);
+    form.choice(key, "", &CLIENT_CERTIFICATES, into);
     let mut most = "TLSv1.2".to_owned();
     form.value("max_tls_version", "", &mut most);
     match most.as_str() {
@@ -217,12 +197,7 @@ fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
         // As the first versions of the key had it.
         form.value("name", "", &mut domain.name);
         pem(form, "ca_certs", &mut domain.authorities);
-        form.choice(
-            "forwarded_client_cert",
-            "",
-            &FORWARDED_CERTIFICATES,
-            &mut domain.client_cert,
-        );
+        forwarded_certificate(form, &mut domain.client_cert);
         form.choice("xfcc_format", "", &CERTIFICATE_FORMATS, &mut domain.format);
     });
     if let Some(fault) = identity::fault(&http.domains) {
@@ -231,6 +206,11 @@ fn domains(form: &mut Form<'_>, http: &mut HttpSettings) {
     if http.listen_tls.is_none() && !http.domains.is_empty() {
         form.wrong("domains", "expected enable_ssl beside domains");
     }
+}
+
+fn forwarded_certificate(form: &mut Form<'_>, into: &mut ForwardedClientCert) {
+    let key = "forwarded_client_cert";
+    form.choice(key, "", &FORWARDED_CERTIFICATES, into);
 }
 
 /// PEM text: one, or a list of several. Templates join what there is with line ends: nothing
@@ -279,16 +259,10 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         true => backends.dial_timeout,
         false => upgrade,
     };
-    limit(
-        form,
-        "tls_handshake_timeout",
-        &mut backends.handshake_timeout,
-    );
-    form.value(
-        "keep_alive_100_continue_requests",
-        "",
-        &mut backends.keep_alive_after_continue,
-    );
+    let handshake = &mut backends.handshake_timeout;
+    limit(form, "tls_handshake_timeout", handshake);
+    let keep_alive = &mut backends.keep_alive_after_continue;
+    form.value("keep_alive_100_continue_requests", "", keep_alive);
     // gorouter keeps no connection unless it is told to.
     let (mut disabled, mut idle) = (true, 2_usize);
     form.value("disable_keep_alives", "", &mut disabled);
@@ -300,40 +274,26 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         (false, idle) => idle,
     };
     form.choice("balancing_algorithm", "", &ALGORITHMS, &mut http.algorithm);
+    let key = "balancing_algorithm_az_preference";
     let preferences = [("none", false), ("locally-optimistic", true)];
-    form.choice(
-        "balancing_algorithm_az_preference",
-        "",
-        &preferences,
-        &mut http.prefer_zone,
-    );
+    form.choice(key, "", &preferences, &mut http.prefer_zone);
     form.value("zone", "", &mut http.zone);
-    form.value(
-        "empty_pool_response_code_503",
-        "",
-        &mut http.empty_pool_is_503,
-    );
+    let with_503 = &mut http.empty_pool_is_503;
+    form.value("empty_pool_response_code_503", "", with_503);
 }
 
 fn table(form: &mut Form<'_>, settings: &mut RouterSettings) {
-    let table = &mut settings.table;
-    form.value(
-        "prune_stale_droplets_interval",
-        "",
-        &mut settings.prune_interval,
-    );
-    form.value("droplet_stale_threshold", "", &mut table.stale_after);
-    form.value(
-        "start_response_delay_interval",
-        "",
-        &mut settings.start_delay,
-    );
-    form.value(
-        "suspend_pruning_if_nats_unavailable",
-        "",
-        &mut settings.suspend_pruning,
-    );
-    form.value("empty_pool_timeout", "", &mut table.empty_pool_stays);
+    let (table, prune) = (&mut settings.table, &mut settings.prune_interval);
+    for (key, into) in [
+        ("prune_stale_droplets_interval", prune),
+        ("droplet_stale_threshold", &mut table.stale_after),
+        ("start_response_delay_interval", &mut settings.start_delay),
+        ("empty_pool_timeout", &mut table.empty_pool_stays),
+    ] {
+        form.value(key, "", into);
+    }
+    let suspend = &mut settings.suspend_pruning;
+    form.value("suspend_pruning_if_nats_unavailable", "", suspend);
     // Senders that were told to wait longer than the threshold must not be pruned.
     table.stale_after = table.stale_after.max(settings.start_delay);
     settings.http.backends.failed_for = table.stale_after / 4;
@@ -354,37 +314,21 @@ fn headers(form: &mut Form<'_>, http: &mut HttpSettings) {
     form.value("hop_by_hop_headers_to_filter", "", &mut headers.protected);
     form.value("force_forwarded_proto_https", "", &mut headers.force_https);
     form.value("sanitize_forwarded_proto", "", &mut headers.sanitize_proto);
-    form.choice(
-        "forwarded_client_cert",
-        "",
-        &FORWARDED_CERTIFICATES,
-        &mut headers.client_cert,
-    );
+    forwarded_certificate(form, &mut headers.client_cert);
     form.value("trace_key", "", &mut headers.trace_key);
     form.section("http_rewrite", "", |form| {
         form.section("responses", "", |form| {
             let mut names: Vec<(String, String)> = Vec::new();
-            form.tables("remove_headers", &mut names, |form, (name, value)| {
-                named(form, name, value)
-            });
+            form.tables("remove_headers", &mut names, named);
             headers.remove = names.into_iter().map(|(name, _)| name).collect();
-            form.tables(
-                "add_headers_if_not_present",
-                &mut headers.add,
-                |form, (name, value)| {
-                    named(form, name, value);
-                },
-            );
+            form.tables("add_headers_if_not_present", &mut headers.add, named);
         });
     });
     let sticky = &mut http.sticky;
     form.value("secure_cookies", "", &mut sticky.secure);
     form.value("sticky_session_cookie_names", "", &mut sticky.cookies);
-    form.value(
-        "sticky_sessions_for_auth_negotiate",
-        "",
-        &mut sticky.auth_negotiate,
-    );
+    let negotiate = &mut sticky.auth_negotiate;
+    form.value("sticky_sessions_for_auth_negotiate", "", negotiate);
     form.section("tracing", "", |form| {
         form.value("enable_zipkin", "", &mut http.tracing.zipkin);
         form.value("enable_w3c", "", &mut http.tracing.w3c);
@@ -392,7 +336,7 @@ fn headers(form: &mut Form<'_>, http: &mut HttpSettings) {
     });
 }
 
-fn named(form: &mut Form<'_>, name: &mut String, value: &mut String) {
+fn named(form: &mut Form<'_>, (name, value): &mut (String, String)) {
     form.value("name", "", name);
     form.value("value", "", value);
 }
@@ -400,28 +344,15 @@ fn named(form: &mut Form<'_>, name: &mut String, value: &mut String) {
 fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
     let services = &mut http.route_services;
     form.value("route_services_secret", "", &mut services.secret);
-    form.value(
-        "route_services_secret_decrypt_only",
-        "",
-        &mut services.secret_previous,
-    );
+    let previous = &mut services.secret_previous;
+    form.value("route_services_secret_decrypt_only", "", previous);
     form.value("route_services_timeout", "", &mut services.timeout);
-    form.value(
-        "route_services_recommend_https",
-        "",
-        &mut services.recommend_https,
-    );
+    let https = &mut services.recommend_https;
+    form.value("route_services_recommend_https", "", https);
     form.value("route_services_hairpinning", "", &mut services.hairpin);
-    form.value(
-        "route_services_hairpinning_allowlist",
-        "",
-        &mut services.hairpin_hosts,
-    );
-    hairpin_hosts(
-        form,
-        "route_services_hairpinning_allowlist",
-        &services.hairpin_hosts,
-    );
+    let key = "route_services_hairpinning_allowlist";
+    form.value(key, "", &mut services.hairpin_hosts);
+    hairpin_hosts(form, key, &services.hairpin_hosts);
     form.section("route_services", "", |form| {
         form.value("max_attempts", "", &mut services.attempts);
         form.value("strict_signature_validation", "", &mut services.strict);
@@ -443,11 +374,8 @@ fn route_services(form: &mut Form<'_>, http: &mut HttpSettings) {
 
 fn rest(form: &mut Form<'_>, settings: &mut RouterSettings) {
     form.value("pid_file", "", &mut settings.pid_file);
-    form.value(
-        "healthcheck_user_agent",
-        "",
-        &mut settings.http.health_check_user_agent,
-    );
+    let user_agent = &mut settings.http.health_check_user_agent;
+    form.value("healthcheck_user_agent", "", user_agent);
     form.value("drain_wait", "", &mut settings.drain.wait);
     form.value("drain_timeout", "", &mut settings.drain.timeout);
     if settings.drain.timeout.is_zero() || !form.has("drain_timeout") {

@@ -21,11 +21,8 @@ pub(super) fn status(form: &mut Form<'_>, settings: &mut RouterSettings) {
         let mut plain = true;
         form.value("enable_nontls_health_checks", "", &mut plain);
         status.listen = plain.then(|| SocketAddr::new(host, port));
-        form.value(
-            "enable_deprecated_varz_healthz_endpoints",
-            "",
-            &mut status.deprecated,
-        );
+        let key = "enable_deprecated_varz_healthz_endpoints";
+        form.value(key, "", &mut status.deprecated);
         form.value("user", "", &mut status.user);
         form.value("pass", "", &mut status.password);
         form.section("tls", "", |form| {
@@ -118,18 +115,10 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
         form.choice("level", "", &levels, &mut settings.log_level);
         form.value("disable_log_forwarded_for", "", &mut log.hide_forwarded_for);
         form.value("disable_log_source_ip", "", &mut log.hide_client);
-        form.choice(
-            "redact_query_params",
-            "",
-            &REDACTIONS,
-            &mut log.redact_query,
-        );
-        form.choices(
-            "extra_access_log_fields",
-            "",
-            &EXTRA_FIELDS,
-            &mut log.extra_fields,
-        );
+        let redact = &mut log.redact_query;
+        form.choice("redact_query_params", "", &REDACTIONS, redact);
+        let fields = &mut log.extra_fields;
+        form.choices("extra_access_log_fields", "", &EXTRA_FIELDS, fields);
         // What came before extra_access_log_fields: all fields of attempts, in this order.
         let mut attempts = false;
         form.value("enable_attempts_details", "", &mut attempts);
@@ -153,16 +142,9 @@ pub(super) fn log(form: &mut Form<'_>, settings: &mut RouterSettings) {
         form.value("loggregator_enabled", "", &mut told);
         form.value("metron_address", "", &mut address);
     });
-    form.value(
-        "send_http_start_stop_server_event",
-        "",
-        &mut envelopes.server_events,
-    );
-    form.value(
-        "send_http_start_stop_client_event",
-        "",
-        &mut envelopes.client_events,
-    );
+    let (server, client) = (&mut envelopes.server_events, &mut envelopes.client_events);
+    form.value("send_http_start_stop_server_event", "", server);
+    form.value("send_http_start_stop_client_event", "", client);
     envelopes.to = EnvelopesTo::Datagrams { address };
     envelopes.instance = settings.index.to_string();
     let mut first_protocol = true;

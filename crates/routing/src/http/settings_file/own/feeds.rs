@@ -1,31 +1,23 @@
 //! Where routes come from.
 
 use crate::http::router::NatsSettings;
+use crate::settings_keys::keys;
 use document::Form;
 use routing_api::client::describe_peer_tls;
 
 pub(super) fn nats(form: &mut Form<'_>, nats: &mut NatsSettings) {
-    form.value(
-        "servers",
-        "host:port of each server; tried in turn. None: the embedded endpoint, or 127.0.0.1:4222.",
-        &mut nats.servers,
-    );
-    form.value(
-        "embedded",
-        "An endpoint of NATS within this process listens here.",
-        &mut nats.embedded,
-    );
-    form.value("user", "User; empty: none.", &mut nats.user);
-    form.secret_file(
-        "password_file",
-        "Its password, in a file.",
-        &mut nats.password,
-    );
-    form.time(
-        "ping_interval",
-        "Time between two pings.",
-        &mut nats.ping_interval,
-    );
+    keys! { form, nats;
+        /// host:port of each server; tried in turn. None: the embedded endpoint, or 127.0.0.1:4222.
+        servers: value,
+        /// An endpoint of NATS within this process listens here.
+        embedded: value,
+        /// User; empty: none.
+        user: value,
+        /// Its password, in a file.
+        password_file = password: secret_file,
+        /// Time between two pings.
+        ping_interval: time,
+    }
     form.optional(
         "tls",
         "TLS towards the servers.",

@@ -11,6 +11,7 @@ use super::client_rules;
 use crate::http::identity;
 use crate::http::router::{DrainSettings, PeerTls, RouterSettings, StatusSettings};
 use crate::http::settings::{BackendSettings, ClientTls, HttpSettings, MOST_APP_LATENCIES};
+use crate::settings_keys::keys;
 use crate::table::{Segments, TableSettings};
 use document::Form;
 use telemetry::{Level, LineTimes};
@@ -25,16 +26,12 @@ const LEVELS: [(&str, Level); 3] = [
 /// Every setting, those without a table first, as TOML wants it.
 pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     let http = &mut settings.http;
-    form.value(
-        "listen",
-        "Where plain connections are accepted; \"\": nowhere.",
-        &mut http.listen,
-    );
-    form.value(
-        "listen_tls",
-        "Where TLS connections are accepted; needs [client_tls].",
-        &mut http.listen_tls,
-    );
+    keys! { form, http;
+        /// Where plain connections are accepted; "": nowhere.
+        listen: value,
+        /// Where TLS connections are accepted; needs [client_tls].
+        listen_tls: value,
+    }
     if http.listen_tls.is_some() && !form.has("client_tls") {
         form.wrong(
             "listen_tls",
@@ -67,27 +64,20 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         "Availability zone of this router; empty: none.",
         &mut http.zone,
     );
-    form.value(
-        "routes_file",
-        "Routes from a file; read again on SIGHUP.",
-        &mut settings.routes_file,
-    );
-    form.value(
-        "start_delay",
-        "Registrations are gathered for so long before the first connection is accepted.",
-        &mut settings.start_delay,
-    );
-    form.value(
-        "health_check_user_agent",
-        "Requests of this User-Agent are health checks; empty: none is.",
-        &mut http.health_check_user_agent,
-    );
-    form.value("http2", "Offer HTTP/2 within TLS.", &mut http.http2);
-    form.value(
-        "proxy_protocol",
-        "Expect the PROXY protocol, version 1 or 2.",
-        &mut http.proxy_protocol,
-    );
+    keys! { form, settings;
+        /// Routes from a file; read again on SIGHUP.
+        routes_file: value,
+        /// Registrations are gathered for so long before the first connection is accepted.
+        start_delay: value,
+    }
+    keys! { form, http;
+        /// Requests of this User-Agent are health checks; empty: none is.
+        health_check_user_agent: value,
+        /// Offer HTTP/2 within TLS.
+        http2: value,
+        /// Expect the PROXY protocol, version 1 or 2.
+        proxy_protocol: value,
+    }
     let mut template = http.error_template.take().unwrap_or_default();
     form.file(
         "error_template_file",
@@ -96,23 +86,14 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     );
     check_error_template(form, "error_template_file", &template);
     http.error_template = Some(template).filter(|template| !template.is_empty());
-    form.value(
-        "pid_file",
-        "Where the process writes its id.",
-        &mut settings.pid_file,
-    );
-    form.choice(
-        "log_level",
-        "Least important lines that are logged.",
-        &LEVELS,
-        &mut settings.log_level,
-    );
-    form.choice(
-        "log_times",
-        "How its lines say their time; unix: seconds since 1970.",
-        &[("unix", LineTimes::Unix), ("rfc3339", LineTimes::Rfc3339)],
-        &mut settings.log_times,
-    );
+    keys! { form, settings;
+        /// Where the process writes its id.
+        pid_file: value,
+        /// Least important lines that are logged.
+        log_level: choice(&LEVELS),
+        /// How its lines say their time; unix: seconds since 1970.
+        log_times: choice(&[("unix", LineTimes::Unix), ("rfc3339", LineTimes::Rfc3339)]),
+    }
 
     form.section("limits", "Bounds of what clients may do.", |form| {
         limits(form, &mut settings.http)
@@ -130,16 +111,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
     });
     form.section("routes", "The table of routes.", |form| {
         table(form, &mut settings.table);
-        form.value(
-            "prune_interval",
-            "Time between two walks that prune stale endpoints.",
-            &mut settings.prune_interval,
-        );
-        form.value(
-            "suspend_pruning",
-            "Prune nothing while NATS is away.",
-            &mut settings.suspend_pruning,
-        );
+        keys! { form, settings;
+            /// Time between two walks that prune stale endpoints.
+            prune_interval: value,
+            /// Prune nothing while NATS is away.
+            suspend_pruning: value,
+        }
     });
     form.optional("nats", "Routes over NATS.", &mut settings.nats, feeds::nats);
     form.optional(
@@ -157,17 +134,12 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
             "Where they answer, at /metrics.",
             &mut settings.metrics_listen,
         );
-        form.within(
-            "app_latencies",
-            "Applications whose latencies are told apart; 0: none. Later ones are \"other\".",
-            0..=MOST_APP_LATENCIES,
-            &mut settings.http.app_latencies,
-        );
-        form.value(
-            "active_apps",
-            "So often the applications that were called are published over NATS; 0: never.",
-            &mut settings.http.active_apps,
-        );
+        keys! { form, settings.http;
+            /// Applications whose latencies are told apart; 0: none. Later ones are "other".
+            app_latencies: within(0..=MOST_APP_LATENCIES),
+            /// So often the applications that were called are published over NATS; 0: never.
+            active_apps: value,
+        }
         form.optional(
             "tls",
             "TLS of that: nobody reads them without a certificate of the authorities.",
@@ -211,60 +183,35 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
 }
 
 fn limits(form: &mut Form<'_>, http: &mut HttpSettings) {
-    form.within(
-        "client_connections",
-        "Connections at once; above it they wait in the kernel's queue.",
-        1..=10_000_000,
-        &mut http.client_connections,
-    );
-    form.time(
-        "idle_timeout",
-        "Longest pause between requests of a connection.",
-        &mut http.idle_timeout,
-    );
-    form.time(
-        "head_timeout",
-        "Longest wait for a whole head once it began.",
-        &mut http.head_timeout,
-    );
-    form.size(
-        "request_head",
-        "A request whose head has so many bytes is refused with 431.",
-        &mut http.request_head_bytes,
-    );
-    form.within(
-        "request_fields",
-        "Header fields above which a request is refused.",
-        1..=wire::http1::MOST_FIELDS,
-        &mut http.request_fields,
-    );
-    form.size(
-        "response_head",
-        "Bytes of an answer's head above which it is a 502.",
-        &mut http.response_head_bytes,
-    );
-    form.within(
-        "response_fields",
-        "Header fields above which it is.",
-        1..=wire::http1::MOST_FIELDS,
-        &mut http.response_fields,
-    );
+    keys! { form, http;
+        /// Connections at once; above it they wait in the kernel's queue.
+        client_connections: within(1..=10_000_000),
+        /// Longest pause between requests of a connection.
+        idle_timeout: time,
+        /// Longest wait for a whole head once it began.
+        head_timeout: time,
+        /// A request whose head has so many bytes is refused with 431.
+        request_head = request_head_bytes: size,
+        /// Header fields above which a request is refused.
+        request_fields: within(1..=wire::http1::MOST_FIELDS),
+        /// Bytes of an answer's head above which it is a 502.
+        response_head = response_head_bytes: size,
+        /// Header fields above which it is.
+        response_fields: within(1..=wire::http1::MOST_FIELDS),
+    }
 }
 
 fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
-    form.choice(
-        "client_certificates",
-        "What is asked of clients.",
-        &CLIENT_CERTIFICATES,
-        &mut tls.client_certificates,
-    );
-    form.file(
-        "client_authorities",
-        "Authorities of client certificates, a file in PEM.",
-        &mut tls.client_authorities,
-    );
-    form.value("tls13", "TLS 1.3 beside 1.2.", &mut tls.tls13);
-    form.value("only_tls13", "TLS 1.3 alone.", &mut tls.only_tls13);
+    keys! { form, tls;
+        /// What is asked of clients.
+        client_certificates: choice(&CLIENT_CERTIFICATES),
+        /// Authorities of client certificates, a file in PEM.
+        client_authorities: file,
+        /// TLS 1.3 beside 1.2.
+        tls13: value,
+        /// TLS 1.3 alone.
+        only_tls13: value,
+    }
     form.value(
         "cipher_suites",
         "Suites of TLS 1.2, by IANA's or OpenSSL's names; none named: all with forward\n\
@@ -285,17 +232,14 @@ fn client_tls(form: &mut Form<'_>, tls: &mut ClientTls) {
 }
 
 fn metrics_tls(form: &mut Form<'_>, tls: &mut PeerTls) {
-    form.file(
-        "authorities",
-        "Authorities of readers, a file in PEM.",
-        &mut tls.authorities,
-    );
-    form.file(
-        "certificate",
-        "The own certificate, a file in PEM.",
-        &mut tls.certificate,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut tls.key);
+    keys! { form, tls;
+        /// Authorities of readers, a file in PEM.
+        authorities: file,
+        /// The own certificate, a file in PEM.
+        certificate: file,
+        /// Its key, a file in PEM.
+        key: file,
+    }
 }
 
 /// Not printed, as no list of tables is: docs/routing.md has an example.
@@ -333,64 +277,33 @@ fn own_timeout(
 }
 
 fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
-    form.choice(
-        "algorithm",
-        "How an endpoint is chosen when the route does not say it.",
-        &ALGORITHMS,
-        &mut http.algorithm,
-    );
-    form.value(
-        "prefer_zone",
-        "The first attempt prefers endpoints of the own zone.",
-        &mut http.prefer_zone,
-    );
-    form.value(
-        "empty_pool_is_503",
-        "A route without endpoints answers 503 and not 404.",
-        &mut http.empty_pool_is_503,
-    );
+    keys! { form, http;
+        /// How an endpoint is chosen when the route does not say it.
+        algorithm: choice(&ALGORITHMS),
+        /// The first attempt prefers endpoints of the own zone.
+        prefer_zone: value,
+        /// A route without endpoints answers 503 and not 404.
+        empty_pool_is_503: value,
+    }
     let backends: &mut BackendSettings = &mut http.backends;
-    form.within(
-        "attempts",
-        "Attempts for a request.",
-        1..=100,
-        &mut backends.attempts,
-    );
-    form.value(
-        "in_flight",
-        "Requests in flight to one endpoint above which it is left out; 0: no limit.",
-        &mut backends.in_flight,
-    );
-    form.value(
-        "idle",
-        "Idle connections kept for one endpoint by one thread; 0: none.",
-        &mut backends.idle,
-    );
-    form.time(
-        "idle_timeout",
-        "How long an idle connection is kept.",
-        &mut backends.idle_timeout,
-    );
-    form.time(
-        "dial_timeout",
-        "Longest wait for a connection.",
-        &mut backends.dial_timeout,
-    );
-    form.time(
-        "upgrade_dial_timeout",
-        "The same for upgrades.",
-        &mut backends.upgrade_dial_timeout,
-    );
-    form.time(
-        "handshake_timeout",
-        "Longest wait for a TLS handshake.",
-        &mut backends.handshake_timeout,
-    );
-    form.time(
-        "timeout",
-        "Longest time of one attempt, from the request to the end of the answer.",
-        &mut backends.timeout,
-    );
+    keys! { form, backends;
+        /// Attempts for a request.
+        attempts: within(1..=100),
+        /// Requests in flight to one endpoint above which it is left out; 0: no limit.
+        in_flight: value,
+        /// Idle connections kept for one endpoint by one thread; 0: none.
+        idle: value,
+        /// How long an idle connection is kept.
+        idle_timeout: time,
+        /// Longest wait for a connection.
+        dial_timeout: time,
+        /// The same for upgrades.
+        upgrade_dial_timeout: time,
+        /// Longest wait for a TLS handshake.
+        handshake_timeout: time,
+        /// Longest time of one attempt, from the request to the end of the answer.
+        timeout: time,
+    }
     own_timeout(
         form,
         "timeout_http1",
@@ -403,67 +316,35 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
         "The same of requests that came over HTTP/2.",
         &mut backends.timeout_http2,
     );
-    form.value(
-        "failed_for",
-        "How long a failed endpoint is left out of choices.",
-        &mut backends.failed_for,
-    );
-    form.value(
-        "insecure",
-        "Accept any certificate of a backend.",
-        &mut backends.insecure,
-    );
-    form.value(
-        "keep_alive_after_continue",
-        "Keep the connection of a request with Expect: 100-continue.",
-        &mut backends.keep_alive_after_continue,
-    );
-    form.file(
-        "certificate",
-        "The own certificate towards backends, a file in PEM.",
-        &mut backends.certificate.0,
-    );
-    form.file(
-        "key",
-        "Its key, a file in PEM.",
-        &mut backends.certificate.1,
-    );
-    form.file(
-        "authorities",
-        "Authorities of backends beside those of the public web, a file in PEM.",
-        &mut backends.authorities,
-    );
+    keys! { form, backends;
+        /// How long a failed endpoint is left out of choices.
+        failed_for: value,
+        /// Accept any certificate of a backend.
+        insecure: value,
+        /// Keep the connection of a request with Expect: 100-continue.
+        keep_alive_after_continue: value,
+        /// The own certificate towards backends, a file in PEM.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
+        /// Authorities of backends beside those of the public web, a file in PEM.
+        authorities: file,
+    }
 }
 
 fn table(form: &mut Form<'_>, table: &mut TableSettings) {
-    form.value(
-        "stale_after",
-        "An endpoint without TLS that nobody refreshed for so long is pruned.",
-        &mut table.stale_after,
-    );
-    form.value(
-        "empty_pool_stays",
-        "A route that lost its last endpoint answers 503 for so long before it is gone.",
-        &mut table.empty_pool_stays,
-    );
-    form.within(
-        "most",
-        "Routes above which further ones are refused.",
-        1..=100_000_000,
-        &mut table.most_routes,
-    );
-    form.within(
-        "most_endpoints",
-        "Endpoints of one route above which further ones are refused.",
-        1..=65_536,
-        &mut table.most_endpoints,
-    );
-    form.within(
-        "most_endpoints_in_all",
-        "Endpoints of all routes together above which further ones are refused.",
-        1..=400_000_000,
-        &mut table.most_endpoints_in_all,
-    );
+    keys! { form, table;
+        /// An endpoint without TLS that nobody refreshed for so long is pruned.
+        stale_after: value,
+        /// A route that lost its last endpoint answers 503 for so long before it is gone.
+        empty_pool_stays: value,
+        /// Routes above which further ones are refused.
+        most = most_routes: within(1..=100_000_000),
+        /// Endpoints of one route above which further ones are refused.
+        most_endpoints: within(1..=65_536),
+        /// Endpoints of all routes together above which further ones are refused.
+        most_endpoints_in_all: within(1..=400_000_000),
+    }
     let (mut sharding, mut segments) = match &table.segments {
         Segments::All => (Sharding::All, Vec::new()),
         Segments::Only(names) => (Sharding::Segments, names.clone()),
@@ -486,53 +367,31 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
 }
 
 fn status(form: &mut Form<'_>, status: &mut StatusSettings) {
-    form.value(
-        "listen",
-        "Where /health answers; \"\": nowhere.",
-        &mut status.listen,
-    );
-    form.value(
-        "listen_tls",
-        "The same within TLS; needs certificate and key.",
-        &mut status.listen_tls,
-    );
-    form.file(
-        "certificate",
-        "Certificate of that, a file in PEM.",
-        &mut status.certificate.0,
-    );
-    form.file("key", "Its key, a file in PEM.", &mut status.certificate.1);
-    form.value(
-        "routes_listen",
-        "Where /routes answers, to user and password.",
-        &mut status.routes_listen,
-    );
-    form.value(
-        "user",
-        "User of /routes; while user and password are empty, nobody gets in.",
-        &mut status.user,
-    );
-    form.secret_file(
-        "password_file",
-        "Its password, in a file.",
-        &mut status.password,
-    );
-    form.value(
-        "deprecated",
-        "gorouter's old /varz, /healthz and /routes on the status port.",
-        &mut status.deprecated,
-    );
+    keys! { form, status;
+        /// Where /health answers; "": nowhere.
+        listen: value,
+        /// The same within TLS; needs certificate and key.
+        listen_tls: value,
+        /// Certificate of that, a file in PEM.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
+        /// Where /routes answers, to user and password.
+        routes_listen: value,
+        /// User of /routes; while user and password are empty, nobody gets in.
+        user: value,
+        /// Its password, in a file.
+        password_file = password: secret_file,
+        /// gorouter's old /varz, /healthz and /routes on the status port.
+        deprecated: value,
+    }
 }
 
 fn drain(form: &mut Form<'_>, drain: &mut DrainSettings) {
-    form.value(
-        "wait",
-        "How long it serves on after it said that it is not healthy.",
-        &mut drain.wait,
-    );
-    form.value(
-        "timeout",
-        "Longest wait for requests under way after that.",
-        &mut drain.timeout,
-    );
+    keys! { form, drain;
+        /// How long it serves on after it said that it is not healthy.
+        wait: value,
+        /// Longest wait for requests under way after that.
+        timeout: value,
+    }
 }

@@ -9,41 +9,29 @@ use crate::http::settings::{
 use crate::http::settings_file::choices::{
     EXTRA_FIELDS, FORWARDED_CERTIFICATES, REDACTIONS, SYSLOG_NETWORKS, hairpin_hosts, networks,
 };
+use crate::settings_keys::keys;
 use document::Form;
 
 /// The name that the platform gives the certificates of its agents.
 const SERVER_NAME: &str = "metron";
 
 pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
-    form.value("file", "The file; opened again on SIGHUP.", &mut log.file);
-    form.value("stdout", "Standard output too.", &mut log.stdout);
-    form.choices(
-        "extra_fields",
-        "Fields at the end of the line.",
-        &EXTRA_FIELDS,
-        &mut log.extra_fields,
-    );
-    form.value(
-        "extra_headers",
-        "Request headers at the end of the line.",
-        &mut log.extra_headers,
-    );
-    form.choice(
-        "redact_query",
-        "What becomes of queries of GET requests.",
-        &REDACTIONS,
-        &mut log.redact_query,
-    );
-    form.value(
-        "hide_forwarded_for",
-        "Leave out X-Forwarded-For.",
-        &mut log.hide_forwarded_for,
-    );
-    form.value(
-        "hide_client",
-        "Leave out the client's address.",
-        &mut log.hide_client,
-    );
+    keys! { form, log;
+        /// The file; opened again on SIGHUP.
+        file: value,
+        /// Standard output too.
+        stdout: value,
+        /// Fields at the end of the line.
+        extra_fields: choices(&EXTRA_FIELDS),
+        /// Request headers at the end of the line.
+        extra_headers: value,
+        /// What becomes of queries of GET requests.
+        redact_query: choice(&REDACTIONS),
+        /// Leave out X-Forwarded-For.
+        hide_forwarded_for: value,
+        /// Leave out the client's address.
+        hide_client: value,
+    }
     form.optional(
         "syslog",
         "The same lines as messages of syslog (RFC 5424). What it does not take is dropped.",
@@ -53,17 +41,12 @@ pub(super) fn access_log(form: &mut Form<'_>, log: &mut AccessLogSettings) {
 }
 
 fn syslog(form: &mut Form<'_>, syslog: &mut SyslogSettings) {
-    form.choice(
-        "network",
-        "How messages get there; unix: through a socket of this machine.",
-        &SYSLOG_NETWORKS,
-        &mut syslog.network,
-    );
-    form.value(
-        "address",
-        "host:port, or the path of the socket; \"\": where this machine's is.",
-        &mut syslog.address,
-    );
+    keys! { form, syslog;
+        /// How messages get there; unix: through a socket of this machine.
+        network: choice(&SYSLOG_NETWORKS),
+        /// host:port, or the path of the socket; "": where this machine's is.
+        address: value,
+    }
     if syslog.network != SyslogNetwork::Unix && syslog.address.is_empty() {
         form.wrong("network", "expected an address (host:port) beside it");
     }
@@ -132,135 +115,76 @@ pub(super) fn envelopes(form: &mut Form<'_>, envelopes: &mut EnvelopeSettings) {
             tls,
         },
     };
-    form.value(
-        "logs",
-        "The access log's lines, for applications' logs.",
-        &mut envelopes.logs,
-    );
-    form.value(
-        "server_events",
-        "HttpStartStop, of the router as a server.",
-        &mut envelopes.server_events,
-    );
-    form.value(
-        "client_events",
-        "The same of the router as the client of a backend.",
-        &mut envelopes.client_events,
-    );
+    keys! { form, envelopes;
+        /// The access log's lines, for applications' logs.
+        logs: value,
+        /// HttpStartStop, of the router as a server.
+        server_events: value,
+        /// The same of the router as the client of a backend.
+        client_events: value,
+    }
 }
 
 pub(super) fn headers(form: &mut Form<'_>, headers: &mut HeaderSettings) {
-    form.value(
-        "protected",
-        "Names that a client's Connection field cannot remove.",
-        &mut headers.protected,
-    );
-    form.value(
-        "force_https",
-        "Always say https in X-Forwarded-Proto.",
-        &mut headers.force_https,
-    );
-    form.value(
-        "sanitize_proto",
-        "Never trust the client's X-Forwarded-Proto.",
-        &mut headers.sanitize_proto,
-    );
-    form.choice(
-        "client_cert",
-        "What happens to X-Forwarded-Client-Cert.",
-        &FORWARDED_CERTIFICATES,
-        &mut headers.client_cert,
-    );
-    form.value("remove", "Removed from answers.", &mut headers.remove);
-    form.value("add", "Added to answers that lack them.", &mut headers.add);
-    form.secret_file(
-        "trace_key_file",
-        "A request whose X-Vcap-Trace has the value in this file learns its backend.",
-        &mut headers.trace_key,
-    );
+    keys! { form, headers;
+        /// Names that a client's Connection field cannot remove.
+        protected: value,
+        /// Always say https in X-Forwarded-Proto.
+        force_https: value,
+        /// Never trust the client's X-Forwarded-Proto.
+        sanitize_proto: value,
+        /// What happens to X-Forwarded-Client-Cert.
+        client_cert: choice(&FORWARDED_CERTIFICATES),
+        /// Removed from answers.
+        remove: value,
+        /// Added to answers that lack them.
+        add: value,
+        /// A request whose X-Vcap-Trace has the value in this file learns its backend.
+        trace_key_file = trace_key: secret_file,
+    }
 }
 
 pub(super) fn sticky(form: &mut Form<'_>, sticky: &mut StickySettings) {
-    form.value(
-        "cookies",
-        "Names of the applications' cookies.",
-        &mut sticky.cookies,
-    );
-    form.value(
-        "secure",
-        "__VCAP_ID__ is always Secure.",
-        &mut sticky.secure,
-    );
-    form.value(
-        "auth_negotiate",
-        "Authorization: Negotiate binds too.",
-        &mut sticky.auth_negotiate,
-    );
-    form.value(
-        "metadata",
-        "Keep attributes in __VCAP_ID_META__, for when the instance is gone.",
-        &mut sticky.metadata,
-    );
+    keys! { form, sticky;
+        /// Names of the applications' cookies.
+        cookies: value,
+        /// __VCAP_ID__ is always Secure.
+        secure: value,
+        /// Authorization: Negotiate binds too.
+        auth_negotiate: value,
+        /// Keep attributes in __VCAP_ID_META__, for when the instance is gone.
+        metadata: value,
+    }
 }
 
 pub(super) fn route_services(form: &mut Form<'_>, services: &mut RouteServiceSettings) {
-    form.secret_file(
-        "secret_file",
-        "Secret that signatures are made of, in a file.",
-        &mut services.secret,
-    );
-    form.secret_file(
-        "secret_previous_file",
-        "A second one that is accepted.",
-        &mut services.secret_previous,
-    );
-    form.value(
-        "timeout",
-        "Longest time between both passes.",
-        &mut services.timeout,
-    );
-    form.value(
-        "recommend_https",
-        "Say https in X-CF-Forwarded-Url.",
-        &mut services.recommend_https,
-    );
-    form.value(
-        "strict",
-        "Answer 400 and 504 to bad signatures.",
-        &mut services.strict,
-    );
-    form.within(
-        "attempts",
-        "Attempts; with 0 every request to one fails.",
-        0..=100,
-        &mut services.attempts,
-    );
-    form.value("upgrades", "Let upgrades through.", &mut services.upgrades);
-    form.file(
-        "certificate",
-        "The own certificate towards route services, a file in PEM; without it they are shown none.",
-        &mut services.certificate.0,
-    );
-    form.file(
-        "key",
-        "Its key, a file in PEM.",
-        &mut services.certificate.1,
-    );
-    form.value(
-        "insecure",
-        "Accept any certificate of a route service.",
-        &mut services.insecure,
-    );
-    form.value(
-        "hairpin",
-        "Call a service that is a route of this router through the router itself.",
-        &mut services.hairpin,
-    );
-    form.value(
-        "hairpin_hosts",
-        "Hosts of routes for which that is allowed, as \"a.example\" or \"*.example.com\"; none: all.",
-        &mut services.hairpin_hosts,
-    );
+    keys! { form, services;
+        /// Secret that signatures are made of, in a file.
+        secret_file = secret: secret_file,
+        /// A second one that is accepted.
+        secret_previous_file = secret_previous: secret_file,
+        /// Longest time between both passes.
+        timeout: value,
+        /// Say https in X-CF-Forwarded-Url.
+        recommend_https: value,
+        /// Answer 400 and 504 to bad signatures.
+        strict: value,
+        /// Attempts; with 0 every request to one fails.
+        attempts: within(0..=100),
+        /// Let upgrades through.
+        upgrades: value,
+        /// The own certificate towards route services, a file in PEM; without it they are shown
+        /// none.
+        certificate = certificate.0: file,
+        /// Its key, a file in PEM.
+        key = certificate.1: file,
+        /// Accept any certificate of a route service.
+        insecure: value,
+        /// Call a service that is a route of this router through the router itself.
+        hairpin: value,
+        /// Hosts of routes for which that is allowed, as "a.example" or "*.example.com"; none: all.
+        hairpin_hosts: value,
+    }
     hairpin_hosts(form, "hairpin_hosts", &services.hairpin_hosts);
     form.value(
         "blocked_networks",
