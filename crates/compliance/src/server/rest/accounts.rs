@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::answers::ApiError;
 use super::route::{Answer, Call, Route, Verb, Work};
-use super::schema::{Schema, TEXT, may, needed};
+use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::ledger::Request;
 use crate::server::now;
@@ -19,30 +19,20 @@ use crate::server::store::ACCESSES;
 use crate::trust::{random_id, random_token};
 
 static KINDS: Schema = Schema::Word(&["ro", "rw"]);
-static ACCOUNT: Schema = Schema::Object(
-    "Account",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &Schema::Name, "what it is for"),
-        needed("authorizationType", &KINDS, "ro reads, rw changes too"),
-        needed("creationDate", &TEXT, ""),
-        needed("status", &Schema::Word(&["enabled"]), ""),
-        may(
-            "token",
-            &TEXT,
-            "only in the answer that makes it: the server keeps its hash",
-        ),
-    ],
-);
+static ACCOUNT: Schema = object! { "Account"
+    needed "id": Schema::Identity;
+    needed "name": Schema::Name, "what it is for";
+    needed "authorizationType": KINDS, "ro reads, rw changes too";
+    needed "creationDate": TEXT;
+    needed "status": Schema::Word(&["enabled"]);
+    may "token": TEXT, "only in the answer that makes it: the server keeps its hash";
+};
 static ACCOUNTS: Schema = Schema::List(&ACCOUNT, usize::MAX);
-static NEW: Schema = Schema::Object(
-    "NewAccount",
-    &[
-        needed("name", &Schema::Name, "what it is for"),
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("authorizationType", &KINDS, "ro if it is left out"),
-    ],
-);
+static NEW: Schema = object! { "NewAccount"
+    needed "name": Schema::Name, "what it is for";
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "authorizationType": KINDS, "ro if it is left out";
+};
 
 /// The calls of tokens.
 pub(super) const ROUTES: &[Route] = &[

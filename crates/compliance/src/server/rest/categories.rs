@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::answers::{ApiError, under};
 use super::managed::listed;
 use super::route::{Answer, Call, Route, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::schema::{Schema, TEXT, object, objects};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::rule::Rule;
@@ -18,44 +18,33 @@ use crate::server::service::Service;
 pub(super) const RULES_ROOT: &str = "rootRuleCategory";
 pub(super) const GROUPS_ROOT: &str = "GroupRoot";
 
-const fn category(items: &'static str, schema: &'static Schema) -> [super::schema::Field; 6] {
-    [
-        needed("id", &TEXT, ""),
-        needed("name", &TEXT, ""),
-        needed("description", &TEXT, ""),
-        needed("parent", &TEXT, "identity of the one that it is in"),
-        needed("categories", schema, "those in it"),
-        needed(items, &ANY_LIST, "identities; in a tree whole"),
-    ]
+macro_rules! category {
+    ($name:literal, $items:literal) => {
+        object! { $name
+            needed "id": TEXT;
+            needed "name": TEXT;
+            needed "description": TEXT;
+            needed "parent": TEXT, "identity of the one that it is in";
+            needed "categories": ANY_LIST, "those in it";
+            needed $items: ANY_LIST, "identities; in a tree whole";
+        }
+    };
 }
 
 static ANY_LIST: Schema = Schema::List(&Schema::Any, usize::MAX);
-static OF_RULES: Schema = Schema::Object("RuleCategory", &category("rules", &ANY_LIST));
-static OF_GROUPS: Schema = Schema::Object("GroupCategory", &category("groups", &ANY_LIST));
+static OF_RULES: Schema = category!("RuleCategory", "rules");
+static OF_GROUPS: Schema = category!("GroupCategory", "groups");
 static OF_TECHNIQUES: Schema = Schema::List(
-    &Schema::Object(
-        "TechniqueCategory",
-        &[
-            needed("name", &TEXT, ""),
-            needed("description", &TEXT, ""),
-            needed("subCategories", &ANY_LIST, ""),
-            needed(
-                "techniques",
-                &Schema::List(
-                    &Schema::Object(
-                        "TechniqueWithDirectives",
-                        &[
-                            needed("id", &TEXT, ""),
-                            needed("name", &TEXT, ""),
-                            needed("directives", &super::directives::LIST, ""),
-                        ],
-                    ),
-                    usize::MAX,
-                ),
-                "",
-            ),
-        ],
-    ),
+    &object! { "TechniqueCategory"
+        needed "name": TEXT;
+        needed "description": TEXT;
+        needed "subCategories": ANY_LIST;
+        needed "techniques": objects! { "TechniqueWithDirectives"
+            needed "id": TEXT;
+            needed "name": TEXT;
+            needed "directives": super::directives::LIST;
+        };
+    },
     1,
 );
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Input, Parameter, Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
+use super::route::{Answer, Call, Input, Route, Verb, Work};
+use super::schema::{Field, Schema, TEXT, Wrong, may, object, objects};
 use crate::definitions::Definitions;
 use crate::server::generator::Task;
 use crate::server::plan::DefineError;
@@ -23,105 +23,51 @@ static COUNT: Schema = Schema::Number(0, i64::MAX);
 static TEXTS: Schema = Schema::List(&TEXT, usize::MAX);
 static OBJECTS: Schema = Schema::Map(&Schema::Map(&Schema::Any));
 
-static DEFINITIONS: Schema = Schema::Object(
-    "Definitions",
-    &[
-        may("settings", &Schema::Map(&Schema::Any), ""),
-        may(
-            "parameters",
-            &OBJECTS,
-            "by identity, which each has as well",
-        ),
-        may("groups", &OBJECTS, "by identity"),
-        may("techniques", &OBJECTS, "by identity/version"),
-        may("directives", &OBJECTS, "by identity"),
-        may("rules", &OBJECTS, "by identity"),
-        may(
-            "made",
-            &Schema::Map(&TEXTS),
-            "only shown: which of these the API made",
-        ),
-    ],
-);
-static DEFINED: Schema = Schema::Object(
-    "Defined",
-    &[
-        needed("version", &VERSION, ""),
-        needed("definitions", &DEFINITIONS, ""),
-    ],
-);
-static PLAN: Schema = Schema::Object(
-    "Plan",
-    &[
-        needed("version", &VERSION, ""),
-        needed(
-            "objects",
-            &Schema::List(
-                &Schema::Object(
-                    "Difference",
-                    &[
-                        needed("kind", &TEXT, ""),
-                        needed("id", &TEXT, ""),
-                        needed(
-                            "became",
-                            &Schema::Word(&["added", "changed", "removed", "kept", "taken"]),
-                            "kept: the API made it, and the folder does not have it; taken: the \
-                             API made it, and now the folder has it",
-                        ),
-                    ],
-                ),
-                usize::MAX,
-            ),
-            "",
-        ),
-        needed("nodes", &COUNT, "that get another policy"),
-        needed(
-            "named",
-            &Schema::List(
-                &Schema::Object(
-                    "PlannedNode",
-                    &[
-                        needed("id", &TEXT, ""),
-                        needed("hostname", &TEXT, ""),
-                        needed("added", &TEXTS, "directives"),
-                        needed("changed", &TEXTS, "directives"),
-                        needed("removed", &TEXTS, "directives"),
-                    ],
-                ),
-                1_000,
-            ),
-            "the first of them",
-        ),
-        needed(
-            "failures",
-            &Schema::List(
-                &Schema::Object(
-                    "PlannedFailure",
-                    &[needed("id", &TEXT, ""), needed("why", &TEXT, "")],
-                ),
-                usize::MAX,
-            ),
-            "nodes whose policies cannot be made",
-        ),
-        needed(
-            "problems",
-            &TEXTS,
-            "what is wrong; it stops nothing but groups in a circle, which are refused",
-        ),
-        needed("milliseconds", &Schema::Share, ""),
-    ],
-);
+static DEFINITIONS: Schema = object! { "Definitions"
+    may "settings": Schema::Map(&Schema::Any);
+    may "parameters": OBJECTS, "by identity, which each has as well";
+    may "groups": OBJECTS, "by identity";
+    may "techniques": OBJECTS, "by identity/version";
+    may "directives": OBJECTS, "by identity";
+    may "rules": OBJECTS, "by identity";
+    may "made": Schema::Map(&TEXTS), "only shown: which of these the API made";
+};
+static DEFINED: Schema = object! { "Defined"
+    needed "version": VERSION;
+    needed "definitions": DEFINITIONS;
+};
+static PLAN: Schema = object! { "Plan"
+    needed "version": VERSION;
+    needed "objects": objects! { "Difference"
+        needed "kind": TEXT;
+        needed "id": TEXT;
+        needed "became": Schema::Word(&["added", "changed", "removed", "kept", "taken"]),
+            "kept: the API made it, and the folder does not have it; taken: the API made it, and \
+             now the folder has it";
+    };
+    needed "nodes": COUNT, "that get another policy";
+    needed "named": Schema::List(&object! { "PlannedNode"
+        needed "id": TEXT;
+        needed "hostname": TEXT;
+        needed "added": TEXTS, "directives";
+        needed "changed": TEXTS, "directives";
+        needed "removed": TEXTS, "directives";
+    }, 1_000), "the first of them";
+    needed "failures": objects! { "PlannedFailure"
+        needed "id": TEXT;
+        needed "why": TEXT;
+    }, "nodes whose policies cannot be made";
+    needed "problems": TEXTS,
+        "what is wrong; it stops nothing but groups in a circle, which are refused";
+    needed "milliseconds": Schema::Share;
+};
 
 const fn taking(mut route: Route) -> Route {
     route.input = Input::Read(&DEFINITIONS);
     route
 }
 
-const BASE: &[Parameter] = &[Parameter {
-    name: "base",
-    schema: &VERSION,
-    note: "the version that the plan was made for",
-}];
+const BASE: &[Field] = &[may("base", &VERSION).note("the version that the plan was made for")];
 
 /// The calls about all definitions.
 pub(super) const ROUTES: &[Route] = &[

@@ -6,67 +6,41 @@ use serde_json::{Map, Value};
 
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
 use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
+use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Made, Object};
 use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
 use crate::server::state::Access;
 
-static VARIABLE: Schema = Schema::Object(
-    "Variable",
-    &[needed(
-        "var",
-        &Schema::Object(
-            "VariableValue",
-            &[
-                needed("name", &TEXT, ""),
-                needed("value", &Schema::Text(VALUE_BYTES), ""),
-            ],
-        ),
-        "",
-    )],
-);
-static SECTION: Schema = Schema::Object("Section", &[needed("section", &VALUES_OF, "")]);
-static VALUES_OF: Schema = Schema::Object(
-    "SectionValues",
-    &[
-        needed("name", &TEXT, "sections, at the root"),
-        may("vars", &Schema::List(&VARIABLE, VALUES), ""),
-        may("sections", &Schema::List(&SECTION, VALUES), ""),
-    ],
-);
+static VARIABLE: Schema = object! { "Variable"
+    needed "var": object! { "VariableValue"
+        needed "name": TEXT;
+        needed "value": Schema::Text(VALUE_BYTES);
+    };
+};
+static SECTION: Schema = object! { "Section" needed "section": VALUES_OF; };
+static VALUES_OF: Schema = object! { "SectionValues"
+    needed "name": TEXT, "sections, at the root";
+    may "vars": Schema::List(&VARIABLE, VALUES);
+    may "sections": Schema::List(&SECTION, VALUES);
+};
 
-static DIRECTIVE: Schema = Schema::Object(
-    "Directive",
-    &[
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("displayName", &Schema::Name, "needed to create it"),
-        may("shortDescription", &TEXT, ""),
-        may("longDescription", &TEXT, ""),
-        may("techniqueName", &Schema::Identity, "needed to create it"),
-        may(
-            "techniqueVersion",
-            &Schema::Identity,
-            "the newest if it is left out",
-        ),
-        may(
-            "parameters",
-            &SECTION,
-            "values of the technique's variables",
-        ),
-        may("priority", &Schema::Number(0, 10), "0 is the highest"),
-        may("enabled", &Schema::Flag, ""),
-        may(
-            "policyMode",
-            &Schema::Word(&["default", "audit", "enforce"]),
-            "",
-        ),
-        may("tags", &TAGS, ""),
-        may("scheduleId", &Schema::Identity, ""),
-        SYSTEM,
-        SOURCE,
-        MANAGED_BY,
-    ],
-);
+static DIRECTIVE: Schema = object! { "Directive"
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "displayName": Schema::Name, "needed to create it";
+    may "shortDescription": TEXT;
+    may "longDescription": TEXT;
+    may "techniqueName": Schema::Identity, "needed to create it";
+    may "techniqueVersion": Schema::Identity, "the newest if it is left out";
+    may "parameters": SECTION, "values of the technique's variables";
+    may "priority": Schema::Number(0, 10), "0 is the highest";
+    may "enabled": Schema::Flag;
+    may "policyMode": Schema::Word(&["default", "audit", "enforce"]);
+    may "tags": TAGS;
+    may "scheduleId": Schema::Identity;
+    + SYSTEM;
+    + SOURCE;
+    + MANAGED_BY;
+};
 pub(super) static LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
 
 /// The calls of directives.

@@ -7,43 +7,28 @@ use serde_json::json;
 
 use super::answers::ApiError;
 use super::compliance::DETAILS;
-use super::route::{Answer, Call, Parameter, Route, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::route::{Answer, Call, Route, Work};
+use super::schema::{Field, Schema, TEXT, may, objects};
 use super::shapes::{details, when};
 use crate::reports::level::Precision;
 use crate::server::fleet::FLEET;
 use crate::server::now;
 use crate::server::service::Service;
 
-static HOURS: Schema = Schema::List(
-    &Schema::Object(
-        "Hour",
-        &[
-            needed("begin", &TEXT, ""),
-            needed("compliance", &Schema::Share, "the mean"),
-            needed("lowest", &Schema::Share, ""),
-            needed("highest", &Schema::Share, ""),
-            needed("complianceDetails", &DETAILS, "at its end, or now"),
-        ],
-    ),
-    usize::MAX,
-);
-static CHANGES: Schema = Schema::List(
-    &Schema::Object(
-        "Changes",
-        &[
-            needed("begin", &TEXT, "of six hours"),
-            needed("changes", &Schema::Number(0, i64::MAX), "repairs"),
-        ],
-    ),
-    usize::MAX,
-);
+static HOURS: Schema = objects! { "Hour"
+    needed "begin": TEXT;
+    needed "compliance": Schema::Share, "the mean";
+    needed "lowest": Schema::Share;
+    needed "highest": Schema::Share;
+    needed "complianceDetails": DETAILS, "at its end, or now";
+};
+static CHANGES: Schema = objects! { "Changes"
+    needed "begin": TEXT, "of six hours";
+    needed "changes": Schema::Number(0, i64::MAX), "repairs";
+};
 
-const OF_RULE: &[Parameter] = &[Parameter {
-    name: "rule",
-    schema: &TEXT,
-    note: "identity of a rule; without it all of the fleet",
-}];
+const OF_RULE: &[Field] =
+    &[may("rule", &TEXT).note("identity of a rule; without it all of the fleet")];
 
 /// The calls about what was.
 pub(super) const ROUTES: &[Route] = &[

@@ -27,19 +27,13 @@ const NAMED: usize = 10;
 pub(super) static TAGS: Schema = Schema::List(&Schema::Map(&Schema::Any), 1_000);
 
 /// Who manages an object.
-pub(super) const MANAGED_BY: Field = may(
-    "managedBy",
-    &Schema::Word(&[FOLDER, API]),
-    "only shown: folder, if headroom compliance apply brought it, or api",
-);
+pub(super) const MANAGED_BY: Field = may("managedBy", &Schema::Word(&[FOLDER, API]))
+    .note("only shown: folder, if headroom compliance apply brought it, or api");
 /// What it is to be a copy of.
-pub(super) const SOURCE: Field = may(
-    "source",
-    &Schema::Identity,
-    "only to create it: the one whose fields it has where it names none, disabled",
-);
+pub(super) const SOURCE: Field = may("source", &Schema::Identity)
+    .note("only to create it: the one whose fields it has where it names none, disabled");
 /// One of the server's own?
-pub(super) const SYSTEM: Field = may("system", &Schema::Flag, "only shown");
+pub(super) const SYSTEM: Field = may("system", &Schema::Flag).note("only shown");
 
 /// Adds what is shown of an object.
 pub(super) type Show<'s, T> = Box<dyn Fn(&T, &mut Map<String, Value>) + 's>;

@@ -50,7 +50,6 @@ fn routes() -> impl Iterator<Item = &'static Route> {
         accounts::ROUTES,
         categories::ROUTES,
         compliance::ROUTES,
-        compliance::OLDER_ROUTES,
         definitions::ROUTES,
         directives::ROUTES,
         directives::MORE_ROUTES,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::managed::{self, MANAGED_BY, Managed};
 use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may};
+use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Made, Object};
 use crate::model::property::GlobalParameter;
 use crate::server::state::Access;
@@ -15,21 +15,15 @@ const MODES: [&str; 18] = [
     "oaa", "oap", "opo", "opa", "opp",
 ];
 
-static PARAMETER: Schema = Schema::Object(
-    "Parameter",
-    &[
-        may("id", &Schema::PropertyName, "its name; needed to create it"),
-        may("value", &Schema::Any, "any JSON; needed to create it"),
-        may("description", &TEXT, ""),
-        may(
-            "inheritMode",
-            &Schema::Word(&MODES),
-            "how what groups and nodes say is laid over it: objects are merged or overridden (m, o), \
-             lists and texts overridden, appended or prepended (o, a, p); moo if it is left out",
-        ),
-        MANAGED_BY,
-    ],
-);
+static PARAMETER: Schema = object! { "Parameter"
+    may "id": Schema::PropertyName, "its name; needed to create it";
+    may "value": Schema::Any, "any JSON; needed to create it";
+    may "description": TEXT;
+    may "inheritMode": Schema::Word(&MODES),
+        "how what groups and nodes say is laid over it: objects are merged or overridden (m, o), \
+         lists and texts overridden, appended or prepended (o, a, p); moo if it is left out";
+    + MANAGED_BY;
+};
 static PARAMETERS: Schema = Schema::List(&PARAMETER, usize::MAX);
 
 /// The calls of parameters.

@@ -12,7 +12,7 @@ use super::super::service::Service;
 use super::super::state::Access;
 use super::answers::ApiError;
 use super::query::Query;
-use super::schema::Schema;
+use super::schema::{Field, Schema};
 
 /// What a call does: Rudder creates by PUT and changes by POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,6 @@ pub(super) enum Input {
     Read(&'static Schema),
 }
 
-/// A key of what follows `?`.
-#[derive(Debug)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) schema: &'static Schema,
-    pub(super) note: &'static str,
-}
-
 /// The data of an answer, or why there is none.
 pub(super) type Answer = Result<Value, ApiError>;
 
@@ -78,7 +70,8 @@ pub(super) struct Route {
     pub(super) summary: &'static str,
     /// What a token must allow.
     pub(super) access: Access,
-    pub(super) query: &'static [Parameter],
+    /// What may follow `?`.
+    pub(super) query: &'static [Field],
     pub(super) input: Input,
     /// What is in `data`, by its key; without one it is all of `data`.
     pub(super) output: (&'static str, &'static Schema),
@@ -130,7 +123,7 @@ impl Route {
     }
 
     /// With parameters.
-    pub(super) const fn asks(mut self, query: &'static [Parameter]) -> Self {
+    pub(super) const fn asks(mut self, query: &'static [Field]) -> Self {
         self.query = query;
         self
     }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::answers::{ApiError, FOLDER};
 use super::managed::edited;
 use super::route::{Answer, Call, Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
+use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Edit, Setting};
 use crate::model::node::ROOT;
 use crate::model::schedule::ScheduleError;
@@ -21,47 +21,28 @@ use crate::server::service::Service;
 use crate::server::state::Access;
 
 macro_rules! settings {
-    ($name:literal $(, $more:expr)*) => {
-        Schema::Object(
-            $name,
-            &[
-                may(
-                    "global_policy_mode",
-                    &Schema::Word(&["audit", "enforce"]),
-                    "",
-                ),
-                may("global_policy_mode_overridable", &Schema::Flag, ""),
-                may(
-                    "compliance_mode",
-                    &Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]),
-                    "",
-                ),
-                may(
-                    "run_frequency",
-                    &Schema::Number(1, 1_440),
-                    "minutes from one run of agents to the next: below 60, or whole hours",
-                ),
-                may("first_run_hour", &Schema::Number(0, 23), ""),
-                may("first_run_minute", &Schema::Number(0, 59), ""),
-                may(
-                    "splay_time",
-                    &Schema::Number(0, 1_440),
-                    "minutes over which the starts of agents are spread",
-                ),
-                may(
-                    "instance_id",
-                    &Schema::Text(256),
-                    "of this installation; queries of groups may ask for it",
-                ),
-                $($more,)*
-            ],
-        )
+    ($name:literal $($more:tt)*) => {
+        object! { $name
+            may "global_policy_mode": Schema::Word(&["audit", "enforce"]);
+            may "global_policy_mode_overridable": Schema::Flag;
+            may "compliance_mode":
+                Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]);
+            may "run_frequency": Schema::Number(1, 1_440),
+                "minutes from one run of agents to the next: below 60, or whole hours";
+            may "first_run_hour": Schema::Number(0, 23);
+            may "first_run_minute": Schema::Number(0, 59);
+            may "splay_time": Schema::Number(0, 1_440),
+                "minutes over which the starts of agents are spread";
+            may "instance_id": Schema::Text(256),
+                "of this installation; queries of groups may ask for it";
+            $($more)*
+        }
     };
 }
 
-static SETTINGS: Schema = settings!("Settings", may("root_server_id", &TEXT, "only shown"));
+static SETTINGS: Schema = settings! { "Settings" may "root_server_id": TEXT, "only shown"; };
 static TO_SET: Schema = settings!("SettingsToSet");
-static VALUE: Schema = Schema::Object("SettingValue", &[needed("value", &Schema::Any, "")]);
+static VALUE: Schema = object! { "SettingValue" needed "value": Schema::Any; };
 
 /// The calls of settings.
 pub(super) const ROUTES: &[Route] = &[

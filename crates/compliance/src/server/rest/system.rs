@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::answers::ApiError;
 use super::route::{Answer, Route, Verb, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::generator::Task;
 use crate::server::ledger::{LIMITS, Ledger};
@@ -14,39 +14,26 @@ use crate::server::state::Access;
 
 static COUNT: Schema = Schema::Number(0, i64::MAX);
 
-static INFO: Schema = Schema::Object(
-    "Info",
-    &[
-        needed("rudder", &Schema::Map(&TEXT), "its full-version"),
-        needed("started", &TEXT, ""),
-    ],
-);
+static INFO: Schema = object! { "Info"
+    needed "rudder": Schema::Map(&TEXT), "its full-version";
+    needed "started": TEXT;
+};
 static HEALTH: Schema = Schema::List(
-    &Schema::Object(
-        "HealthCheck",
-        &[
-            needed("name", &TEXT, ""),
-            needed("msg", &TEXT, ""),
-            needed("status", &Schema::Word(&["Ok", "Warning", "Critical"]), ""),
-        ],
-    ),
+    &object! { "HealthCheck"
+        needed "name": TEXT;
+        needed "msg": TEXT;
+        needed "status": Schema::Word(&["Ok", "Warning", "Critical"]);
+    },
     16,
 );
 static STARTED: Schema = Schema::Word(&["Started"]);
-static STORED: Schema = Schema::Object(
-    "Stored",
-    &[
-        needed("runs", &COUNT, ""),
-        needed("reports", &COUNT, ""),
-        needed("bytes", &COUNT, "of messages, packed"),
-        needed(
-            "exceptions",
-            &COUNT,
-            "reports of which something is to be told",
-        ),
-        needed("refused", &COUNT, "uploads that are kept aside"),
-    ],
-);
+static STORED: Schema = object! { "Stored"
+    needed "runs": COUNT;
+    needed "reports": COUNT;
+    needed "bytes": COUNT, "of messages, packed";
+    needed "exceptions": COUNT, "reports of which something is to be told";
+    needed "refused": COUNT, "uploads that are kept aside";
+};
 
 /// The calls about the server.
 pub(super) const ROUTES: &[Route] = &[

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::categories::RULES_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, TAGS, named};
 use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
+use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Made, Object};
 use crate::model::mode::word_of_rule;
 use crate::model::rule::{DIRECTIVES, Rule};
@@ -22,54 +22,37 @@ use applied::Nodes;
 const DETAILS: usize = 16 << 20;
 
 static TARGET_LIST: Schema = Schema::List(&Schema::Target, TARGETS);
-static ANY_OF: Schema = Schema::Object("AnyOf", &[needed("or", &TARGET_LIST, "")]);
-static ALL_OF: Schema = Schema::Object("AllOf", &[needed("and", &TARGET_LIST, "")]);
+static ANY_OF: Schema = object! { "AnyOf" needed "or": TARGET_LIST; };
+static ALL_OF: Schema = object! { "AllOf" needed "and": TARGET_LIST; };
 static UNION: Schema = Schema::Either(&[&ANY_OF, &ALL_OF]);
-static COMPOSITE: Schema = Schema::Object(
-    "CompositeTarget",
-    &[needed("include", &UNION, ""), needed("exclude", &UNION, "")],
-);
+static COMPOSITE: Schema = object! { "CompositeTarget"
+    needed "include": UNION;
+    needed "exclude": UNION;
+};
 static TARGET: Schema = Schema::Either(&[&Schema::Target, &COMPOSITE]);
 
-static RULE: Schema = Schema::Object(
-    "Rule",
-    &[
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("displayName", &Schema::Name, "needed to create it"),
-        may("shortDescription", &TEXT, ""),
-        may("longDescription", &TEXT, ""),
-        may(
-            "directives",
-            &Schema::List(&Schema::Identity, DIRECTIVES),
-            "identities",
-        ),
-        may("targets", &Schema::List(&TARGET, TARGETS), ""),
-        may("enabled", &Schema::Flag, ""),
-        may("categoryId", &TEXT, "rootRuleCategory if it is left out"),
-        may("category", &TEXT, "as categoryId, which is what is shown"),
-        may("tags", &TAGS, ""),
-        may(
-            "policyMode",
-            &Schema::Word(&["none", "audit", "enforce", "mixed"]),
-            "only shown: of its nodes and directives as a whole",
-        ),
-        may("status", &STATUS, "only shown"),
-        SYSTEM,
-        SOURCE,
-        MANAGED_BY,
-    ],
-);
-static STATUS: Schema = Schema::Object(
-    "RuleStatus",
-    &[
-        needed("value", &Schema::Word(&applied::WORDS), ""),
-        may(
-            "details",
-            &Schema::Text(DETAILS),
-            "why it is not applied to all that it names",
-        ),
-    ],
-);
+static RULE: Schema = object! { "Rule"
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "displayName": Schema::Name, "needed to create it";
+    may "shortDescription": TEXT;
+    may "longDescription": TEXT;
+    may "directives": Schema::List(&Schema::Identity, DIRECTIVES), "identities";
+    may "targets": Schema::List(&TARGET, TARGETS);
+    may "enabled": Schema::Flag;
+    may "categoryId": TEXT, "rootRuleCategory if it is left out";
+    may "category": TEXT, "as categoryId, which is what is shown";
+    may "tags": TAGS;
+    may "policyMode": Schema::Word(&["none", "audit", "enforce", "mixed"]),
+        "only shown: of its nodes and directives as a whole";
+    may "status": STATUS, "only shown";
+    + SYSTEM;
+    + SOURCE;
+    + MANAGED_BY;
+};
+static STATUS: Schema = object! { "RuleStatus"
+    needed "value": Schema::Word(&applied::WORDS);
+    may "details": Schema::Text(DETAILS), "why it is not applied to all that it names";
+};
 static RULES: Schema = Schema::List(&RULE, usize::MAX);
 
 /// The calls of rules.
