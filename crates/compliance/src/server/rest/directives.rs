@@ -1,13 +1,11 @@
 //! Directives.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
 
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
 use crate::server::state::Access;
 
@@ -65,28 +63,9 @@ pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
 .takes(&DIRECTIVE)];
 
 impl Managed for Directive {
-    const KIND: &'static str = "directive";
-    const LIST: &'static str = "directives";
+    managed::kind!("directive", directives, Directive);
+
     const NEEDED: &'static [&'static str] = &["displayName", "techniqueName"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.directives
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.directives
-    }
-
-    fn object(self) -> Object {
-        Object::Directive(self)
-    }
-
-    fn of_object(object: Object) -> Option<Self> {
-        match object {
-            Object::Directive(directive) => Some(directive),
-            _ => None,
-        }
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         named(

@@ -1,14 +1,12 @@
 //! Groups.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value, json};
 
 use super::categories::GROUPS_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::group::{Group, NODES};
 use crate::model::property::PROPERTIES;
 use crate::model::query::{CRITERIA, VALUE_BYTES};
@@ -115,21 +113,9 @@ pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
 )];
 
 impl Managed for Group {
-    const KIND: &'static str = "group";
-    const LIST: &'static str = "groups";
+    managed::kind!("group", groups, Group);
+
     const NEEDED: &'static [&'static str] = &["displayName"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.groups
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.groups
-    }
-
-    fn object(self) -> Object {
-        Object::Group(self)
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         // Of what is left to check only these two say nothing of their places.

@@ -58,9 +58,7 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     /// As one of all kinds.
     fn object(self) -> Object;
     /// The other way round; none of another kind.
-    fn of_object(_: Object) -> Option<Self> {
-        None
-    }
+    fn of_object(object: Object) -> Option<Self>;
     /// What is wrong with it among the others; fields are named as the API does.
     fn wrong(&self, all: &Definitions) -> Vec<Wrong>;
     /// Who names it, and could not without it.
@@ -77,6 +75,36 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     /// Fills in what may be left out of what it consists of.
     fn fill(&mut self) {}
 }
+
+/// What a kind is called, and where definitions have it.
+macro_rules! kind {
+    ($kind:literal, $table:ident, $object:ident) => {
+        const KIND: &'static str = $kind;
+        const LIST: &'static str = stringify!($table);
+
+        fn table(
+            all: &$crate::definitions::Definitions,
+        ) -> &std::collections::BTreeMap<String, Self> {
+            &all.$table
+        }
+
+        fn made(made: &$crate::definitions::Made) -> &std::collections::BTreeSet<String> {
+            &made.$table
+        }
+
+        fn object(self) -> $crate::definitions::Object {
+            $crate::definitions::Object::$object(self)
+        }
+
+        fn of_object(object: $crate::definitions::Object) -> Option<Self> {
+            match object {
+                $crate::definitions::Object::$object(one) => Some(one),
+                _ => None,
+            }
+        }
+    };
+}
+pub(super) use kind;
 
 /// The key in the table of one that a path names.
 fn key_of(call: &Call<'_>) -> String {

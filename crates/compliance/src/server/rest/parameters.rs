@@ -1,11 +1,9 @@
 //! Global parameters.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::managed::{self, MANAGED_BY, Managed};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::property::GlobalParameter;
 use crate::server::state::Access;
 
@@ -37,21 +35,9 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
 );
 
 impl Managed for GlobalParameter {
-    const KIND: &'static str = "parameter";
-    const LIST: &'static str = "parameters";
+    managed::kind!("parameter", parameters, Parameter);
+
     const NEEDED: &'static [&'static str] = &["id", "value"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.parameters
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.parameters
-    }
-
-    fn object(self) -> Object {
-        Object::Parameter(self)
-    }
 
     fn wrong(&self, _: &Definitions) -> Vec<Wrong> {
         let wrong = Definitions::check_parameter(self).into_iter();

@@ -2,15 +2,13 @@
 
 mod applied;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value, json};
 
 use super::categories::RULES_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, TAGS, named};
 use super::route::{Route, Verb, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::mode::word_of_rule;
 use crate::model::rule::{DIRECTIVES, Rule};
 use crate::model::target::TARGETS;
@@ -60,21 +58,9 @@ pub(super) const ROUTES: &[Route] =
     managed::routes!(Rule, "rules", "Rule", "ruleDetails", &RULE, &RULES);
 
 impl Managed for Rule {
-    const KIND: &'static str = "rule";
-    const LIST: &'static str = "rules";
+    managed::kind!("rule", rules, Rule);
+
     const NEEDED: &'static [&'static str] = &["displayName"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.rules
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.rules
-    }
-
-    fn object(self) -> Object {
-        Object::Rule(self)
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         named(all.check_rule(self), "targets", |field| field)

@@ -2,8 +2,6 @@
 
 mod schemas;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value, json};
 
 use super::answers::ApiError;
@@ -11,7 +9,7 @@ use super::directives;
 use super::managed::{self, Managed, listed, named};
 use super::route::{Answer, Call, Route, Verb, Work};
 use super::schema::Wrong;
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::directive::Directive;
 use crate::model::technique::{Body, Technique, technique_key};
 use crate::server::service::Service;
@@ -110,23 +108,11 @@ impl Service {
 }
 
 impl Managed for Technique {
-    const KIND: &'static str = "technique";
-    const LIST: &'static str = "techniques";
+    managed::kind!("technique", techniques, Technique);
+
     const NEEDED: &'static [&'static str] = &["id", "version", "name", "body"];
     const GONE_IS_DELETED: bool = false;
     const IDENTITY: &'static [&'static str] = &["id", "version"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.techniques
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.techniques
-    }
-
-    fn object(self) -> Object {
-        Object::Technique(self)
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         // Of what is left to check only this is not of the body.
