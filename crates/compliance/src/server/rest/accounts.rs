@@ -8,7 +8,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, Work};
 use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::ledger::Request;
@@ -47,7 +47,7 @@ pub(super) const ROUTES: &[Route] = &[
             Ok(json!({"accounts": all.collect::<Vec<_>>()}))
         }),
     )
-    .by(Verb::Get, Access::Admin),
+    .by(Access::Admin),
     Route::get(
         "apiaccounts/{id}",
         "getAccount",
@@ -55,17 +55,17 @@ pub(super) const ROUTES: &[Route] = &[
         ("accounts", &ACCOUNTS),
         Work::Now(|service, call| service.account(call.id())),
     )
-    .by(Verb::Get, Access::Admin),
-    Route::get(
+    .by(Access::Admin),
+    Route::put(
         "apiaccounts",
         "createAccount",
         "Make a token",
         ("accounts", &ACCOUNTS),
         Work::Later(|service, call| Box::pin(service.new_account(call))),
     )
-    .by(Verb::Put, Access::Admin)
+    .by(Access::Admin)
     .takes(&NEW),
-    Route::get(
+    Route::delete(
         "apiaccounts/{id}",
         "deleteAccount",
         "Revoke a token",
@@ -79,7 +79,7 @@ pub(super) const ROUTES: &[Route] = &[
             })
         }),
     )
-    .by(Verb::Delete, Access::Admin),
+    .by(Access::Admin),
 ];
 
 /// What the log calls the one whose token stands in the server's folder.

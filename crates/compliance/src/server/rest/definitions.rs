@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::json;
-use tokio::sync::oneshot;
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Input, Route, Verb, Work};
+use super::managed::asked;
+use super::route::{Answer, Call, Input, Route, Work};
 use super::schema::{Field, Schema, TEXT, Wrong, may, object, objects};
 use crate::definitions::Definitions;
 use crate::server::generator::Task;
@@ -84,17 +84,17 @@ pub(super) const ROUTES: &[Route] = &[
         }),
     ),
     taking(
-        Route::get(
+        Route::post(
             "definitions/plan",
             "planDefinitions",
             "What would change if these were the folder's definitions",
             ("plan", &PLAN),
             Work::Later(|service, call| Box::pin(service.define(call, None))),
         )
-        .by(Verb::Post, Access::Read),
+        .by(Access::Read),
     ),
     taking(
-        Route::get(
+        Route::put(
             "definitions",
             "putDefinitions",
             "Put these in the place of the folder's definitions",
@@ -110,7 +110,6 @@ pub(super) const ROUTES: &[Route] = &[
                 })
             }),
         )
-        .by(Verb::Put, Access::Write)
         .asks(BASE),
     ),
 ];
@@ -134,16 +133,12 @@ impl Service {
         if !misnamed.is_empty() {
             return Err(ApiError::wrong(misnamed));
         }
-        let (answer, hear) = oneshot::channel();
-        let task = Task::Define {
+        let plan = asked(self, |answer| Task::Define {
             definitions: Arc::new(definitions),
             base,
             answer,
-        };
-        let gone = "the server stops";
-        let sent = self.tasks.send(task).await;
-        sent.map_err(|_| ApiError::unavailable(gone))?;
-        let plan = hear.await.map_err(|_| ApiError::unavailable(gone))??;
+        });
+        let plan = plan.await??;
         Ok(json!({"plan": plan}))
     }
 }

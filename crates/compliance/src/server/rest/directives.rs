@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
-use super::route::{Route, Verb, Work};
+use super::route::{Route, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
-use crate::server::state::Access;
 
 static VARIABLE: Schema = object! { "Variable"
     needed "var": object! { "VariableValue"
@@ -52,14 +51,13 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
 );
 
 /// What directives have beside these.
-pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
+pub(super) const MORE_ROUTES: &[Route] = &[Route::post(
     "directives/{id}/check",
     "checkDirective",
     "What a directive would be with these fields; nothing changes",
     ("directives", &LIST),
     Work::Now(managed::check::<Directive>),
 )
-.by(Verb::Post, Access::Write)
 .takes(&DIRECTIVE)];
 
 impl Managed for Directive {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::categories::GROUPS_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, named};
-use super::route::{Route, Verb, Work};
+use super::route::{Route, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::group::{Group, NODES};
@@ -12,7 +12,6 @@ use crate::model::property::PROPERTIES;
 use crate::model::query::{CRITERIA, VALUE_BYTES};
 use crate::model::target::Target;
 use crate::server::service::Service;
-use crate::server::state::Access;
 
 /// Kinds of objects that a query asks about.
 pub(super) const OBJECT_TYPES: &[&str] = &[

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -363,11 +362,20 @@ pub(super) fn named(
 }
 
 pub(super) async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
+    let edited = asked(service, |answer| Task::Edit { make, answer });
+    edited.await?.map(drop)
+}
+
+/// Gives the generator something to do, and returns what it answers.
+pub(super) async fn asked<T>(
+    service: &Service,
+    task: impl FnOnce(oneshot::Sender<T>) -> Task,
+) -> Result<T, ApiError> {
     let (answer, hear) = oneshot::channel();
-    let gone = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
-    let sent = service.tasks.send(Task::Edit { make, answer }).await;
+    let gone = || ApiError::unavailable("the server stops");
+    let sent = service.tasks.send(task(answer)).await;
     sent.map_err(|_| gone())?;
-    hear.await.map_err(|_| gone())?.map(drop)
+    hear.await.map_err(|_| gone())
 }
 
 /// The calls of a kind.
@@ -388,16 +396,15 @@ macro_rules! routes {
                 ($list, $list_schema),
                 Work::Now(managed::one::<$kind>),
             ),
-            Route::get(
+            Route::put(
                 $list,
                 concat!("create", $one),
                 concat!("Make one of the ", $list),
                 ($list, $list_schema),
                 Work::Later(managed::create::<$kind>),
             )
-            .by(Verb::Put, Access::Write)
             .takes($schema),
-            Route::get(
+            Route::post(
                 concat!($list, "/{id}"),
                 concat!("update", $one),
                 concat!(
@@ -408,9 +415,8 @@ macro_rules! routes {
                 ($list, $list_schema),
                 Work::Later(managed::update::<$kind>),
             )
-            .by(Verb::Post, Access::Write)
             .takes($schema),
-            Route::get(
+            Route::delete(
                 concat!($list, "/{id}"),
                 concat!("delete", $one),
                 concat!(
@@ -420,8 +426,7 @@ macro_rules! routes {
                 ),
                 ($list, $list_schema),
                 Work::Later(managed::remove::<$kind>),
-            )
-            .by(Verb::Delete, Access::Write),
+            ),
         ]
     };
 }

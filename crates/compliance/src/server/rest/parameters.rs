@@ -1,11 +1,10 @@
 //! Global parameters.
 
 use super::managed::{self, MANAGED_BY, Managed};
-use super::route::{Route, Verb, Work};
+use super::route::{Route, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::property::GlobalParameter;
-use crate::server::state::Access;
 
 /// Every mode of inheritance.
 const MODES: [&str; 18] = [

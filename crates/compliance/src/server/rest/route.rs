@@ -80,27 +80,42 @@ pub(super) struct Route {
     pub(super) long: bool,
 }
 
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident: $method:ident, $access:ident;)*) => {
+        $($(#[$doc])*
+        pub(super) const fn $name(
+            path: &'static str,
+            action: &'static str,
+            summary: &'static str,
+            output: (&'static str, &'static Schema),
+            work: Work,
+        ) -> Self {
+            Self {
+                method: Verb::$method,
+                path,
+                action,
+                summary,
+                access: Access::$access,
+                query: &[],
+                input: Input::Nothing,
+                output,
+                work,
+                long: false,
+            }
+        })*
+    };
+}
+
 impl Route {
-    /// A call that reads and takes nothing else than its path.
-    pub(super) const fn get(
-        path: &'static str,
-        action: &'static str,
-        summary: &'static str,
-        output: (&'static str, &'static Schema),
-        work: Work,
-    ) -> Self {
-        Self {
-            method: Verb::Get,
-            path,
-            action,
-            summary,
-            access: Access::Read,
-            query: &[],
-            input: Input::Nothing,
-            output,
-            work,
-            long: false,
-        }
+    calls! {
+        /// A call that reads and takes nothing else than its path.
+        get: Get, Read;
+        /// One that makes something.
+        put: Put, Write;
+        /// One that changes something.
+        post: Post, Write;
+        /// One that deletes something.
+        delete: Delete, Write;
     }
 
     /// One whose answer may be long.
@@ -109,9 +124,8 @@ impl Route {
         self
     }
 
-    /// Another method and access.
-    pub(super) const fn by(mut self, method: Verb, access: Access) -> Self {
-        self.method = method;
+    /// For tokens that allow this.
+    pub(super) const fn by(mut self, access: Access) -> Self {
         self.access = access;
         self
     }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::answers::{ApiError, FOLDER};
 use super::managed::edited;
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Edit, Setting};
 use crate::model::node::ROOT;
@@ -18,7 +18,6 @@ use crate::model::schedule::ScheduleError;
 use crate::policy::generation::Settings;
 use crate::server::edit::MakeEdit;
 use crate::server::service::Service;
-use crate::server::state::Access;
 
 macro_rules! settings {
     ($name:literal $($more:tt)*) => {
@@ -60,7 +59,7 @@ pub(super) const ROUTES: &[Route] = &[
         ("settings", &SETTINGS),
         Work::Now(|service, call| one(service, call.id())),
     ),
-    Route::get(
+    Route::post(
         "settings",
         "modifySettings",
         "Change settings, all of these or none; those that are left out stay",
@@ -70,9 +69,8 @@ pub(super) const ROUTES: &[Route] = &[
             Box::pin(service.set(call, values))
         }),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&TO_SET),
-    Route::get(
+    Route::post(
         "settings/{id}",
         "modifySetting",
         "Change one of the settings",
@@ -93,7 +91,6 @@ pub(super) const ROUTES: &[Route] = &[
             })
         }),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&VALUE),
 ];
 

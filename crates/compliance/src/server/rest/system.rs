@@ -4,7 +4,7 @@ use commit::PendingLookup;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Route, Verb, Work};
+use super::route::{Answer, Route, Work};
 use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::generator::Task;
@@ -44,7 +44,7 @@ pub(super) const ROUTES: &[Route] = &[
         ("global", &Schema::Word(&["OK"])),
         Work::Now(|_, _| Ok(json!({"global": "OK"}))),
     )
-    .by(Verb::Get, Access::Open),
+    .by(Access::Open),
     Route::get(
         "status",
         "getStatus",
@@ -52,7 +52,7 @@ pub(super) const ROUTES: &[Route] = &[
         ("global", &Schema::Word(&["OK"])),
         Work::Now(|_, _| Ok(json!({"global": "OK"}))),
     )
-    .by(Verb::Get, Access::Open),
+    .by(Access::Open),
     Route::get(
         "system/healthcheck",
         "getHealthcheckResult",
@@ -72,15 +72,14 @@ pub(super) const ROUTES: &[Route] = &[
             }))
         }),
     ),
-    Route::get(
+    Route::post(
         "system/update/policies",
         "updatePolicies",
         "Policies are always current: nothing is to be done",
         ("policies", &STARTED),
         Work::Now(|_, _| Ok(json!({"policies": "Started"}))),
-    )
-    .by(Verb::Post, Access::Write),
-    Route::get(
+    ),
+    Route::post(
         "system/regenerate/policies",
         "regeneratePolicies",
         "Make all policies anew",
@@ -92,8 +91,7 @@ pub(super) const ROUTES: &[Route] = &[
                 Ok(json!({"policies": "Started"}))
             })
         }),
-    )
-    .by(Verb::Post, Access::Write),
+    ),
     Route::get(
         "system/store",
         "getStore",

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, Work};
 use crate::acceptance::{DecisionError, Standing};
 use crate::model::expiration;
 use crate::model::mode::PolicyMode;
@@ -23,7 +23,7 @@ use crate::server::administered::Administered;
 use crate::server::generator::Task;
 use crate::server::ledger::{Refusal, Request};
 use crate::server::service::Service;
-use crate::server::state::{Access, NodeRecord};
+use crate::server::state::NodeRecord;
 use inherited::INHERITED;
 use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, INCLUDE, NODE_STATUSES, NODES, ONE_DECISION};
 
@@ -81,7 +81,7 @@ pub(super) const ROUTES: &[Route] = &[
         ("", &INHERITED),
         Work::Now(|service, call| service.inherited(call.id())),
     ),
-    Route::get(
+    Route::post(
         "nodes/pending",
         "changePendingNodeStatus",
         "Accept or refuse nodes",
@@ -93,9 +93,8 @@ pub(super) const ROUTES: &[Route] = &[
             })
         }),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&DECISION),
-    Route::get(
+    Route::post(
         "nodes/pending/{id}",
         "changePendingNodeStatus",
         "Accept or refuse a node",
@@ -108,18 +107,16 @@ pub(super) const ROUTES: &[Route] = &[
             })
         }),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&ONE_DECISION),
-    Route::get(
+    Route::post(
         "nodes/{id}",
         "updateNode",
         "Set properties, policy mode, state or place of an accepted node, or let it have another key",
         ("nodes", &NODES),
         Work::Later(|service, call| Box::pin(service.change(call))),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&CHANGE),
-    Route::get(
+    Route::delete(
         "nodes/{id}",
         "deleteNode",
         "Delete an accepted node, with all that it reported",
@@ -131,8 +128,7 @@ pub(super) const ROUTES: &[Route] = &[
                 Ok(found)
             })
         }),
-    )
-    .by(Verb::Delete, Access::Write),
+    ),
 ];
 
 /// What becomes of pending nodes.

@@ -6,14 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::categories::RULES_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, TAGS, named};
-use super::route::{Route, Verb, Work};
+use super::route::{Route, Work};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::mode::word_of_rule;
 use crate::model::rule::{DIRECTIVES, Rule};
 use crate::model::target::TARGETS;
 use crate::server::service::Service;
-use crate::server::state::Access;
 use applied::Nodes;
 
 /// Longest details of a status, in bytes: each directive of a rule may be named.

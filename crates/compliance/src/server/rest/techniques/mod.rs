@@ -7,13 +7,12 @@ use serde_json::{Map, Value, json};
 use super::answers::ApiError;
 use super::directives;
 use super::managed::{self, Managed, listed, named};
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, Work};
 use super::schema::Wrong;
 use crate::definitions::Definitions;
 use crate::model::directive::Directive;
 use crate::model::technique::{Body, Technique, technique_key};
 use crate::server::service::Service;
-use crate::server::state::Access;
 use schemas::{TECHNIQUE, TECHNIQUES};
 
 const DATA: (&str, &super::schema::Schema) = ("techniques", &TECHNIQUES);
@@ -41,32 +40,29 @@ pub(super) const ROUTES: &[Route] = &[
         DATA,
         Work::Now(managed::one::<Technique>),
     ),
-    Route::get(
+    Route::put(
         "techniques",
         "createTechnique",
         "Make a technique, or another version of one",
         DATA,
         Work::Later(managed::create::<Technique>),
     )
-    .by(Verb::Put, Access::Write)
     .takes(&TECHNIQUE),
-    Route::get(
+    Route::post(
         "techniques/{id}/{version}",
         "updateTechnique",
         "Change a version of a technique: fields that are left out stay",
         DATA,
         Work::Later(managed::update::<Technique>),
     )
-    .by(Verb::Post, Access::Write)
     .takes(&TECHNIQUE),
-    Route::get(
+    Route::delete(
         "techniques/{id}/{version}",
         "deleteTechnique",
         "Delete a version of a technique that no directive names",
         DATA,
         Work::Later(managed::remove::<Technique>),
-    )
-    .by(Verb::Delete, Access::Write),
+    ),
     Route::get(
         "techniques/{id}/directives",
         "listTechniquesDirectives",
