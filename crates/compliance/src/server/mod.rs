@@ -53,7 +53,7 @@ pub use commit::postgres::PostgresSettings;
 pub use config::{Acceptance, Config, Error, Limits};
 pub use start::start;
 
-pub(crate) use metrics::Count;
+pub(crate) use metrics::{Count, tell};
 pub(crate) use packed::{pack, unpack};
 pub(crate) use rest::{answer, text, unescaped};
 pub(crate) use service::{is_known, tagged};
