@@ -8,7 +8,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::ledger::Request;
@@ -35,52 +35,18 @@ static NEW: Schema = object! { "NewAccount"
 };
 
 /// The calls of tokens.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "apiaccounts",
-        "getAllAccounts",
-        "Tokens of the API, without the tokens themselves",
-        ("accounts", &ACCOUNTS),
-        Work::Now(|service, _| {
-            let state = service.view.read();
-            let all = state.tokens.values().map(|token| shown(token));
-            Ok(json!({"accounts": all.collect::<Vec<_>>()}))
-        }),
-    )
-    .by(Access::Admin),
-    Route::get(
-        "apiaccounts/{id}",
-        "getAccount",
-        "A token of the API, without the token itself",
-        ("accounts", &ACCOUNTS),
-        Work::Now(|service, call| service.account(call.id())),
-    )
-    .by(Access::Admin),
-    Route::put(
-        "apiaccounts",
-        "createAccount",
-        "Make a token",
-        ("accounts", &ACCOUNTS),
-        Work::Later(|service, call| Box::pin(service.new_account(call))),
-    )
-    .by(Access::Admin)
-    .takes(&NEW),
-    Route::delete(
-        "apiaccounts/{id}",
-        "deleteAccount",
-        "Revoke a token",
-        ("accounts", &ACCOUNTS),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let was = service.account(call.id())?;
-                let request = Request::Revoke(call.id().to_owned());
-                service.commands.run(request).await?;
-                Ok(was)
-            })
-        }),
-    )
-    .by(Access::Admin),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "apiaccounts" "getAllAccounts" "Tokens of the API, without the tokens themselves"
+        => "accounts": ACCOUNTS, Now(|service, _| Ok(service.accounts())), by(Access::Admin);
+    get "apiaccounts/{id}" "getAccount" "A token of the API, without the token itself"
+        => "accounts": ACCOUNTS, Now(|service, call| service.account(call.id())), by(Access::Admin);
+    put "apiaccounts" "createAccount" "Make a token"
+        => "accounts": ACCOUNTS, Later(|service, call| Box::pin(service.new_account(call))),
+        by(Access::Admin), takes(&NEW);
+    delete "apiaccounts/{id}" "deleteAccount" "Revoke a token"
+        => "accounts": ACCOUNTS, Later(|service, call| Box::pin(service.revoke(call.id()))),
+        by(Access::Admin);
+};
 
 /// What the log calls the one whose token stands in the server's folder.
 const ADMINISTRATOR: &str = "administrator";
@@ -116,12 +82,24 @@ impl Service {
         found.map(|token| (token.access, token.id.to_string()))
     }
 
+    fn accounts(&self) -> Value {
+        let state = self.view.read();
+        let all = state.tokens.values().map(|token| shown(token));
+        json!({"accounts": all.collect::<Vec<_>>()})
+    }
+
     fn account(&self, id: &str) -> Answer {
         let state = self.view.read();
         match state.tokens.get(id) {
             Some(token) => Ok(json!({"accounts": [shown(token)]})),
             None => Err(ApiError::not_found("token", id)),
         }
+    }
+
+    async fn revoke(&self, id: &str) -> Answer {
+        let was = self.account(id)?;
+        self.commands.run(Request::Revoke(id.to_owned())).await?;
+        Ok(was)
     }
 
     async fn new_account(&self, call: &Call<'_>) -> Answer {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::answers::{ApiError, under};
 use super::managed::listed;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::{Schema, TEXT, object, objects};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
@@ -49,57 +49,22 @@ static OF_TECHNIQUES: Schema = Schema::List(
 );
 
 /// The calls of trees and categories.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "rules/tree",
-        "getRuleTree",
-        "All rules in their categories",
-        ("ruleCategories", &OF_RULES),
-        Work::Now(|service, _| Ok(tree(&RULES, service))),
-    ),
-    Route::get(
-        "rules/categories",
-        "getRuleCategories",
-        "Categories of rules",
-        ("ruleCategories", &ANY_LIST),
-        Work::Now(|service, _| Ok(all(&RULES, service))),
-    ),
-    Route::get(
-        "rules/categories/{id}",
-        "getRuleCategoryDetails",
-        "A category of rules",
-        ("ruleCategories", &OF_RULES),
-        Work::Now(|service, call| one(&RULES, service, call)),
-    ),
-    Route::get(
-        "groups/tree",
-        "getGroupTree",
-        "All groups in their categories",
-        ("groupCategories", &OF_GROUPS),
-        Work::Now(|service, _| Ok(tree(&GROUPS, service))),
-    ),
-    Route::get(
-        "groups/categories",
-        "getGroupCategories",
-        "Categories of groups",
-        ("groupCategories", &ANY_LIST),
-        Work::Now(|service, _| Ok(all(&GROUPS, service))),
-    ),
-    Route::get(
-        "groups/categories/{id}",
-        "getGroupCategoryDetails",
-        "A category of groups",
-        ("groupCategories", &OF_GROUPS),
-        Work::Now(|service, call| one(&GROUPS, service, call)),
-    ),
-    Route::get(
-        "directives/tree",
-        "directiveTree",
-        "All directives by their techniques",
-        ("directives", &OF_TECHNIQUES),
-        Work::Now(|service, _| Ok(directives(service))),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "rules/tree" "getRuleTree" "All rules in their categories"
+        => "ruleCategories": OF_RULES, Now(|service, _| Ok(tree(&RULES, service)));
+    get "rules/categories" "getRuleCategories" "Categories of rules"
+        => "ruleCategories": ANY_LIST, Now(|service, _| Ok(all(&RULES, service)));
+    get "rules/categories/{id}" "getRuleCategoryDetails" "A category of rules"
+        => "ruleCategories": OF_RULES, Now(|service, call| one(&RULES, service, call));
+    get "groups/tree" "getGroupTree" "All groups in their categories"
+        => "groupCategories": OF_GROUPS, Now(|service, _| Ok(tree(&GROUPS, service)));
+    get "groups/categories" "getGroupCategories" "Categories of groups"
+        => "groupCategories": ANY_LIST, Now(|service, _| Ok(all(&GROUPS, service)));
+    get "groups/categories/{id}" "getGroupCategoryDetails" "A category of groups"
+        => "groupCategories": OF_GROUPS, Now(|service, call| one(&GROUPS, service, call));
+    get "directives/tree" "directiveTree" "All directives by their techniques"
+        => "directives": OF_TECHNIQUES, Now(|service, _| Ok(directives(service)));
+};
 
 /// A kind of things in categories.
 struct Kind {

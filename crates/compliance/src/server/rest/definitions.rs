@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answers::ApiError;
 use super::managed::asked;
-use super::route::{Answer, Call, Input, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::{Field, Schema, TEXT, Wrong, may, object, objects};
 use crate::definitions::Definitions;
 use crate::server::generator::Task;
@@ -62,57 +62,20 @@ static PLAN: Schema = object! { "Plan"
     needed "milliseconds": Schema::Share;
 };
 
-const fn taking(mut route: Route) -> Route {
-    route.input = Input::Read(&DEFINITIONS);
-    route
-}
-
 const BASE: &[Field] = &[may("base", &VERSION).note("the version that the plan was made for")];
 
 /// The calls about all definitions.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "definitions",
-        "getDefinitions",
-        "All that is defined",
-        ("", &DEFINED),
-        Work::Now(|service, _| {
-            let state = service.view.read();
-            let (all, version) = (Arc::clone(&state.definitions), state.version);
-            drop(state);
-            Ok(json!({"version": version, "definitions": *all}))
-        }),
-    ),
-    taking(
-        Route::post(
-            "definitions/plan",
-            "planDefinitions",
-            "What would change if these were the folder's definitions",
-            ("plan", &PLAN),
-            Work::Later(|service, call| Box::pin(service.define(call, None))),
-        )
-        .by(Access::Read),
-    ),
-    taking(
-        Route::put(
-            "definitions",
-            "putDefinitions",
-            "Put these in the place of the folder's definitions",
-            ("plan", &PLAN),
-            Work::Later(|service, call| {
-                Box::pin(async move {
-                    let base = call.query.get("base").map(str::parse);
-                    let Some(Ok(base)) = base else {
-                        let why = "it is missing; expected the version that the plan was made for";
-                        return Err(ApiError::field("base", why));
-                    };
-                    service.define(call, Some(base)).await
-                })
-            }),
-        )
-        .asks(BASE),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "definitions" "getDefinitions" "All that is defined"
+        => "": DEFINED, Now(|service, _| Ok(service.defined()));
+    post "definitions/plan" "planDefinitions"
+        "What would change if these were the folder's definitions"
+        => "plan": PLAN, Later(|service, call| Box::pin(service.define(call, None))),
+        by(Access::Read), reads(&DEFINITIONS);
+    put "definitions" "putDefinitions" "Put these in the place of the folder's definitions"
+        => "plan": PLAN, Later(|service, call| Box::pin(service.replace(call))),
+        asks(BASE), reads(&DEFINITIONS);
+};
 
 impl From<DefineError> for ApiError {
     fn from(error: DefineError) -> Self {
@@ -124,6 +87,22 @@ impl From<DefineError> for ApiError {
 }
 
 impl Service {
+    fn defined(&self) -> Value {
+        let state = self.view.read();
+        let (all, version) = (Arc::clone(&state.definitions), state.version);
+        drop(state);
+        json!({"version": version, "definitions": *all})
+    }
+
+    async fn replace(&self, call: &Call<'_>) -> Answer {
+        let base = call.query.get("base").map(str::parse);
+        let Some(Ok(base)) = base else {
+            let why = "it is missing; expected the version that the plan was made for";
+            return Err(ApiError::field("base", why));
+        };
+        self.define(call, Some(base)).await
+    }
+
     async fn define(&self, call: &Call<'_>, base: Option<i64>) -> Answer {
         let definitions: Definitions = serde_json::from_slice(&call.body)
             .map_err(|error| ApiError::bad(format!("the definitions: {error}")))?;

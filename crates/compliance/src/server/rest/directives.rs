@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
-use super::route::{Route, Work};
+use super::route::{Route, Work, routes};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
@@ -51,14 +51,11 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
 );
 
 /// What directives have beside these.
-pub(super) const MORE_ROUTES: &[Route] = &[Route::post(
-    "directives/{id}/check",
-    "checkDirective",
-    "What a directive would be with these fields; nothing changes",
-    ("directives", &LIST),
-    Work::Now(managed::check::<Directive>),
-)
-.takes(&DIRECTIVE)];
+pub(super) const MORE_ROUTES: &[Route] = routes! {
+    post "directives/{id}/check" "checkDirective"
+        "What a directive would be with these fields; nothing changes"
+        => "directives": LIST, Now(managed::check::<Directive>), takes(&DIRECTIVE);
+};
 
 impl Managed for Directive {
     managed::kind!("directive", directives, Directive);

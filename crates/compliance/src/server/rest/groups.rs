@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::categories::GROUPS_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, named};
-use super::route::{Route, Work};
+use super::route::{Route, Work, routes};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::group::{Group, NODES};
@@ -103,13 +103,10 @@ pub(super) const ROUTES: &[Route] =
     managed::routes!(Group, "groups", "Group", "groupDetails", &GROUP, &GROUPS);
 
 /// What groups have beside these.
-pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
-    "groups/{id}/reload",
-    "reloadGroup",
-    "A group; who belongs to it is always current",
-    ("groups", &GROUPS),
-    Work::Now(managed::one::<Group>),
-)];
+pub(super) const MORE_ROUTES: &[Route] = routes! {
+    get "groups/{id}/reload" "reloadGroup" "A group; who belongs to it is always current"
+        => "groups": GROUPS, Now(managed::one::<Group>);
+};
 
 impl Managed for Group {
     managed::kind!("group", groups, Group);

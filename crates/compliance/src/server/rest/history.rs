@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::answers::ApiError;
 use super::compliance::DETAILS;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::{Field, Schema, TEXT, may, objects};
 use super::shapes::{details, when};
 use crate::reports::level::Precision;
@@ -31,23 +31,13 @@ const OF_RULE: &[Field] =
     &[may("rule", &TEXT).note("identity of a rule; without it all of the fleet")];
 
 /// The calls about what was.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "compliance/history",
-        "getComplianceHistory",
-        "Compliance hour by hour",
-        ("hours", &HOURS),
-        Work::Later(|service, call| Box::pin(service.history(call))),
-    )
-    .asks(OF_RULE),
-    Route::get(
-        "rules/{id}/changes",
-        "getRuleChanges",
-        "Repairs of a rule by six hours of the last three days",
-        ("changes", &CHANGES),
-        Work::Now(|service, call| service.changes(call.id())),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "compliance/history" "getComplianceHistory" "Compliance hour by hour"
+        => "hours": HOURS, Later(|service, call| Box::pin(service.history(call))), asks(OF_RULE);
+    get "rules/{id}/changes" "getRuleChanges"
+        "Repairs of a rule by six hours of the last three days"
+        => "changes": CHANGES, Now(|service, call| service.changes(call.id()));
+};
 
 impl Service {
     /// Hours that are durable, and what is known since.

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::TEXT;
 use crate::server::service::Service;
 
@@ -13,13 +13,12 @@ use crate::server::service::Service;
 const PARTS: usize = 16;
 
 /// The calls of inventories.
-pub(super) const ROUTES: &[Route] = &[Route::post(
-    "inventories/upload",
-    "uploadInventory",
-    "Take an inventory and its signature: a form (multipart) with the files `file` and `signature`",
-    ("inventories", &TEXT),
-    Work::Later(|service, call| Box::pin(service.uploaded(call))),
-)];
+pub(super) const ROUTES: &[Route] = routes! {
+    post "inventories/upload" "uploadInventory"
+        "Take an inventory and its signature: a form (multipart) with the files `file` and \
+         `signature`"
+        => "inventories": TEXT, Later(|service, call| Box::pin(service.uploaded(call)));
+};
 
 /// A file of a form.
 #[derive(Debug, PartialEq, Eq)]

@@ -80,7 +80,7 @@ pub(super) struct Route {
     pub(super) long: bool,
 }
 
-macro_rules! calls {
+macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident: $method:ident, $access:ident;)*) => {
         $($(#[$doc])*
         pub(super) const fn $name(
@@ -107,7 +107,7 @@ macro_rules! calls {
 }
 
 impl Route {
-    calls! {
+    constructors! {
         /// A call that reads and takes nothing else than its path.
         get: Get, Read;
         /// One that makes something.
@@ -136,6 +136,12 @@ impl Route {
         self
     }
 
+    /// With a body that is read as what this describes.
+    pub(super) const fn reads(mut self, schema: &'static Schema) -> Self {
+        self.input = Input::Read(schema);
+        self
+    }
+
     /// With parameters.
     pub(super) const fn asks(mut self, query: &'static [Field]) -> Self {
         self.query = query;
@@ -156,6 +162,27 @@ impl Route {
         parts.next().is_none().then_some(arguments)
     }
 }
+
+/// Calls: of each the method, its path, name and summary; then what it answers, what it does, and
+/// what else makes a [`Route`] of it.
+macro_rules! routes {
+    ($(
+        $method:ident $path:literal $action:literal $summary:literal
+        => $key:literal: $output:expr, $when:ident($work:expr) $(, $more:ident($with:expr))*;
+    )*) => {
+        &[$(
+            $crate::server::rest::route::Route::$method(
+                $path,
+                $action,
+                $summary,
+                ($key, &$output),
+                $crate::server::rest::route::Work::$when($work),
+            )
+            $(.$more($with))*,
+        )*]
+    };
+}
+pub(super) use routes;
 
 /// What is asked.
 pub(super) struct Call<'a> {

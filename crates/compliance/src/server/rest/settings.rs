@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::answers::{ApiError, FOLDER};
 use super::managed::edited;
-use super::route::{Answer, Call, Route, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Edit, Setting};
 use crate::model::node::ROOT;
@@ -44,55 +44,19 @@ static TO_SET: Schema = settings!("SettingsToSet");
 static VALUE: Schema = object! { "SettingValue" needed "value": Schema::Any; };
 
 /// The calls of settings.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "settings",
-        "getAllSettings",
-        "All settings that there are",
-        ("settings", &SETTINGS),
-        Work::Now(|service, _| Ok(json!({"settings": service.settings()}))),
-    ),
-    Route::get(
-        "settings/{id}",
-        "getSetting",
-        "One of the settings",
-        ("settings", &SETTINGS),
-        Work::Now(|service, call| one(service, call.id())),
-    ),
-    Route::post(
-        "settings",
-        "modifySettings",
-        "Change settings, all of these or none; those that are left out stay",
-        ("settings", &SETTINGS),
-        Work::Later(|service, call| {
-            let values = call.json.as_object().cloned().unwrap_or_default();
-            Box::pin(service.set(call, values))
-        }),
-    )
-    .takes(&TO_SET),
-    Route::post(
-        "settings/{id}",
-        "modifySetting",
-        "Change one of the settings",
-        ("settings", &SETTINGS),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let id = call.id();
-                if Setting::named(id).is_none() {
-                    return Err(not_obeyed(id));
-                }
-                let values = [(id.to_owned(), call.json["value"].clone())];
-                let values: Map<_, _> = values.into_iter().collect();
-                let wrong = TO_SET.check(&Value::Object(values.clone()));
-                match wrong.is_empty() {
-                    true => service.set(call, values).await,
-                    false => Err(ApiError::wrong(wrong)),
-                }
-            })
-        }),
-    )
-    .takes(&VALUE),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "settings" "getAllSettings" "All settings that there are"
+        => "settings": SETTINGS, Now(|service, _| Ok(json!({"settings": service.settings()})));
+    get "settings/{id}" "getSetting" "One of the settings"
+        => "settings": SETTINGS, Now(|service, call| one(service, call.id()));
+    post "settings" "modifySettings"
+        "Change settings, all of these or none; those that are left out stay"
+        => "settings": SETTINGS, Later(|service, call| Box::pin(service.set_some(call))),
+        takes(&TO_SET);
+    post "settings/{id}" "modifySetting" "Change one of the settings"
+        => "settings": SETTINGS, Later(|service, call| Box::pin(service.set_one(call))),
+        takes(&VALUE);
+};
 
 fn not_obeyed(id: &str) -> ApiError {
     let known = Setting::ALL.map(|(_, name)| name).join(", ");
@@ -143,6 +107,24 @@ fn one(service: &Service, id: &str) -> Answer {
 }
 
 impl Service {
+    async fn set_some(&self, call: &Call<'_>) -> Answer {
+        let values = call.json.as_object().cloned().unwrap_or_default();
+        self.set(call, values).await
+    }
+
+    async fn set_one(&self, call: &Call<'_>) -> Answer {
+        let id = call.id();
+        if Setting::named(id).is_none() {
+            return Err(not_obeyed(id));
+        }
+        let values = Map::from_iter([(id.to_owned(), call.json["value"].clone())]);
+        let wrong = TO_SET.check(&Value::Object(values.clone()));
+        match wrong.is_empty() {
+            true => self.set(call, values).await,
+            false => Err(ApiError::wrong(wrong)),
+        }
+    }
+
     /// Sets settings; they are durable and in force when it returns.
     async fn set(&self, call: &Call<'_>, values: Map<String, Value>) -> Answer {
         let (tell, hear) = oneshot::channel();

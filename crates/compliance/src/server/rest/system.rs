@@ -4,7 +4,7 @@ use commit::PendingLookup;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Route, Work};
+use super::route::{Answer, Route, routes};
 use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::generator::Task;
@@ -36,72 +36,40 @@ static STORED: Schema = object! { "Stored"
 };
 
 /// The calls about the server.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "system/status",
-        "getStatus",
-        "Is the server there? Without a token",
-        ("global", &Schema::Word(&["OK"])),
-        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
-    )
-    .by(Access::Open),
-    Route::get(
-        "status",
-        "getStatus",
-        "As /system/status; also without a version in its path",
-        ("global", &Schema::Word(&["OK"])),
-        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
-    )
-    .by(Access::Open),
-    Route::get(
-        "system/healthcheck",
-        "getHealthcheckResult",
-        "What the server finds of itself",
-        ("", &HEALTH),
-        Work::Now(|service, _| Ok(service.health())),
-    ),
-    Route::get(
-        "system/info",
-        "getSystemInfo",
-        "Version and start of the server",
-        ("", &INFO),
-        Work::Now(|service, _| {
-            Ok(json!({
-                "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
-                "started": when(service.started),
-            }))
-        }),
-    ),
-    Route::post(
-        "system/update/policies",
-        "updatePolicies",
-        "Policies are always current: nothing is to be done",
-        ("policies", &STARTED),
-        Work::Now(|_, _| Ok(json!({"policies": "Started"}))),
-    ),
-    Route::post(
-        "system/regenerate/policies",
-        "regeneratePolicies",
-        "Make all policies anew",
-        ("policies", &STARTED),
-        Work::Later(|service, _| {
-            Box::pin(async {
-                let sent = service.tasks.send(Task::Anew).await;
-                sent.map_err(|_| ApiError::unavailable("the server stops"))?;
-                Ok(json!({"policies": "Started"}))
-            })
-        }),
-    ),
-    Route::get(
-        "system/store",
-        "getStore",
-        "How much is kept, counted anew",
-        ("", &STORED),
-        Work::Later(|service, _| Box::pin(service.stored())),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "system/status" "getStatus" "Is the server there? Without a token"
+        => "global": Schema::Word(&["OK"]), Now(|_, _| Ok(json!({"global": "OK"}))),
+        by(Access::Open);
+    get "status" "getStatus" "As /system/status; also without a version in its path"
+        => "global": Schema::Word(&["OK"]), Now(|_, _| Ok(json!({"global": "OK"}))),
+        by(Access::Open);
+    get "system/healthcheck" "getHealthcheckResult" "What the server finds of itself"
+        => "": HEALTH, Now(|service, _| Ok(service.health()));
+    get "system/info" "getSystemInfo" "Version and start of the server"
+        => "": INFO, Now(|service, _| Ok(service.info()));
+    post "system/update/policies" "updatePolicies"
+        "Policies are always current: nothing is to be done"
+        => "policies": STARTED, Now(|_, _| Ok(json!({"policies": "Started"})));
+    post "system/regenerate/policies" "regeneratePolicies" "Make all policies anew"
+        => "policies": STARTED, Later(|service, _| Box::pin(service.make_anew()));
+    get "system/store" "getStore" "How much is kept, counted anew"
+        => "": STORED, Later(|service, _| Box::pin(service.stored()));
+};
 
 impl Service {
+    fn info(&self) -> Value {
+        json!({
+            "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
+            "started": when(self.started),
+        })
+    }
+
+    async fn make_anew(&self) -> Answer {
+        let sent = self.tasks.send(Task::Anew).await;
+        sent.map_err(|_| ApiError::unavailable("the server stops"))?;
+        Ok(json!({"policies": "Started"}))
+    }
+
     /// What the server finds of itself, in Rudder's words.
     fn health(&self) -> Value {
         let store = match (self.absence.is_too_long(), self.absence.lasts()) {
