@@ -66,10 +66,7 @@ impl Generator {
         let mut outcome = generate(&mut engine, self.threads);
         outcome.updates.retain(|update| &*update.node != ROOT);
         self.no_new_failure(&engine)?;
-        let request = Request::Edit {
-            edit: Box::new(edit),
-            at: now(),
-        };
+        let request = Request::Edit(Box::new(edit), None);
         let mut edited = Edited {
             version: 0,
             nodes: outcome.updates.len(),
@@ -128,12 +125,7 @@ impl Generator {
         if base % EDITS != 0 {
             return;
         }
-        let at = now();
-        let request = Request::Definitions {
-            definitions,
-            base,
-            at,
-        };
+        let request = Request::Definitions(definitions, base);
         if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
             let fields = Fields::new().and("version", base);
             self.logger

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::TOKENS;
 use crate::acceptance::{Arrival, DecisionError, Rejected};
-use crate::definitions::{Definitions, Delta, Edit};
+use crate::definitions::{Definitions, Edit};
 use crate::model::ModelError;
 use crate::model::node::Node;
 use crate::relay::tree::Misplaced;
@@ -30,30 +30,10 @@ pub(crate) enum Request {
     /// The next inventory of a node may bring another key.
     ResetKey(String),
     /// The definitions are others, unless they have another version than this.
-    Definitions {
-        /// The new ones.
-        definitions: Arc<Definitions>,
-        /// The version that they change.
-        base: i64,
-        /// When.
-        at: UnixMillis,
-    },
-    /// The same, of which only what differs is kept.
-    Delta {
-        /// What leads from that version to the new definitions.
-        delta: Box<Delta>,
-        /// The version that they change.
-        base: i64,
-        /// When.
-        at: UnixMillis,
-    },
-    /// A single definition is another.
-    Edit {
-        /// The change, which fits the definitions.
-        edit: Box<Edit>,
-        /// When.
-        at: UnixMillis,
-    },
+    Definitions(Arc<Definitions>, i64),
+    /// The definitions change by this, which fits them, unless they have another version than is
+    /// given.
+    Edit(Box<Edit>, Option<i64>),
     /// What an administrator sets for an accepted node is another.
     Administer {
         /// The node.
