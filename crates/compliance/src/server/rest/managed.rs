@@ -56,8 +56,6 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     fn made(made: &Made) -> &BTreeSet<String>;
     /// As one of all kinds.
     fn object(self) -> Object;
-    /// The other way round; none of another kind.
-    fn of_object(object: Object) -> Option<Self>;
     /// What is wrong with it among the others; fields are named as the API does.
     fn wrong(&self, all: &Definitions) -> Vec<Wrong>;
     /// Who names it, and could not without it.
@@ -94,13 +92,6 @@ macro_rules! kind {
         fn object(self) -> $crate::definitions::Object {
             $crate::definitions::Object::$object(self)
         }
-
-        fn of_object(object: $crate::definitions::Object) -> Option<Self> {
-            match object {
-                $crate::definitions::Object::$object(one) => Some(one),
-                _ => None,
-            }
-        }
     };
 }
 pub(super) use kind;
@@ -116,18 +107,22 @@ fn key<T: Managed>(body: &Map<String, Value>) -> Option<String> {
     Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
 }
 
-fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
-    let mut json = json!(one);
-    if let Value::Object(object) = &mut json {
-        let by = if T::made(&all.made).contains(id) {
-            API
-        } else {
-            FOLDER
-        };
-        object.insert("managedBy".into(), by.into());
-        show(one, object);
+fn all_fields<T: Managed>(one: &T) -> Map<String, Value> {
+    match json!(one) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
-    json
+}
+
+fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
+    let mut object = all_fields(one);
+    let by = match T::made(&all.made).contains(id) {
+        true => API,
+        false => FOLDER,
+    };
+    object.insert("managedBy".into(), by.into());
+    show(one, &mut object);
+    object.into()
 }
 
 /// All of a kind.
@@ -190,7 +185,7 @@ pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
                 );
                 return Err(ApiError::managed(if by { FOLDER } else { API }, why));
             }
-            put::<T>(body, all)
+            Ok(Edit::Put(fitting::<T>(body, all)?.object()))
         });
         edited(service, make).await?;
         by_id::<T>(service, &id)
@@ -210,11 +205,9 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
         }
         T::carry_over(service, &id, &mut body);
         let make = MakeEdit::new(move |all| {
-            let Value::Object(mut whole) = json!(own::<T>(all, &id)?) else {
-                return Err(ApiError::not_found(T::KIND, &id));
-            };
+            let mut whole = all_fields(own::<T>(all, &id)?);
             whole.extend(body);
-            put::<T>(whole, all)
+            Ok(Edit::Put(fitting::<T>(whole, all)?.object()))
         });
         edited(service, make).await?;
         by_id::<T>(service, &key_of(call))
@@ -225,16 +218,9 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
 pub(super) fn check<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
     let (body, id) = (fields(call), key_of(call));
     let all = Arc::clone(&service.view.read().definitions);
-    let Value::Object(mut whole) = json!(own::<T>(&all, &id)?) else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
+    let mut whole = all_fields(own::<T>(&all, &id)?);
     whole.extend(body);
-    let Edit::Put(changed) = put::<T>(whole, &all)? else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
-    let Some(changed) = T::of_object(changed) else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
+    let changed = fitting::<T>(whole, &all)?;
     let show = T::show(service, &all);
     Ok(json!({T::LIST: [shown(&show, &all, &id, &changed)]}))
 }
@@ -290,7 +276,7 @@ fn with_source<T: Managed>(
     };
     let all = Arc::clone(&service.view.read().definitions);
     let source = source.as_str().unwrap_or_default();
-    let Some(Value::Object(mut whole)) = T::table(&all).get(source).map(|one| json!(one)) else {
+    let Some(mut whole) = T::table(&all).get(source).map(all_fields) else {
         let message = format!("there is no {} \"{source}\"", T::KIND);
         return Err(ApiError::field("source", message));
     };
@@ -323,8 +309,8 @@ fn own<'d, T: Managed>(all: &'d Definitions, id: &str) -> Result<&'d T, ApiError
     Ok(one)
 }
 
-/// The change that puts an object of these fields, if it fits the others.
-fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Edit, ApiError> {
+/// An object of these fields, if it fits the others.
+fn fitting<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<T, ApiError> {
     let id = body.get("id").and_then(Value::as_str).unwrap_or_default();
     if is_reserved(id) {
         let message = format!("\"{id}\" is one of the server's own; choose another id");
@@ -335,10 +321,10 @@ fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Ed
         .map_err(|error| ApiError::bad(format!("the body: {error}")))?;
     one.fill();
     let wrong = one.wrong(all);
-    if wrong.is_empty() {
-        return Ok(Edit::Put(one.object()));
+    match wrong.is_empty() {
+        true => Ok(one),
+        false => Err(ApiError::wrong(wrong)),
     }
-    Err(ApiError::wrong(wrong))
 }
 
 /// What is wrong, with the API's names of fields; what has none is put to `whole`.
