@@ -18,15 +18,6 @@ use crate::server::{Count, tell};
 /// Longest wait for the body of a request.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
-/// What became of reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReportsOf {
-    /// The server has taken the run, or they were sent over syslog.
-    Sent,
-    /// They had to make room, the server refuses the run, or nobody could be told.
-    Dropped,
-}
-
 /// What was done so far.
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -36,22 +27,24 @@ pub(super) struct Counters {
     /// Which of them are to be silent: only simulated ones can be.
     pub(super) silence: Silence,
     /// Agents that have had a policy.
-    ready: Count,
+    pub(super) ready: Count,
     runs: Count,
     calls: Count,
-    sent: Count,
-    dropped: Count,
-    problems: Count,
-    /// Policies that were not taken.
-    refused: Count,
+    /// Run logs that the server has taken, or whose reports were sent over syslog.
+    pub(super) sent: Count,
+    /// Those that had to make room, that the server refuses, or that nobody could be told.
+    pub(super) dropped: Count,
+    pub(super) problems: Count,
+    /// Policies that were not the server's, or older than what the agent had.
+    pub(super) refused: Count,
     /// Reports of simulated agents: all, and what became of them.
     reports: Count,
-    reports_sent: Count,
-    reports_dropped: Count,
+    pub(super) reports_sent: Count,
+    pub(super) reports_dropped: Count,
     /// Simulated agents are to begin no further run.
     rest: AtomicBool,
-    /// Those that do.
-    resting: Count,
+    /// Simulated agents that have made their last run, with nothing that waits.
+    pub(super) resting: Count,
     /// For one agent: has it had a policy?
     had_policy: AtomicBool,
 }
@@ -91,23 +84,19 @@ impl Counters {
     /// Takes a round of the one agent there is.
     pub(super) fn take(&self, round: &Round) {
         if round.config_id.is_some() && !self.had_policy.swap(true, Relaxed) {
-            self.enrolled();
+            self.ready.add(1);
         }
         if round.ran {
             self.ran(round.calls, 0);
         }
-        self.add(round.sent, round.dropped, round.problems.len());
-        self.refused(round.refused);
-    }
-
-    /// So many policies were not the server's, or older than what the agent had.
-    pub(super) fn refused(&self, count: usize) {
-        self.refused.add(u64::try_from(count).unwrap_or(u64::MAX));
-    }
-
-    /// One more agent has a policy.
-    pub(super) fn enrolled(&self) {
-        self.ready.add(1);
+        for (counter, count) in [
+            (&self.sent, round.sent),
+            (&self.dropped, round.dropped),
+            (&self.problems, round.problems.len()),
+            (&self.refused, round.refused),
+        ] {
+            counter.add(u64::try_from(count).unwrap_or(u64::MAX));
+        }
     }
 
     /// May a simulated agent begin another run?
@@ -115,35 +104,11 @@ impl Counters {
         !self.rest.load(Relaxed)
     }
 
-    /// A simulated agent has made its last run, and nothing of it waits.
-    pub(super) fn rests(&self) {
-        self.resting.add(1);
-    }
-
     /// A policy was run, and so much is in its log.
     pub(super) fn ran(&self, calls: u64, reports: u64) {
         self.runs.add(1);
         self.calls.add(calls);
         self.reports.add(reports);
-    }
-
-    /// So many reports of a simulated agent became this.
-    pub(super) fn reports(&self, became: ReportsOf, count: u64) {
-        match became {
-            ReportsOf::Sent => self.reports_sent.add(count),
-            ReportsOf::Dropped => self.reports_dropped.add(count),
-        }
-    }
-
-    /// Run logs that were sent and dropped, and what did not work.
-    pub(super) fn add(&self, sent: usize, dropped: usize, problems: usize) {
-        for (counter, count) in [
-            (&self.sent, sent),
-            (&self.dropped, dropped),
-            (&self.problems, problems),
-        ] {
-            counter.add(u64::try_from(count).unwrap_or(u64::MAX));
-        }
     }
 
     fn text(&self) -> String {

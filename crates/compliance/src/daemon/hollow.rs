@@ -15,7 +15,7 @@ use tokio::sync::{Barrier, OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant as Turn;
 
-use super::admin::{Counters, ReportsOf};
+use super::admin::Counters;
 use super::datagrams::Datagrams;
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
 use super::{Error, FleetConfig, NO_POLICY, policies};
@@ -154,7 +154,7 @@ impl One {
                 tokio::time::sleep(NO_POLICY).await;
             }
         }
-        self.counters.enrolled();
+        self.counters.ready.add(1);
         // Whoever measures a fleet begins when all of it is there.
         self.together.wait().await;
         let first = self.interval.unwrap_or(NO_POLICY);
@@ -182,7 +182,7 @@ impl One {
                 self.send().await;
             }
         }
-        self.counters.rests();
+        self.counters.resting.add(1);
     }
 
     fn may_run(&self) -> bool {
@@ -194,7 +194,7 @@ impl One {
             .and("node", &self.identity.id)
             .and("doing", doing);
         self.logger.error("problem", error, fields);
-        self.counters.add(0, 0, 1);
+        self.counters.problems.add(1);
     }
 
     async fn enrol(&self) -> Result<(), WireError> {
@@ -228,7 +228,7 @@ impl One {
                     self.policy = Some((id, packed, number));
                 }
                 Err(refused) => {
-                    self.counters.refused(1);
+                    self.counters.refused.add(1);
                     self.problem("take the policy", &refused);
                 }
             },
@@ -265,8 +265,8 @@ impl One {
             match made {
                 Err(why) => {
                     self.problem("sign the run", &why);
-                    self.counters.add(0, 1, 0);
-                    self.counters.reports(ReportsOf::Dropped, outcome.reports);
+                    self.counters.dropped.add(1);
+                    self.counters.reports_dropped.add(outcome.reports);
                 }
                 Ok((name, message)) => self.put_by(Waiting {
                     name,
@@ -303,8 +303,8 @@ impl One {
         if self.waiting.len() >= self.spool
             && let Some(oldest) = self.waiting.pop_front()
         {
-            self.counters.add(0, 1, 0);
-            self.counters.reports(ReportsOf::Dropped, oldest.reports);
+            self.counters.dropped.add(1);
+            self.counters.reports_dropped.add(oldest.reports);
         }
         self.logger.debug("run-signed", about(&run.name));
         self.waiting.push_back(run);
@@ -323,29 +323,30 @@ impl One {
             }
         }
         let lost = outcome.reports.saturating_sub(sent);
-        self.counters.reports(ReportsOf::Sent, sent);
-        self.counters.reports(ReportsOf::Dropped, lost);
-        self.counters
-            .add(usize::from(lost == 0), usize::from(lost > 0), 0);
+        self.counters.reports_sent.add(sent);
+        self.counters.reports_dropped.add(lost);
+        match lost {
+            0 => self.counters.sent.add(1),
+            _ => self.counters.dropped.add(1),
+        }
     }
 
     async fn send(&mut self) {
         while let Some(run) = self.waiting.front() {
             let path = format!("/reports/{}", run.name);
-            let became = match self.wire.put(&path, run.message.clone()).await {
+            match self.wire.put(&path, run.message.clone()).await {
                 Ok(_) => {
                     self.logger.debug("run-acknowledged", about(&run.name));
-                    self.counters.add(1, 0, 0);
-                    ReportsOf::Sent
+                    self.counters.sent.add(1);
+                    self.counters.reports_sent.add(run.reports);
                 }
                 Err(error @ WireError::Refused { .. }) => {
                     self.problem("send a run", &error);
-                    self.counters.add(0, 1, 0);
-                    ReportsOf::Dropped
+                    self.counters.dropped.add(1);
+                    self.counters.reports_dropped.add(run.reports);
                 }
                 Err(error) => return self.problem("send a run", &error),
-            };
-            self.counters.reports(became, run.reports);
+            }
             self.waiting.pop_front();
         }
     }
