@@ -229,7 +229,7 @@ impl Service {
             let (id, basis) = (Arc::clone(&node.id), node.basis);
             let (level, precision) = (view.level, view.precision);
             // One node after the other: whoever no longer waits costs one more at most.
-            let made = call.apart(move || trees(&id, basis, &read.sources(), level, precision));
+            let made = call.apart(move || trees(&id, basis, &read, level, precision));
             let made = made.await?.map_err(ApiError::unavailable)?;
             values += made.values;
             if values > VALUES_AT_ONCE {
@@ -239,7 +239,7 @@ impl Service {
                 );
                 return Err(ApiError::field("level", message));
             }
-            node.trees = made.by_directive;
+            node.trees = made.trees;
         }
         Ok(nodes)
     }
