@@ -19,7 +19,7 @@ use super::admin::Counters;
 use super::datagrams::Datagrams;
 use super::node::{Here, folder_of, policy_of, signed, start_of_run};
 use super::{Error, FleetConfig, NO_POLICY, policies};
-use crate::agent::{self, AgentPolicy, Hollow, Rates, RunOutcome, RunSettings};
+use crate::agent::{self, AgentPolicy, Hollow, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
 use crate::policy::signature::{IssueNumber, PolicyKey};
 use crate::reports::moment::Moment;
@@ -42,22 +42,17 @@ struct One {
     identity: NodeIdentity,
     wire: Wire,
     seed: u64,
-    rates: Rates,
-    interval: Option<Duration>,
+    config: Arc<FleetConfig>,
     /// The server's key for policies, once one of the fleet knows it.
     key: Arc<OnceCell<PolicyKey>>,
     /// The configuration, the packed policy and its number.
     policy: Option<(String, bytes::Bytes, IssueNumber)>,
     waiting: VecDeque<Waiting>,
-    /// Runs that may wait; the oldest make room.
-    spool: usize,
     /// Where its reports go over syslog, if they do.
     datagrams: Option<Datagrams>,
     hostname: String,
     runs: u64,
     last_start: Option<Moment>,
-    /// Runs after which it rests.
-    most_runs: Option<u64>,
     counters: Arc<Counters>,
     /// May be told to be silent.
     agent: Agent,
@@ -74,6 +69,7 @@ pub(super) async fn run(
     mut shutdown: Shutdown,
 ) -> Result<(), Error> {
     Hollow::new(config.rates, 0, 0)?;
+    let config = Arc::new(config);
     let mut agents = JoinSet::new();
     let computing = Arc::new(Semaphore::new(COMPUTING));
     let together = Arc::new(Barrier::new(usize::try_from(config.count).unwrap_or(1)));
@@ -96,17 +92,14 @@ pub(super) async fn run(
             wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity, 1)?,
             identity,
             seed,
-            rates: config.rates,
-            interval: config.agent.interval,
+            config: Arc::clone(&config),
             key: Arc::clone(&key),
             policy: None,
             waiting: VecDeque::new(),
-            spool: config.spool,
             datagrams,
             hostname: format!("hollow-{number}.example.org"),
             runs: 0,
             last_start: None,
-            most_runs: config.runs,
             counters: Arc::clone(&counters),
             agent: counters.silence.agent(number),
             computing: Arc::clone(&computing),
@@ -139,8 +132,8 @@ impl One {
     async fn live(mut self) {
         // Started at once, agents would stay in step.
         let mut random = SplitMix::new(self.seed);
-        let spread = self
-            .interval
+        let interval = self.config.agent.interval;
+        let spread = interval
             .unwrap_or(Duration::from_secs(1))
             .min(Duration::from_secs(60));
         tokio::time::sleep(spread.mul_f64(random.uniform())).await;
@@ -157,7 +150,7 @@ impl One {
         self.counters.ready.add(1);
         // Whoever measures a fleet begins when all of it is there.
         self.together.wait().await;
-        let first = self.interval.unwrap_or(NO_POLICY);
+        let first = interval.unwrap_or(NO_POLICY);
         let begin = Turn::now();
         let mut turn = begin + first.mul_f64(1.0 + random.uniform());
         while self.may_run() || !self.waiting.is_empty() {
@@ -174,7 +167,7 @@ impl One {
             }
             let next = self.run().await.unwrap_or(NO_POLICY);
             // A server that is slow does not slow the schedule down.
-            turn = match self.interval {
+            turn = match interval {
                 Some(interval) => after(turn, interval, Turn::now()),
                 None => Turn::now() + next,
             };
@@ -186,7 +179,7 @@ impl One {
     }
 
     fn may_run(&self) -> bool {
-        self.counters.may_run() && self.most_runs.is_none_or(|most| self.runs < most)
+        self.counters.may_run() && self.config.runs.is_none_or(|most| self.runs < most)
     }
 
     fn problem(&self, doing: &str, error: &dyn std::fmt::Display) {
@@ -291,7 +284,7 @@ impl One {
 
     /// Runs the policy as if there were a machine.
     fn drawn(&self, policy: &AgentPolicy, start: Moment) -> Option<RunOutcome> {
-        let hollow = Hollow::new(self.rates, self.seed, self.runs).ok()?;
+        let hollow = Hollow::new(self.config.rates, self.seed, self.runs).ok()?;
         let (mut methods, begin) = (Here(hollow), Instant::now());
         let settings = RunSettings::default();
         let elapsed = || begin.elapsed();
@@ -300,7 +293,7 @@ impl One {
 
     /// Puts a run to those that wait; the oldest may have to make room.
     fn put_by(&mut self, run: Waiting) {
-        if self.waiting.len() >= self.spool
+        if self.waiting.len() >= self.config.spool
             && let Some(oldest) = self.waiting.pop_front()
         {
             self.counters.dropped.add(1);
