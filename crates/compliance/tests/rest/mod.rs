@@ -1,5 +1,12 @@
 //! The REST API over HTTPS.
 
+/// Cases, and what is to come of each.
+macro_rules! cases {
+    ($($case:expr => $expected:expr;)*) => {
+        [$(($case, $expected)),*]
+    };
+}
+
 mod clients;
 mod decisions;
 mod history;
