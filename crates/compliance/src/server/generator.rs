@@ -9,7 +9,7 @@ use telemetry::{Fields, Logger};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::edit::{Edited, MakeEdit};
+use super::edit::MakeEdit;
 use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
 use super::ledger::{Commands, Ledger, Request};
 use super::metrics::Metrics;
@@ -52,7 +52,7 @@ pub(crate) enum Task {
         /// What it shall be, of what there is.
         make: MakeEdit,
         /// What comes of it.
-        answer: oneshot::Sender<Result<Edited, ApiError>>,
+        answer: oneshot::Sender<Result<(), ApiError>>,
     },
     /// The thread ends.
     Stop,

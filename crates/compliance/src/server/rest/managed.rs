@@ -348,8 +348,7 @@ pub(super) fn named(
 }
 
 pub(super) async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
-    let edited = asked(service, |answer| Task::Edit { make, answer });
-    edited.await?.map(drop)
+    asked(service, |answer| Task::Edit { make, answer }).await?
 }
 
 /// Gives the generator something to do, and returns what it answers.

@@ -238,21 +238,15 @@ impl Making {
                     continue;
                 };
                 self.values += entry.shape.value_count();
-                let components = match (choose(&key), uniform) {
+                let (matched, reports) = match (choose(&key), uniform) {
                     (Some((received, reports)), _) => {
-                        let matched = matcher.directive(&compiled, entry, received);
-                        let shape = &entry.shape;
-                        let tree = directive_tree(directive, shape, matched.assigned, reports);
-                        self.shown(&tree)
+                        (matcher.directive(&compiled, entry, received), reports)
                     }
-                    (None, Some(status)) => {
-                        let matched = matcher.without_reports(entry, status);
-                        let shape = &entry.shape;
-                        let tree = directive_tree(directive, shape, matched.assigned, &[]);
-                        self.shown(&tree)
-                    }
+                    (None, Some(status)) => (matcher.without_reports(entry, status), &[][..]),
                     (None, None) => continue,
                 };
+                let tree = directive_tree(directive, &entry.shape, matched.assigned, reports);
+                let components = self.shown(&tree);
                 self.trees.insert(key, components);
             }
         }
