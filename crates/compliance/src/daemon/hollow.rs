@@ -2,7 +2,6 @@
 //! inventories, policies, signatures, TLS. Older agents, which report over syslog, are made too.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use tokio::time::Instant as Turn;
 
 use super::admin::Counters;
 use super::datagrams::Datagrams;
-use super::node::{Here, folder_of, policy_of, signed, start_of_run};
+use super::node::{Here, policy_of, signed, start_of_run};
 use super::{Error, FleetConfig, NO_POLICY, policies};
 use crate::agent::{self, AgentPolicy, Hollow, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
@@ -81,8 +80,8 @@ pub(super) async fn run(
     let key = Arc::new(OnceCell::new_with(key));
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
-        let folder = folder_of(&config.agent.data, number);
-        let identity = NodeIdentity::open(Path::new(&folder), &[], || drawn_id(&mut random))?;
+        let folder = config.agent.data.join(format!("agent-{number}"));
+        let identity = NodeIdentity::open(&folder, &[], || drawn_id(&mut random))?;
         let seed = SplitMix::new(config.seed.wrapping_add(number.into())).bits();
         let datagrams = match config.syslog {
             Some(address) => Some(Datagrams::to(address).await.map_err(Error::Syslog)?),
