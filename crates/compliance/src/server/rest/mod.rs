@@ -104,19 +104,15 @@ fn found<'p>(
     method: &Method,
     path: &[&'p str],
 ) -> Result<(&'static Route, Vec<&'p str>), ApiError> {
-    let fitting: Vec<_> = routes()
+    let mut meant: Vec<_> = routes()
         .filter_map(|route| Some((route, route.arguments(path)?)))
         .collect();
     // A word of the path is meant before an argument.
-    let fewest = fitting.iter().map(|(_, arguments)| arguments.len()).min();
+    let fewest = meant.iter().map(|(_, arguments)| arguments.len()).min();
     let Some(fewest) = fewest else {
         return Err(ApiError::no_such_call(method, path));
     };
-    let mut meant = fitting.into_iter();
-    let meant: Vec<_> = meant
-        .by_ref()
-        .filter(|(_, arguments)| arguments.len() == fewest)
-        .collect();
+    meant.retain(|(_, arguments)| arguments.len() == fewest);
     let methods: Vec<_> = meant.iter().map(|(route, _)| route.method.name()).collect();
     let mut calls = meant.into_iter();
     let call = calls.find(|(route, _)| route.method.name() == method.as_str());
