@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use crate::peers::{Node, config, logger, until};
+use crate::peers::{Node, REPORT, config, logger, until};
 use crate::postgres_cluster::Cluster;
 
 const FOLDER: &str = "COMPLIANCE_KILL_FOLDER";
@@ -19,7 +19,6 @@ const STORE: &str = "COMPLIANCE_KILL_STORE";
 const ROUNDS: i64 = 12;
 const NODES: usize = 8;
 pub(crate) const FIRST: i64 = 1_780_000_000;
-const LINE: &str = "T@@result_success@@r@@d@@0@@c@@k";
 
 /// This test program again, as what one of its tests makes of it.
 pub(crate) struct Process {
@@ -94,7 +93,7 @@ pub(crate) fn upload(nodes: &[Node], url: &str, first: i64, told: &Answered) -> 
         let told = Arc::clone(told);
         uploads.spawn(async move {
             for second in first.. {
-                let message = node.signed(node.log(second, "c", &[LINE]).as_bytes());
+                let message = node.signed(node.log(second, "c", &[REPORT]).as_bytes());
                 let path = node.path(second);
                 match node.request(http::Method::PUT, &path, &[], message).await {
                     Ok(answer) if answer.status == 201 => {
@@ -151,11 +150,11 @@ async fn survive_kills(store: Option<&str>, rounds: i64) {
         // Known: not taken as new. What was not answered may be either.
         for (number, second) in &answered {
             let node = &nodes[*number];
-            let status = node.run(*second, "c", &[LINE]).await;
+            let status = node.run(*second, "c", &[REPORT]).await;
             assert_eq!(status, 200, "round {round}: the run of {second} is lost");
         }
     }
-    let never = nodes[0].run(FIRST - 1, "c", &[LINE]).await;
+    let never = nodes[0].run(FIRST - 1, "c", &[REPORT]).await;
     assert_eq!(never, 201, "one that was never sent is new");
     process.kill();
 }
