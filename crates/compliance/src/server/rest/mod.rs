@@ -149,18 +149,13 @@ impl Service {
             .as_ref()
             .map_or(Access::Read, |(route, _)| route.access);
         let action = meant.as_ref().map_or("call", |(route, _)| route.action);
-        let done = match self.admit(head, needed) {
-            Err(refused) => Err(refused),
-            Ok(account) => match meant {
-                Err(unknown) => Err(unknown),
-                Ok((route, arguments)) => {
-                    let form = is_form(head);
-                    let asked = (query, form);
-                    self.called(route, arguments, asked, account, body).await
-                }
-            },
+        let done = async {
+            let account = self.admit(head, needed)?;
+            let (route, arguments) = meant?;
+            let asked = (query, is_form(head));
+            self.called(route, arguments, asked, account, body).await
         };
-        match done {
+        match done.await {
             Ok(told) if told.turn.is_some() => {
                 let turn = told.turn.clone();
                 let made = move || answers::enveloped(action, Ok(told), pretty);
@@ -228,10 +223,6 @@ impl Service {
                 return Err(ApiError::wrong(wrong));
             }
         }
-        let id = match arguments.first() {
-            Some(id) if route.method.name() != "PUT" => Some((*id).to_owned()),
-            _ => None,
-        };
         let turn = match route.long {
             true => self.turn().await,
             false => None,
@@ -248,15 +239,15 @@ impl Service {
             Work::Now(work) => work(self, &call)?,
             Work::Later(work) => work(self, &call).await?,
         };
-        // Of one that was made the identity may be new.
         let made = || {
             let list = data.get(route.output.0)?.as_array()?;
             let [one] = &list[..] else { return None };
             Some(one.get("id")?.as_str()?.to_owned())
         };
         let id = match route.method {
-            Verb::Put => id.or_else(made),
-            _ => id,
+            // Of one that was made the identity may be new.
+            Verb::Put => made(),
+            _ => call.arguments.first().map(|id| (*id).to_owned()),
         };
         let turn = call.turn;
         Ok(CallResult { id, data, turn })
