@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::answers::ApiError;
 use super::compliance::DETAILS;
 use super::route::{Answer, Call, Route, routes};
 use super::schema::{Field, Schema, TEXT, may, objects};
@@ -44,12 +43,10 @@ impl Service {
     async fn history(&self, call: &Call<'_>) -> Answer {
         let thing: Arc<str> = call.query.get("rule").unwrap_or(FLEET).into();
         let wanted = Arc::clone(&thing);
-        let stored = self
-            .looked_up(move |ledger| Box::pin(async move { ledger.store.hours(&wanted).await }));
+        let stored = self.looked_up("read the history", move |ledger| {
+            Box::pin(async move { ledger.store.hours(&wanted).await })
+        });
         let stored = stored.await?;
-        let stored = stored.map_err(|error| {
-            ApiError::unavailable(format!("read the history: {error}; ask again"))
-        })?;
         let mut hours: BTreeMap<_, _> = stored.iter().map(|hour| (hour.begin, *hour)).collect();
         {
             let mut all = self.compliance.lock();

@@ -1,6 +1,6 @@
 //! The server itself.
 
-use commit::PendingLookup;
+use commit::{PendingLookup, StoreError};
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
@@ -96,27 +96,29 @@ impl Service {
 
     /// How much the store keeps, counted anew.
     async fn stored(&self) -> Answer {
-        let look = self.looked_up(|ledger| Box::pin(async { ledger.store.stored().await }));
-        let stored = look.await?;
-        let stored = stored.map_err(|error| {
-            ApiError::unavailable(format!("count what is kept: {error}; ask again"))
-        })?;
-        Ok(json!(stored))
+        let stored = self.looked_up("count what is kept", |ledger| {
+            Box::pin(async { ledger.store.stored().await })
+        });
+        Ok(json!(stored.await?))
     }
 
-    /// What the writer looked up in the store. A database that is away is not waited for.
+    /// What the writer looked up in the store, doing this. A database that is away is not waited
+    /// for.
     pub(super) async fn looked_up<T: Send + 'static>(
         &self,
-        look: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, T> + Send + 'static,
+        doing: &str,
+        look: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, Result<T, StoreError>>
+        + Send
+        + 'static,
     ) -> Result<T, ApiError> {
-        tokio::select! {
-            looked = self.commands.look(look) => {
-                looked.ok_or_else(|| ApiError::unavailable("the server stops"))
-            }
+        let looked = tokio::select! {
+            looked = self.commands.look(look) => looked,
             () = self.absence.too_long() => {
-                Err(ApiError::unavailable("the database is away; ask again"))
+                return Err(ApiError::unavailable("the database is away; ask again"));
             }
-        }
+        };
+        let looked = looked.ok_or_else(|| ApiError::unavailable("the server stops"))?;
+        looked.map_err(|error| ApiError::unavailable(format!("{doing}: {error}; ask again")))
     }
 
     /// Bytes of the database and its log on the disk; none if there is no such file.

@@ -65,7 +65,7 @@ pub(super) struct Read {
 pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result<Read, ApiError> {
     // Most runs are of the current configuration, and what it expects is large.
     let older = matches!(basis, Basis::PendingRun { .. });
-    let read = service.looked_up(move |ledger| {
+    let read = service.looked_up("reading a node's last run", move |ledger| {
         Box::pin(async move {
             let store = &mut ledger.store;
             let run = store.last_run(number).await?;
@@ -77,9 +77,7 @@ pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result
             Ok::<_, StoreError>((store.expected(number, None).await?, of_run, run))
         })
     });
-    let (current, of_run, run) = read.await?.map_err(|error| {
-        ApiError::unavailable(format!("reading a node's last run: {error}; ask again"))
-    })?;
+    let (current, of_run, run) = read.await?;
     Ok(Read {
         current,
         of_run,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use commit::StoreError;
 use serde_json::{Map, Number, Value, json};
 
 use super::super::answers::{ApiError, under};
@@ -325,12 +324,10 @@ impl Service {
         let mut nodes = Vec::with_capacity(records.len());
         for some in records.chunks(READ) {
             let numbers: Vec<i64> = some.iter().map(|one| one.number).collect();
-            let read = self.looked_up(move |ledger| {
+            let read = self.looked_up("reading inventories", move |ledger| {
                 Box::pin(async move { ledger.store.inventories(&numbers).await })
             });
-            let mut packed = read.await?.map_err(|error: StoreError| {
-                ApiError::unavailable(format!("reading inventories: {error}; ask again"))
-            })?;
+            let mut packed = read.await?;
             let (some, include) = (some.to_vec(), include.clone());
             let beside = Arc::clone(&beside);
             let made = move || {
