@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use compliance::daemon::{self, Round};
+use compliance::daemon::Round;
 
 use super::*;
 
@@ -16,19 +16,8 @@ struct Agent {
 impl Agent {
     fn of(site: &Site) -> Self {
         let (folder, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let config = daemon::Config {
-            server: site.relay_url(),
-            server_certificate: None,
-            policy_key: None,
-            data: folder.path().to_path_buf(),
-            root: root.path().to_path_buf(),
-            hostname: Some("web-1.example.org".into()),
-            interval: None,
-            force_audit: false,
-            admin_listen: None,
-        };
         Self {
-            config,
+            config: agent_config(site, folder.path(), root.path()),
             folder,
             root,
         }
