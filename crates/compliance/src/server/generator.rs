@@ -51,18 +51,15 @@ pub(crate) enum Task {
     Edit {
         /// What it shall be, of what there is.
         make: MakeEdit,
-        /// What comes of it.
         answer: oneshot::Sender<Result<(), ApiError>>,
     },
     /// The thread ends.
     Stop,
     /// The definitions shall be these; with a base they are made so, without one only a plan.
     Define {
-        /// The new definitions.
         definitions: Arc<Definitions>,
         /// The version of the definitions that the plan was made for.
         base: Option<i64>,
-        /// What comes of it.
         answer: oneshot::Sender<Result<Plan, DefineError>>,
     },
 }

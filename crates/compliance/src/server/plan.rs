@@ -77,11 +77,9 @@ pub(crate) enum DefineError {
         "the policies of {count} nodes cannot be made, the first of {node}: {why}; nothing was changed"
     )]
     Failures {
-        /// How many.
         count: usize,
         /// One of them.
         node: String,
-        /// Why.
         why: String,
     },
 }

@@ -22,7 +22,6 @@ pub(crate) enum Request {
     Decide {
         /// Their identities.
         nodes: Vec<String>,
-        /// Are they accepted?
         accept: bool,
     },
     /// An accepted node is deleted.
@@ -35,12 +34,7 @@ pub(crate) enum Request {
     /// given.
     Edit(Box<Edit>, Option<i64>),
     /// What an administrator sets for an accepted node is another.
-    Administer {
-        /// The node.
-        node: String,
-        /// What is set.
-        change: Administered,
-    },
+    Administer { node: String, change: Administered },
     /// There is another token.
     Token(Arc<TokenRecord>),
     /// A token is no longer good.
@@ -58,7 +52,6 @@ pub(crate) enum Request {
 /// A node as its checked inventory tells of it.
 #[derive(Debug)]
 pub(crate) struct CheckedNode {
-    /// The node.
     pub(crate) node: Node,
     /// Its certificate.
     pub(crate) key: NodeCertificate,
@@ -90,7 +83,6 @@ pub(crate) enum Reply {
 /// A node that was decided about.
 #[derive(Debug, Clone)]
 pub(crate) struct Accepted {
-    /// The node.
     pub(crate) node: Arc<Node>,
     /// The JSON of its inventory, packed; empty if it was refused.
     pub(crate) inventory: Vec<u8>,
@@ -120,12 +112,7 @@ pub(crate) enum Refusal {
     #[error(
         "the property \"{name}\" comes from {provider}, which would set it again; change it there"
     )]
-    Provided {
-        /// The property.
-        name: String,
-        /// Where it comes from.
-        provider: String,
-    },
+    Provided { name: String, provider: String },
     /// The node would be wrong.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -138,11 +125,9 @@ pub(crate) enum Refusal {
          with headroom compliance relays assign first"
     )]
     NodesBehind {
-        /// The relay.
         relay: String,
         /// One of them.
         first: String,
-        /// How many there are.
         count: usize,
     },
     /// There is no such token.
