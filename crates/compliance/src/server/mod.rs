@@ -56,7 +56,7 @@ pub use start::start;
 pub(crate) use metrics::{Count, tell};
 pub(crate) use packed::{pack, unpack};
 pub(crate) use rest::{answer, text, unescaped};
-pub(crate) use service::{is_known, tagged};
+pub(crate) use service::{is_known, shown, tagged};
 
 /// Milliseconds since 1970.
 pub(crate) fn now() -> UnixMillis {
