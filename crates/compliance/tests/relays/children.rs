@@ -1,5 +1,7 @@
 //! Nodes behind a relay have what they would have of the server.
 
+use compliance::daemon;
+
 use super::*;
 use crate::peers::pack;
 
@@ -65,7 +67,17 @@ async fn a_node_behind_a_relay_is_served_as_by_the_server() {
 async fn an_agent_needs_nothing_but_the_relays_address() {
     let site = Site::start().await;
     let (folder, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let config = agent_config(&site, folder.path(), root.path());
+    let config = daemon::Config {
+        server: site.relay_url(),
+        server_certificate: None,
+        policy_key: None,
+        data: folder.path().to_path_buf(),
+        root: root.path().to_path_buf(),
+        hostname: Some("web-1.example.org".into()),
+        interval: None,
+        force_audit: false,
+        admin_listen: None,
+    };
     let mut sent = 0;
     let ran = async || {
         let round = daemon::once(config.clone()).await.unwrap();

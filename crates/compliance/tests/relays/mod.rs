@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use compliance::relay;
 use compliance::server::{self, Config, Running};
 use compliance::trust::Identity;
-use compliance::{daemon, relay};
 use http::Method;
 use serde_json::json;
 use tempfile::TempDir;
@@ -43,21 +43,6 @@ fn as_peer(folder: &Path, url: &str) -> Node {
         certificate: read("agent.pem"),
     };
     Node::with(read("uuid").trim(), identity, url)
-}
-
-/// What an agent of this folder and machine behind the relay is started with.
-fn agent_config(site: &Site, folder: &Path, root: &Path) -> daemon::Config {
-    daemon::Config {
-        server: site.relay_url(),
-        server_certificate: None,
-        policy_key: None,
-        data: folder.to_path_buf(),
-        root: root.to_path_buf(),
-        hostname: Some("web-1.example.org".into()),
-        interval: None,
-        force_audit: false,
-        admin_listen: None,
-    }
 }
 
 /// Makes a node that is accepted a relay, once it is.

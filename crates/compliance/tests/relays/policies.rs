@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use compliance::daemon::Round;
+use compliance::daemon::{self, Round};
 
 use super::*;
 
@@ -16,8 +16,19 @@ struct Agent {
 impl Agent {
     fn of(site: &Site) -> Self {
         let (folder, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let config = daemon::Config {
+            server: site.relay_url(),
+            server_certificate: None,
+            policy_key: None,
+            data: folder.path().to_path_buf(),
+            root: root.path().to_path_buf(),
+            hostname: Some("web-1.example.org".into()),
+            interval: None,
+            force_audit: false,
+            admin_listen: None,
+        };
         Self {
-            config: agent_config(site, folder.path(), root.path()),
+            config,
             folder,
             root,
         }
