@@ -1,14 +1,16 @@
 //! Kills a server while nodes upload, over and over: every run that it answered is known to the
 //! next.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
-use crate::peers::{Node, config, logger};
+use crate::peers::{Node, REPORT, config, logger, until};
 use crate::postgres_cluster::Cluster;
 
 const FOLDER: &str = "COMPLIANCE_KILL_FOLDER";
@@ -16,42 +18,42 @@ const FOLDER: &str = "COMPLIANCE_KILL_FOLDER";
 const STORE: &str = "COMPLIANCE_KILL_STORE";
 const ROUNDS: i64 = 12;
 const NODES: usize = 8;
-const FIRST: i64 = 1_780_000_000;
+pub(crate) const FIRST: i64 = 1_780_000_000;
 
-/// This test program again, as a server on `folder`.
+/// This test program again, as what one of its tests makes of it.
 pub(crate) struct Process {
     child: Child,
     pub(crate) url: String,
 }
 
 impl Process {
+    /// A server on `folder`.
     pub(crate) async fn start(folder: &Path) -> Self {
         Self::on(folder, None).await
     }
 
     pub(crate) async fn on(folder: &Path, store: Option<&str>) -> Self {
-        let address = folder.join("address");
-        let _ = std::fs::remove_file(&address);
+        let envs = store.map(|store| (STORE, OsStr::new(store)));
+        let envs = envs.into_iter().chain([(FOLDER, folder.as_os_str())]);
+        Self::of("killed::child_process", envs, &folder.join("address")).await
+    }
+
+    /// What this test starts, with these variables, once it has written where it listens.
+    pub(crate) async fn of<'a>(
+        test: &str,
+        envs: impl IntoIterator<Item = (&'a str, &'a OsStr)>,
+        address: &Path,
+    ) -> Self {
+        let _ = std::fs::remove_file(address);
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killed::child_process", "--nocapture"])
-            .env(FOLDER, folder)
-            .envs(store.map(|store| (STORE, store)))
+            .args(["--exact", test, "--nocapture"])
+            .envs(envs)
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let url = async {
-            loop {
-                match std::fs::read_to_string(&address) {
-                    Ok(url) if !url.is_empty() => return url,
-                    _ => tokio::time::sleep(Duration::from_millis(5)).await,
-                }
-            }
-        };
-        let url = tokio::time::timeout(Duration::from_secs(60), url).await;
-        Self {
-            child,
-            url: url.expect("the server starts"),
-        }
+        let told = || std::fs::read_to_string(address).unwrap_or_default();
+        until(async || !told().is_empty(), "the process to start").await;
+        Self { child, url: told() }
     }
 
     pub(crate) fn kill(mut self) {
@@ -80,6 +82,32 @@ async fn child_process() {
         .unwrap();
 }
 
+/// Runs that were answered: the place of the node, and the second of the start.
+pub(crate) type Answered = Arc<Mutex<Vec<(usize, i64)>>>;
+
+/// Uploads runs of nodes, of this second and later ones, until nobody is there any more.
+pub(crate) fn upload(nodes: &[Node], url: &str, first: i64, told: &Answered) -> JoinSet<()> {
+    let mut uploads = JoinSet::new();
+    for (number, node) in nodes.iter().enumerate() {
+        let node = Node::with(&node.id, node.identity.clone(), url);
+        let told = Arc::clone(told);
+        uploads.spawn(async move {
+            for second in first.. {
+                let message = node.signed(node.log(second, "c", &[REPORT]).as_bytes());
+                let path = node.path(second);
+                match node.request(http::Method::PUT, &path, &[], message).await {
+                    Ok(answer) if answer.status == 201 => {
+                        told.lock().await.push((number, second));
+                    }
+                    Ok(answer) => panic!("{}: {:?}", answer.status, answer.body),
+                    Err(_) => return,
+                }
+            }
+        });
+    }
+    uploads
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_was_answered_is_lost() {
     survive_kills(None, ROUNDS).await;
@@ -104,28 +132,8 @@ async fn survive_kills(store: Option<&str>, rounds: i64) {
     }
     let mut answered: Vec<(usize, i64)> = Vec::new();
     for round in 0..rounds {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let mut uploads = tokio::task::JoinSet::new();
-        for (number, node) in nodes.iter().enumerate() {
-            let node = Node::with(&node.id, node.identity.clone(), &process.url);
-            let told = Arc::clone(&told);
-            uploads.spawn(async move {
-                for run in 0.. {
-                    let second = FIRST + round * 100_000 + run;
-                    let log = node.log(second, "c", &["T@@result_success@@r@@d@@0@@c@@k"]);
-                    let (path, message) = (node.path(second), node.signed(log.as_bytes()));
-                    let sent = node.request(http::Method::PUT, &path, &[], message).await;
-                    match sent {
-                        Ok(answer) if answer.status == 201 => {
-                            told.lock().await.push((number, second));
-                        }
-                        Ok(answer) => panic!("{}: {:?}", answer.status, answer.body),
-                        // The server is gone.
-                        Err(_) => return,
-                    }
-                }
-            });
-        }
+        let told = Answered::default();
+        let mut uploads = upload(&nodes, &process.url, FIRST + round * 100_000, &told);
         // At other moments of its work each time.
         while told.lock().await.len() < 20 + usize::try_from(round).unwrap() * 7 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -142,15 +150,11 @@ async fn survive_kills(store: Option<&str>, rounds: i64) {
         // Known: not taken as new. What was not answered may be either.
         for (number, second) in &answered {
             let node = &nodes[*number];
-            let status = node
-                .run(*second, "c", &["T@@result_success@@r@@d@@0@@c@@k"])
-                .await;
+            let status = node.run(*second, "c", &[REPORT]).await;
             assert_eq!(status, 200, "round {round}: the run of {second} is lost");
         }
     }
-    let never = nodes[0]
-        .run(FIRST - 1, "c", &["T@@result_success@@r@@d@@0@@c@@k"])
-        .await;
+    let never = nodes[0].run(FIRST - 1, "c", &[REPORT]).await;
     assert_eq!(never, 201, "one that was never sent is new");
     process.kill();
 }

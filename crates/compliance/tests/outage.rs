@@ -10,12 +10,11 @@ use compliance::server::{self, Config, Error, PostgresSettings};
 use http::Method;
 use tokio::sync::Mutex;
 
-use crate::peers::{Node, config, logger, metric, until, url};
+use crate::peers::{Node, REPORT, config, logger, metric, until, url};
 use crate::postgres_cluster::Cluster;
 
 const NODES: usize = 6;
 const FIRST: i64 = 1_780_000_000;
-const LINE: &str = "T@@result_success@@r@@d@@0@@c@@k";
 
 fn on(folder: &Path, store: &str) -> Config {
     Config {
@@ -39,7 +38,7 @@ async fn upload(
     while !stop.load(Relaxed) {
         let second = FIRST + round * 100_000 + run;
         run += 1;
-        let message = node.signed(node.log(second, "c", &[LINE]).as_bytes());
+        let message = node.signed(node.log(second, "c", &[REPORT]).as_bytes());
         let path = node.path(second);
         // The server is there all the time: it always answers.
         let sent = node.request(Method::PUT, &path, &[], message).await;
@@ -92,7 +91,7 @@ async fn an_outage_of_postgresql_refuses_and_loses_nothing_and_reads_go_on() {
             assert!(!first.policy().await.0.is_empty());
             let refused = async || {
                 let second = FIRST - 5;
-                let message = first.signed(first.log(second, "c", &[LINE]).as_bytes());
+                let message = first.signed(first.log(second, "c", &[REPORT]).as_bytes());
                 first.put(&first.path(second), message).await == 503
             };
             until(refused, "an upload to be refused").await;
@@ -113,11 +112,11 @@ async fn an_outage_of_postgresql_refuses_and_loses_nothing_and_reads_go_on() {
         assert_eq!(metric(first, "compliance_store_up").await, "1");
     }
     // The one that was sent until it was refused may have been kept all the same.
-    let probe = nodes[0].run(FIRST - 5, "c", &[LINE]).await;
+    let probe = nodes[0].run(FIRST - 5, "c", &[REPORT]).await;
     assert!(matches!(probe, 200 | 201), "{probe}");
     let told = told.lock().await.clone();
     for (number, second, kept) in &told {
-        let status = nodes[*number].run(*second, "c", &[LINE]).await;
+        let status = nodes[*number].run(*second, "c", &[REPORT]).await;
         match kept {
             true => assert_eq!(status, 200, "the run of {second} is lost"),
             // It may have been kept all the same.

@@ -16,6 +16,22 @@ use jiff::Timestamp;
 use net::{Answer, Client, ClientError, ClientOptions};
 use telemetry::{Level, Logger, Sink};
 
+/// Identities of nodes.
+pub(crate) const A: &str = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
+pub(crate) const B: &str = "9b1d2c4e-77aa-4f7b-8c1c-0f9e8d7c6b5a";
+/// A report of something that is as it should be.
+pub(crate) const REPORT: &str = "T@@result_success@@r@@d@@0@@c@@k";
+
+/// Seconds since 1970.
+pub(crate) fn now() -> i64 {
+    Timestamp::now().as_second()
+}
+
+/// The metric of uploaded runs of which this became.
+pub(crate) fn reports(status: &str) -> String {
+    format!("rudder_relayd_reports_total{{status=\"{status}\"}}")
+}
+
 pub(crate) fn logger() -> Logger {
     Logger::new("test", Sink::nothing(), Level::Error)
 }

@@ -1,25 +1,10 @@
 //! What is refused, and that it is told, counted and leaves nothing.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use compliance::server;
 use http::Method;
 use serde_json::Value;
 
-use crate::peers::{Node, config, logger, metric, pack, server, url};
-
-const A: &str = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
-const B: &str = "9b1d2c4e-77aa-4f7b-8c1c-0f9e8d7c6b5a";
-const REPORT: &str = "T@@result_success@@r@@d@@0@@c@@k";
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(since.as_secs()).unwrap()
-}
-
-fn reports(status: &str) -> String {
-    format!("rudder_relayd_reports_total{{status=\"{status}\"}}")
-}
+use crate::peers::{A, B, Node, REPORT, config, logger, metric, now, pack, reports, server, url};
 
 fn token(folder: &std::path::Path) -> String {
     std::fs::read_to_string(folder.join("api-token")).unwrap()

@@ -8,10 +8,8 @@ use compliance::server::{self, Config, Running};
 use http::Method;
 use serde_json::json;
 
-use crate::peers::{Node, config, logger, metric, until, url};
-use crate::rest::{A, Admin, folder};
-
-const B: &str = "9b1d2c4e-77aa-4f7b-8c1c-0f9e8d7c6b5a";
+use crate::peers::{A, B, Node, config, logger, metric, until, url};
+use crate::rest::{Admin, folder};
 
 async fn start(folder: &Path, syslog: bool) -> Running {
     let config = Config {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use fleet::Silence;
@@ -13,18 +13,10 @@ use telemetry::prometheus::{self, Page};
 use tokio::task::JoinHandle;
 
 use super::{Error, Round};
+use crate::server::{Count, tell};
 
 /// Longest wait for the body of a request.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
-
-/// What became of reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReportsOf {
-    /// The server has taken the run, or they were sent over syslog.
-    Sent,
-    /// They had to make room, the server refuses the run, or nobody could be told.
-    Dropped,
-}
 
 /// What was done so far.
 #[derive(Debug)]
@@ -35,24 +27,26 @@ pub(super) struct Counters {
     /// Which of them are to be silent: only simulated ones can be.
     pub(super) silence: Silence,
     /// Agents that have had a policy.
-    ready: AtomicU64,
-    runs: AtomicU64,
-    calls: AtomicU64,
-    sent: AtomicU64,
-    dropped: AtomicU64,
-    problems: AtomicU64,
-    /// Policies that were not taken.
-    refused: AtomicU64,
+    pub(super) ready: Count,
+    runs: Count,
+    calls: Count,
+    /// Run logs that the server has taken, or whose reports were sent over syslog.
+    pub(super) sent: Count,
+    /// Those that had to make room, that the server refuses, or that nobody could be told.
+    pub(super) dropped: Count,
+    pub(super) problems: Count,
+    /// Policies that were not the server's, or older than what the agent had.
+    pub(super) refused: Count,
     /// Reports of simulated agents: all, and what became of them.
-    reports: AtomicU64,
-    reports_sent: AtomicU64,
-    reports_dropped: AtomicU64,
+    reports: Count,
+    pub(super) reports_sent: Count,
+    pub(super) reports_dropped: Count,
     /// Simulated agents are to begin no further run.
     rest: AtomicBool,
-    /// Those that do.
-    resting: AtomicU64,
+    /// Simulated agents that have made their last run, with nothing that waits.
+    pub(super) resting: Count,
     /// For one agent: has it had a policy?
-    had_policy: AtomicU64,
+    had_policy: AtomicBool,
 }
 
 impl Counters {
@@ -71,43 +65,38 @@ impl Counters {
             agents: agents.into(),
             simulated,
             silence: Silence::of(simulated),
-            ready: AtomicU64::default(),
-            runs: AtomicU64::default(),
-            calls: AtomicU64::default(),
-            sent: AtomicU64::default(),
-            dropped: AtomicU64::default(),
-            problems: AtomicU64::default(),
-            refused: AtomicU64::default(),
-            reports: AtomicU64::default(),
-            reports_sent: AtomicU64::default(),
-            reports_dropped: AtomicU64::default(),
+            ready: Count::default(),
+            runs: Count::default(),
+            calls: Count::default(),
+            sent: Count::default(),
+            dropped: Count::default(),
+            problems: Count::default(),
+            refused: Count::default(),
+            reports: Count::default(),
+            reports_sent: Count::default(),
+            reports_dropped: Count::default(),
             rest: AtomicBool::default(),
-            resting: AtomicU64::default(),
-            had_policy: AtomicU64::default(),
+            resting: Count::default(),
+            had_policy: AtomicBool::default(),
         }
     }
 
     /// Takes a round of the one agent there is.
     pub(super) fn take(&self, round: &Round) {
-        if round.config_id.is_some() && self.had_policy.swap(1, Relaxed) == 0 {
-            self.enrolled();
+        if round.config_id.is_some() && !self.had_policy.swap(true, Relaxed) {
+            self.ready.add(1);
         }
         if round.ran {
             self.ran(round.calls, 0);
         }
-        self.add(round.sent, round.dropped, round.problems.len());
-        self.refused(round.refused);
-    }
-
-    /// So many policies were not the server's, or older than what the agent had.
-    pub(super) fn refused(&self, count: usize) {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.refused.fetch_add(count, Relaxed);
-    }
-
-    /// One more agent has a policy.
-    pub(super) fn enrolled(&self) {
-        self.ready.fetch_add(1, Relaxed);
+        for (counter, count) in [
+            (&self.sent, round.sent),
+            (&self.dropped, round.dropped),
+            (&self.problems, round.problems.len()),
+            (&self.refused, round.refused),
+        ] {
+            counter.add(u64::try_from(count).unwrap_or(u64::MAX));
+        }
     }
 
     /// May a simulated agent begin another run?
@@ -115,80 +104,29 @@ impl Counters {
         !self.rest.load(Relaxed)
     }
 
-    /// A simulated agent has made its last run, and nothing of it waits.
-    pub(super) fn rests(&self) {
-        self.resting.fetch_add(1, Relaxed);
-    }
-
     /// A policy was run, and so much is in its log.
     pub(super) fn ran(&self, calls: u64, reports: u64) {
-        self.runs.fetch_add(1, Relaxed);
-        self.calls.fetch_add(calls, Relaxed);
-        self.reports.fetch_add(reports, Relaxed);
-    }
-
-    /// So many reports of a simulated agent became this.
-    pub(super) fn reports(&self, became: ReportsOf, count: u64) {
-        match became {
-            ReportsOf::Sent => self.reports_sent.fetch_add(count, Relaxed),
-            ReportsOf::Dropped => self.reports_dropped.fetch_add(count, Relaxed),
-        };
-    }
-
-    /// Run logs that were sent and dropped, and what did not work.
-    pub(super) fn add(&self, sent: usize, dropped: usize, problems: usize) {
-        for (counter, count) in [
-            (&self.sent, sent),
-            (&self.dropped, dropped),
-            (&self.problems, problems),
-        ] {
-            counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Relaxed);
-        }
+        self.runs.add(1);
+        self.calls.add(calls);
+        self.reports.add(reports);
     }
 
     fn text(&self) -> String {
         let mut page = Page::new();
-        let ready = self.ready.load(Relaxed);
-        page.gauge("compliance_agents", "Agents of this process.", self.agents)
-            .gauge("compliance_agents_ready", "Agents with a policy.", ready)
-            .gauge(
-                "compliance_agents_silent",
-                "Simulated agents that were told to be silent.",
-                self.silence.silent(),
-            );
-        for (name, help, counter) in [
-            (
-                "compliance_agent_runs_total",
-                "Runs of policies.",
-                &self.runs,
-            ),
-            (
-                "compliance_agent_runs_sent_total",
-                "Run logs that the server has taken.",
-                &self.sent,
-            ),
-            (
-                "compliance_agent_calls_total",
-                "Calls of methods.",
-                &self.calls,
-            ),
-            (
-                "compliance_agent_runs_dropped_total",
-                "Run logs that were dropped.",
-                &self.dropped,
-            ),
-            (
-                "compliance_agent_policies_refused_total",
-                "Policies that were not the server's, or older than the one held.",
-                &self.refused,
-            ),
-            (
-                "compliance_agent_problems_total",
-                "Things that did not work.",
-                &self.problems,
-            ),
-        ] {
-            page.counter(name, help, counter.load(Relaxed));
+        tell! { page;
+            gauge "compliance_agents" self.agents, "Agents of this process.";
+            gauge "compliance_agents_ready" &self.ready, "Agents with a policy.";
+            gauge "compliance_agents_silent" self.silence.silent(),
+                "Simulated agents that were told to be silent.";
+            counter "compliance_agent_runs_total" &self.runs, "Runs of policies.";
+            counter "compliance_agent_runs_sent_total" &self.sent,
+                "Run logs that the server has taken.";
+            counter "compliance_agent_calls_total" &self.calls, "Calls of methods.";
+            counter "compliance_agent_runs_dropped_total" &self.dropped,
+                "Run logs that were dropped.";
+            counter "compliance_agent_policies_refused_total" &self.refused,
+                "Policies that were not the server's, or older than the one held.";
+            counter "compliance_agent_problems_total" &self.problems, "Things that did not work.";
         }
         if self.simulated > 0 {
             self.tell_of_simulated(&mut page);
@@ -200,44 +138,31 @@ impl Counters {
 impl Counters {
     fn tell_of_simulated(&self, page: &mut Page) {
         // In this order: what ends meanwhile must not be taken for what waits.
-        let ended = self.sent.load(Relaxed) + self.dropped.load(Relaxed);
-        let made = self.runs.load(Relaxed);
-        page.gauge(
-            "compliance_agents_resting",
-            "Agents that have made their last run, with nothing that waits.",
-            self.resting.load(Relaxed),
-        )
-        .gauge(
-            "compliance_agent_runs_waiting",
-            "Run logs that are being made or wait for the server.",
-            made.saturating_sub(ended),
-        )
-        .counter(
-            "compliance_agent_reports_total",
-            "Reports in run logs, markers of start and end among them.",
-            self.reports.load(Relaxed),
-        )
-        .counter(
-            "compliance_agent_reports_sent_total",
-            "Reports in run logs that the server has taken, or sent over syslog.",
-            self.reports_sent.load(Relaxed),
-        )
-        .counter(
-            "compliance_agent_reports_dropped_total",
-            "Reports that nobody was told: dropped, refused, or of a silent agent over syslog.",
-            self.reports_dropped.load(Relaxed),
-        );
+        let ended = self.sent.get() + self.dropped.get();
+        let made = self.runs.get();
+        tell! { page;
+            gauge "compliance_agents_resting" &self.resting,
+                "Agents that have made their last run, with nothing that waits.";
+            gauge "compliance_agent_runs_waiting" made.saturating_sub(ended),
+                "Run logs that are being made or wait for the server.";
+            counter "compliance_agent_reports_total" &self.reports,
+                "Reports in run logs, markers of start and end among them.";
+            counter "compliance_agent_reports_sent_total" &self.reports_sent,
+                "Reports in run logs that the server has taken, or sent over syslog.";
+            counter "compliance_agent_reports_dropped_total" &self.reports_dropped,
+                "Reports that nobody was told: dropped, refused, or of a silent agent over syslog.";
+        }
     }
 }
 
 impl Handler for Counters {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (status, body) = match (request.method(), request.uri().path()) {
-            (&Method::GET, "/ping") if self.ready.load(Relaxed) >= self.agents => {
+            (&Method::GET, "/ping") if self.ready.get() >= self.agents => {
                 (StatusCode::OK, "every agent has a policy\n".to_owned())
             }
             (&Method::GET, "/ping") => {
-                let ready = self.ready.load(Relaxed);
+                let ready = self.ready.get();
                 let told = format!("{ready} of {} agents have a policy\n", self.agents);
                 (StatusCode::SERVICE_UNAVAILABLE, told)
             }

@@ -2,7 +2,6 @@
 //! inventories, policies, signatures, TLS. Older agents, which report over syslog, are made too.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,11 +14,11 @@ use tokio::sync::{Barrier, OnceCell, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant as Turn;
 
-use super::admin::{Counters, ReportsOf};
+use super::admin::Counters;
 use super::datagrams::Datagrams;
-use super::node::{Here, folder_of, policy_of, signed, start_of_run};
+use super::node::{Here, policy_of, signed, start_of_run};
 use super::{Error, FleetConfig, NO_POLICY, policies};
-use crate::agent::{self, AgentPolicy, Hollow, Rates, RunOutcome, RunSettings};
+use crate::agent::{self, AgentPolicy, Hollow, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
 use crate::policy::signature::{IssueNumber, PolicyKey};
 use crate::reports::moment::Moment;
@@ -42,22 +41,17 @@ struct One {
     identity: NodeIdentity,
     wire: Wire,
     seed: u64,
-    rates: Rates,
-    interval: Option<Duration>,
+    config: Arc<FleetConfig>,
     /// The server's key for policies, once one of the fleet knows it.
     key: Arc<OnceCell<PolicyKey>>,
     /// The configuration, the packed policy and its number.
     policy: Option<(String, bytes::Bytes, IssueNumber)>,
     waiting: VecDeque<Waiting>,
-    /// Runs that may wait; the oldest make room.
-    spool: usize,
     /// Where its reports go over syslog, if they do.
     datagrams: Option<Datagrams>,
     hostname: String,
     runs: u64,
     last_start: Option<Moment>,
-    /// Runs after which it rests.
-    most_runs: Option<u64>,
     counters: Arc<Counters>,
     /// May be told to be silent.
     agent: Agent,
@@ -74,6 +68,7 @@ pub(super) async fn run(
     mut shutdown: Shutdown,
 ) -> Result<(), Error> {
     Hollow::new(config.rates, 0, 0)?;
+    let config = Arc::new(config);
     let mut agents = JoinSet::new();
     let computing = Arc::new(Semaphore::new(COMPUTING));
     let together = Arc::new(Barrier::new(usize::try_from(config.count).unwrap_or(1)));
@@ -85,8 +80,8 @@ pub(super) async fn run(
     let key = Arc::new(OnceCell::new_with(key));
     for number in 0..config.count {
         let mut random = SplitMix::new(config.seed ^ (u64::from(number) << 20));
-        let folder = folder_of(&config.agent.data, number);
-        let identity = NodeIdentity::open(Path::new(&folder), &[], || drawn_id(&mut random))?;
+        let folder = config.agent.data.join(format!("agent-{number}"));
+        let identity = NodeIdentity::open(&folder, &[], || drawn_id(&mut random))?;
         let seed = SplitMix::new(config.seed.wrapping_add(number.into())).bits();
         let datagrams = match config.syslog {
             Some(address) => Some(Datagrams::to(address).await.map_err(Error::Syslog)?),
@@ -96,17 +91,14 @@ pub(super) async fn run(
             wire: Wire::new(&config.agent.server, Arc::clone(&pin), &identity, 1)?,
             identity,
             seed,
-            rates: config.rates,
-            interval: config.agent.interval,
+            config: Arc::clone(&config),
             key: Arc::clone(&key),
             policy: None,
             waiting: VecDeque::new(),
-            spool: config.spool,
             datagrams,
             hostname: format!("hollow-{number}.example.org"),
             runs: 0,
             last_start: None,
-            most_runs: config.runs,
             counters: Arc::clone(&counters),
             agent: counters.silence.agent(number),
             computing: Arc::clone(&computing),
@@ -139,8 +131,8 @@ impl One {
     async fn live(mut self) {
         // Started at once, agents would stay in step.
         let mut random = SplitMix::new(self.seed);
-        let spread = self
-            .interval
+        let interval = self.config.agent.interval;
+        let spread = interval
             .unwrap_or(Duration::from_secs(1))
             .min(Duration::from_secs(60));
         tokio::time::sleep(spread.mul_f64(random.uniform())).await;
@@ -154,10 +146,10 @@ impl One {
                 tokio::time::sleep(NO_POLICY).await;
             }
         }
-        self.counters.enrolled();
+        self.counters.ready.add(1);
         // Whoever measures a fleet begins when all of it is there.
         self.together.wait().await;
-        let first = self.interval.unwrap_or(NO_POLICY);
+        let first = interval.unwrap_or(NO_POLICY);
         let begin = Turn::now();
         let mut turn = begin + first.mul_f64(1.0 + random.uniform());
         while self.may_run() || !self.waiting.is_empty() {
@@ -174,7 +166,7 @@ impl One {
             }
             let next = self.run().await.unwrap_or(NO_POLICY);
             // A server that is slow does not slow the schedule down.
-            turn = match self.interval {
+            turn = match interval {
                 Some(interval) => after(turn, interval, Turn::now()),
                 None => Turn::now() + next,
             };
@@ -182,11 +174,11 @@ impl One {
                 self.send().await;
             }
         }
-        self.counters.rests();
+        self.counters.resting.add(1);
     }
 
     fn may_run(&self) -> bool {
-        self.counters.may_run() && self.most_runs.is_none_or(|most| self.runs < most)
+        self.counters.may_run() && self.config.runs.is_none_or(|most| self.runs < most)
     }
 
     fn problem(&self, doing: &str, error: &dyn std::fmt::Display) {
@@ -194,7 +186,7 @@ impl One {
             .and("node", &self.identity.id)
             .and("doing", doing);
         self.logger.error("problem", error, fields);
-        self.counters.add(0, 0, 1);
+        self.counters.problems.add(1);
     }
 
     async fn enrol(&self) -> Result<(), WireError> {
@@ -228,7 +220,7 @@ impl One {
                     self.policy = Some((id, packed, number));
                 }
                 Err(refused) => {
-                    self.counters.refused(1);
+                    self.counters.refused.add(1);
                     self.problem("take the policy", &refused);
                 }
             },
@@ -265,8 +257,8 @@ impl One {
             match made {
                 Err(why) => {
                     self.problem("sign the run", &why);
-                    self.counters.add(0, 1, 0);
-                    self.counters.reports(ReportsOf::Dropped, outcome.reports);
+                    self.counters.dropped.add(1);
+                    self.counters.reports_dropped.add(outcome.reports);
                 }
                 Ok((name, message)) => self.put_by(Waiting {
                     name,
@@ -291,7 +283,7 @@ impl One {
 
     /// Runs the policy as if there were a machine.
     fn drawn(&self, policy: &AgentPolicy, start: Moment) -> Option<RunOutcome> {
-        let hollow = Hollow::new(self.rates, self.seed, self.runs).ok()?;
+        let hollow = Hollow::new(self.config.rates, self.seed, self.runs).ok()?;
         let (mut methods, begin) = (Here(hollow), Instant::now());
         let settings = RunSettings::default();
         let elapsed = || begin.elapsed();
@@ -300,11 +292,11 @@ impl One {
 
     /// Puts a run to those that wait; the oldest may have to make room.
     fn put_by(&mut self, run: Waiting) {
-        if self.waiting.len() >= self.spool
+        if self.waiting.len() >= self.config.spool
             && let Some(oldest) = self.waiting.pop_front()
         {
-            self.counters.add(0, 1, 0);
-            self.counters.reports(ReportsOf::Dropped, oldest.reports);
+            self.counters.dropped.add(1);
+            self.counters.reports_dropped.add(oldest.reports);
         }
         self.logger.debug("run-signed", about(&run.name));
         self.waiting.push_back(run);
@@ -323,29 +315,30 @@ impl One {
             }
         }
         let lost = outcome.reports.saturating_sub(sent);
-        self.counters.reports(ReportsOf::Sent, sent);
-        self.counters.reports(ReportsOf::Dropped, lost);
-        self.counters
-            .add(usize::from(lost == 0), usize::from(lost > 0), 0);
+        self.counters.reports_sent.add(sent);
+        self.counters.reports_dropped.add(lost);
+        match lost {
+            0 => self.counters.sent.add(1),
+            _ => self.counters.dropped.add(1),
+        }
     }
 
     async fn send(&mut self) {
         while let Some(run) = self.waiting.front() {
             let path = format!("/reports/{}", run.name);
-            let became = match self.wire.put(&path, run.message.clone()).await {
+            match self.wire.put(&path, run.message.clone()).await {
                 Ok(_) => {
                     self.logger.debug("run-acknowledged", about(&run.name));
-                    self.counters.add(1, 0, 0);
-                    ReportsOf::Sent
+                    self.counters.sent.add(1);
+                    self.counters.reports_sent.add(run.reports);
                 }
                 Err(error @ WireError::Refused { .. }) => {
                     self.problem("send a run", &error);
-                    self.counters.add(0, 1, 0);
-                    ReportsOf::Dropped
+                    self.counters.dropped.add(1);
+                    self.counters.reports_dropped.add(run.reports);
                 }
                 Err(error) => return self.problem("send a run", &error),
-            };
-            self.counters.reports(became, run.reports);
+            }
             self.waiting.pop_front();
         }
     }

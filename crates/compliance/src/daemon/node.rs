@@ -1,7 +1,6 @@
 //! One agent on this machine.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -420,9 +419,4 @@ fn events(outcome: &RunOutcome) -> Vec<Event> {
         message: report.msg.to_string(),
     });
     events.take(1_000).collect()
-}
-
-/// The folder of one agent among many.
-pub(super) fn folder_of(data: &Path, number: u32) -> PathBuf {
-    data.join(format!("agent-{number}"))
 }

@@ -5,6 +5,13 @@ use crate::model::mode::PolicyMode;
 use crate::model::target::{RuleTarget, Target};
 use crate::model::technique::{Action, Body};
 
+/// Cases, and what is to be said of each.
+macro_rules! cases {
+    ($($case:expr => $shown:expr;)*) => {
+        [$(($case, $shown)),*]
+    };
+}
+
 fn file(path: &str, text: &str) -> FolderFile {
     FolderFile {
         path: path.into(),
@@ -104,69 +111,25 @@ fn a_folder_is_read_as_it_is_meant() {
 
 #[test]
 fn mistakes_are_shown_at_their_places() {
-    for (path, from, to, shown) in [
-        (
-            "rules/all.yml",
-            "[hello]",
-            "[helo]",
-            "rules/all.yml:1:14: there is no directive \"helo\"\n   1 | directives: [helo]\n     \
-             |              ^^^^\n     help: did you mean \"hello\"?",
-        ),
-        (
-            "rules/all.yml",
-            "group:web",
-            "group:wep",
-            "rules/all.yml:2:24: there is no group \"wep\"",
-        ),
-        (
-            "rules/all.yml",
-            "special:all",
-            "special:every",
-            "rules/all.yml:2:11: unknown target \"special:every\"",
-        ),
-        (
-            "rules/all.yml",
-            "targets",
-            "target",
-            "rules/all.yml:2:1: unknown key \"target\"",
-        ),
-        (
-            "directives/hello.yml",
-            "technique: motd",
-            "technique: mott",
-            "directives/hello.yml:1:12: there is no technique \"mott/1.0\"",
-        ),
-        (
-            "directives/hello.yml",
-            "text: hello",
-            "txt: hello",
-            "directives/hello.yml:4:3: the technique has no parameter \"txt\"",
-        ),
-        (
-            "directives/hello.yml",
-            "audit",
-            "adit",
-            "directives/hello.yml:2:13: ",
-        ),
-        (
-            "techniques/motd.yml",
-            "constraints: {allow_empty: false}",
-            "constraints: {type: integer}",
-            "directives/hello.yml:4:9: ",
-        ),
-        (
-            "groups/web.toml",
-            "nodeHostname",
-            "hostname",
-            "groups/web.toml:2:9: ",
-        ),
-        ("settings.yml", "10", "ten", "settings.yml:1:22: "),
-        (
-            "settings.yml",
-            "{",
-            "[",
-            "settings.yml:2:1: this is not YAML",
-        ),
+    for ((path, from, to), shown) in cases![
+        ("rules/all.yml", "[hello]", "[helo]")
+            => "rules/all.yml:1:14: there is no directive \"helo\"\n   1 | directives: \
+                [helo]\n     |              ^^^^\n     help: did you mean \"hello\"?";
+        ("rules/all.yml", "group:web", "group:wep")
+            => "rules/all.yml:2:24: there is no group \"wep\"";
+        ("rules/all.yml", "special:all", "special:every")
+            => "rules/all.yml:2:11: unknown target \"special:every\"";
+        ("rules/all.yml", "targets", "target") => "rules/all.yml:2:1: unknown key \"target\"";
+        ("directives/hello.yml", "technique: motd", "technique: mott")
+            => "directives/hello.yml:1:12: there is no technique \"mott/1.0\"";
+        ("directives/hello.yml", "text: hello", "txt: hello")
+            => "directives/hello.yml:4:3: the technique has no parameter \"txt\"";
+        ("directives/hello.yml", "audit", "adit") => "directives/hello.yml:2:13: ";
+        ("techniques/motd.yml", "constraints: {allow_empty: false}", "constraints: {type: integer}")
+            => "directives/hello.yml:4:9: ";
+        ("groups/web.toml", "nodeHostname", "hostname") => "groups/web.toml:2:9: ";
+        ("settings.yml", "10", "ten") => "settings.yml:1:22: ";
+        ("settings.yml", "{", "[") => "settings.yml:2:1: this is not YAML";
     ] {
         let errors = errors(&with(path, from, to));
         assert!(errors.contains(shown), "{errors}\nexpected {shown}");
@@ -212,92 +175,42 @@ fn what_no_agent_could_do_is_found_in_techniques() {
     let call = |method: &str, params: &str| {
         item(&format!("name: a, method: {method}, params: {{{params}}}"))
     };
-    for (technique, shown) in [
-        (
-            call("file_contnt", "path: /a"),
-            "techniques/u.yml:1:27: there is no method \"file_contnt\"\n   1 | items: [{name: a, \
-             method: file_contnt, params: {path: /a}}]\n     |                           \
-             ^^^^^^^^^^^\n     help: did you mean \"file_content\"?",
-        ),
-        (
-            call("file_content", "path: /a"),
-            "1:49: file_content needs the parameter \"lines\"",
-        ),
-        (
-            call("file_content", "path: /a, lines: b, linse: c"),
-            "1:70: file_content has no parameter \"linse\"",
-        ),
-        (
-            call("file_content", "path: /a, lines: {x: 1}"),
-            "1:67: the parameter \"lines\" is a table; expected a text",
-        ),
-        (
-            call("file_content", "path: /a, lines: [x]"),
-            "the parameter \"lines\" is a list; expected a text",
-        ),
-        (
-            call("file_content", "path: /a, lines: \"${u.nope}\""),
-            "1:67: the technique has no parameter \"nope\"",
-        ),
-        (
-            call("permissions", "path: /a, mode: u+x"),
-            "1:65: the mode \"u+x\" is not octal",
-        ),
-        (
-            absent("name: a, condition: '(linux'"),
-            "1:30: the condition \"(linux\" cannot be read at byte 6",
-        ),
-        (
-            absent("name: a, policy_mode_override: audt"),
-            "1:41: unknown policy mode \"audt\"; expected audit, enforce or default",
-        ),
-        (
-            absent("name: a@@b"),
-            "1:16: the name has @@, which delimits reports",
-        ),
-        (absent("name: a, methd: x"), "1:19: unknown key \"methd\""),
-        (item("name: a"), "1:9: an item needs a method, or items"),
-        (
-            absent("name: a, items: []"),
-            "1:26: an item has a method or items, not both",
-        ),
-        (
-            absent("foreach: [{k: 1}], name: \"${item.key}\""),
-            "1:35: not every set of the foreach has the key \"key\"",
-        ),
-        (
-            block("{mode: worst}"),
-            "1:37: unknown reporting mode \"worst\"",
-        ),
-        (
-            block("{mode: focus, id: i10typo}"),
-            "1:48: the block has no item \"i10typo\"",
-        ),
-        (
-            block("{mode: focus}"),
-            "1:37: the reporting mode focus needs the id of a call",
-        ),
-        (
-            "items: [{id: q, method: file_absent, params: {path: /a}}, {id: q, method: \
-             file_absent, params: {path: /b}}]\n"
-                .into(),
-            "1:64: \"q\" is the id of another item too",
-        ),
-        (
-            format!("version: one\n{}", absent("name: a")),
-            "1:10: \"one\" is no version; expected numbers such as 1.0",
-        ),
-        (
-            format!(
-                "params: [{{name: p, constraints: {{regex: '('}}}}]\n{}",
-                absent("name: a")
-            ),
-            "techniques/u.yml:1:41: ",
-        ),
-        (
-            "name: a\n".into(),
-            "1:1: the technique asks nothing; expected items",
-        ),
+    let twice = "items: [{id: q, method: file_absent, params: {path: /a}}, \
+                 {id: q, method: file_absent, params: {path: /b}}]\n";
+    for (technique, shown) in cases![
+        call("file_contnt", "path: /a")
+            => "techniques/u.yml:1:27: there is no method \"file_contnt\"\n   1 | items: [{name: \
+                a, method: file_contnt, params: {path: /a}}]\n     |                           \
+                ^^^^^^^^^^^\n     help: did you mean \"file_content\"?";
+        call("file_content", "path: /a") => "1:49: file_content needs the parameter \"lines\"";
+        call("file_content", "path: /a, lines: b, linse: c")
+            => "1:70: file_content has no parameter \"linse\"";
+        call("file_content", "path: /a, lines: {x: 1}")
+            => "1:67: the parameter \"lines\" is a table; expected a text";
+        call("file_content", "path: /a, lines: [x]")
+            => "the parameter \"lines\" is a list; expected a text";
+        call("file_content", "path: /a, lines: \"${u.nope}\"")
+            => "1:67: the technique has no parameter \"nope\"";
+        call("permissions", "path: /a, mode: u+x") => "1:65: the mode \"u+x\" is not octal";
+        absent("name: a, condition: '(linux'")
+            => "1:30: the condition \"(linux\" cannot be read at byte 6";
+        absent("name: a, policy_mode_override: audt")
+            => "1:41: unknown policy mode \"audt\"; expected audit, enforce or default";
+        absent("name: a@@b") => "1:16: the name has @@, which delimits reports";
+        absent("name: a, methd: x") => "1:19: unknown key \"methd\"";
+        item("name: a") => "1:9: an item needs a method, or items";
+        absent("name: a, items: []") => "1:26: an item has a method or items, not both";
+        absent("foreach: [{k: 1}], name: \"${item.key}\"")
+            => "1:35: not every set of the foreach has the key \"key\"";
+        block("{mode: worst}") => "1:37: unknown reporting mode \"worst\"";
+        block("{mode: focus, id: i10typo}") => "1:48: the block has no item \"i10typo\"";
+        block("{mode: focus}") => "1:37: the reporting mode focus needs the id of a call";
+        twice.into() => "1:64: \"q\" is the id of another item too";
+        format!("version: one\n{}", absent("name: a"))
+            => "1:10: \"one\" is no version; expected numbers such as 1.0";
+        format!("params: [{{name: p, constraints: {{regex: '('}}}}]\n{}", absent("name: a"))
+            => "techniques/u.yml:1:41: ";
+        "name: a\n".into() => "1:1: the technique asks nothing; expected items";
     ] {
         let errors = errors(&of_technique(&technique, ""));
         assert!(
@@ -336,27 +249,13 @@ fn what_no_agent_could_do_is_found_in_techniques() {
 fn mistakes_in_directives_rules_and_settings_have_their_places() {
     let technique = "params: [{name: p}]\n\
                      items: [{name: \"${u.p}\", method: file_absent, params: {path: /a}}]\n";
-    for (values, shown) in [
-        (
-            "params: {p: {x: [1, 2]}}\n",
-            "2:13: the parameter \"p\" is a table; expected a text",
-        ),
-        (
-            "priority: 11\nparams: {p: x}\n",
-            "2:11: priority 11; expected 0",
-        ),
-        (
-            "policyMode: audits\nparams: {p: x}\n",
-            "2:13: unknown policy mode \"audits\"; expected audit, enforce or default",
-        ),
-        (
-            "params: {p: x, foo: c}\n",
-            "2:16: the technique has no parameter \"foo\"",
-        ),
-        (
-            "id: ../x\nparams: {p: x}\n",
-            "2:5: the id \"../x\" is a path",
-        ),
+    for (values, shown) in cases![
+        "params: {p: {x: [1, 2]}}\n" => "2:13: the parameter \"p\" is a table; expected a text";
+        "priority: 11\nparams: {p: x}\n" => "2:11: priority 11; expected 0";
+        "policyMode: audits\nparams: {p: x}\n"
+            => "2:13: unknown policy mode \"audits\"; expected audit, enforce or default";
+        "params: {p: x, foo: c}\n" => "2:16: the technique has no parameter \"foo\"";
+        "id: ../x\nparams: {p: x}\n" => "2:5: the id \"../x\" is a path";
     ] {
         let errors = errors(&of_technique(technique, values));
         let shown = format!("directives/d.yml:{shown}");
@@ -364,32 +263,14 @@ fn mistakes_in_directives_rules_and_settings_have_their_places() {
     }
     let by_default = of_technique(technique, "policyMode: default\nparams: {p: x}\n");
     assert_eq!(read(&by_default).unwrap().directives["d"].policy_mode, None);
-    for (path, text, shown) in [
-        (
-            "rules/s.yml",
-            "directives: [d, d]\n",
-            "1:17: the rule names the directive \"d\" twice",
-        ),
-        (
-            "settings.yml",
-            "agentRun: {interval: 61}\n",
-            "1:22: agents cannot run every 61 min",
-        ),
-        (
-            "settings.yml",
-            "agentRun: {interval: 60, startHour: 99}\n",
-            "1:37: agents cannot start at 99:00",
-        ),
-        (
-            "parameters.yml",
-            "'a b]': c\n",
-            "1:1: the property \"a b]\" has ' ' in its name",
-        ),
-        (
-            "groups/g.yml",
-            "nodes: []\nproperties: {'a b': c}\n",
-            "2:13: the property \"a b\" has ' ' in its name",
-        ),
+    for ((path, text), shown) in cases![
+        ("rules/s.yml", "directives: [d, d]\n") => "1:17: the rule names the directive \"d\" twice";
+        ("settings.yml", "agentRun: {interval: 61}\n") => "1:22: agents cannot run every 61 min";
+        ("settings.yml", "agentRun: {interval: 60, startHour: 99}\n")
+            => "1:37: agents cannot start at 99:00";
+        ("parameters.yml", "'a b]': c\n") => "1:1: the property \"a b]\" has ' ' in its name";
+        ("groups/g.yml", "nodes: []\nproperties: {'a b': c}\n")
+            => "2:13: the property \"a b\" has ' ' in its name";
     ] {
         let mut files = of_technique(technique, "params: {p: x}\n");
         files.push(file(path, text));
@@ -540,24 +421,12 @@ fn keys_of_rudders_techniques_are_taken() {
     assert_eq!(methods.items[0].condition, "false");
 
     // What is none of them is told as ever, and so is what is wrong in one of them.
-    for (from, to, shown) in [
-        (
-            "documentation: Which",
-            "documantation: Which",
-            "unknown key \"documantation\"",
-        ),
-        ("select:", "selects:", "unknown key \"selects\""),
-        ("'4\\d'", "'4('", "regular expression"),
-        (
-            "method: file_absent",
-            "method: ''",
-            "the method has no name",
-        ),
-        (
-            "method: file_absent",
-            "module: archive",
-            "unknown key \"module\"",
-        ),
+    for ((from, to), shown) in cases![
+        ("documentation: Which", "documantation: Which") => "unknown key \"documantation\"";
+        ("select:", "selects:") => "unknown key \"selects\"";
+        ("'4\\d'", "'4('") => "regular expression";
+        ("method: file_absent", "method: ''") => "the method has no name";
+        ("method: file_absent", "module: archive") => "unknown key \"module\"";
     ] {
         assert!(KEYS_OF_RUDDER.contains(from), "{from}");
         let text = KEYS_OF_RUDDER.replacen(from, to, 1);
@@ -584,15 +453,13 @@ fn a_setting_that_is_left_out_has_its_usual_value() {
     assert_eq!(settings.policy_mode.mode, policy_mode.mode);
     assert!(!settings.policy_mode.overridable);
     assert_eq!(settings.agent_run, agent_run);
-    for (text, told) in [
-        (
-            "policyMode: audit\n",
-            "settings.yml:1:13: invalid type: string \"audit\", expected {mode: audit or enforce, \
-             overridable: true or false}",
-        ),
-        ("policyMode: {mod: audit}\n", "1:14: unknown key \"mod\""),
-        ("policyMode: {mode: audt}\n", "1:20: unknown word \"audt\""),
-        ("agentRun: 5\n", "expected {interval: 5, startHour: 0"),
+    for (text, told) in cases![
+        "policyMode: audit\n"
+            => "settings.yml:1:13: invalid type: string \"audit\", expected {mode: audit or \
+                enforce, overridable: true or false}";
+        "policyMode: {mod: audit}\n" => "1:14: unknown key \"mod\"";
+        "policyMode: {mode: audt}\n" => "1:20: unknown word \"audt\"";
+        "agentRun: 5\n" => "expected {interval: 5, startHour: 0";
     ] {
         let errors = errors(&of(text));
         assert!(errors.contains(told), "{errors}\nexpected {told}");

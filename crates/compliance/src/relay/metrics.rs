@@ -3,7 +3,7 @@
 use telemetry::prometheus::{Kind, Page};
 
 use super::spool::Size;
-use crate::server::Count;
+use crate::server::{Count, tell};
 
 /// Uploads of one kind by what became of them.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ pub(super) struct Gauges {
 }
 
 impl Uploads {
-    fn statuses(&self) -> [(&'static str, u64); 8] {
+    fn statuses(&self) -> [(&'static str, &Count); 8] {
         [
             ("ok", &self.kept),
             ("duplicate", &self.duplicates),
@@ -65,7 +65,6 @@ impl Uploads {
             ("forward_ok", &self.forwarded),
             ("forward_error", &self.undelivered),
         ]
-        .map(|(status, count)| (status, count.get()))
     }
 }
 
@@ -97,44 +96,21 @@ impl Metrics {
                 ("unchanged", &self.unchanged),
                 ("forbidden", &self.forbidden),
                 ("kept", &self.from_disk),
-            ]
-            .map(|(status, count)| (status, count.get())),
-        )
-        .gauge(
-            "compliance_relay_spool_bytes",
-            "Bytes that wait for the upstream.",
-            gauges.spool.bytes,
-        )
-        .gauge(
-            "compliance_relay_spool_items",
-            "Uploads that wait for the upstream.",
-            gauges.spool.items,
-        )
-        .gauge(
-            "compliance_relay_spool_oldest_seconds",
-            "How long the oldest of them has waited.",
-            gauges.spool.oldest.as_secs_f64(),
-        )
-        .counter(
-            "compliance_relay_upstream_errors_total",
-            "Requests that the upstream did not answer, or not now.",
-            gauges.upstream_errors,
-        )
-        .gauge(
-            "compliance_relay_upstream_up",
-            "1 if the upstream answered when it was last asked.",
-            u8::from(gauges.upstream_is_there),
-        )
-        .gauge(
-            "rudder_relayd_managed_nodes_total",
-            "Nodes directly behind this relay.",
-            gauges.nodes.0,
-        )
-        .gauge(
-            "rudder_relayd_sub_nodes_total",
-            "All nodes behind this relay.",
-            gauges.nodes.1,
+            ],
         );
+        let Gauges { spool, nodes, .. } = gauges;
+        tell! { page;
+            gauge "compliance_relay_spool_bytes" spool.bytes, "Bytes that wait for the upstream.";
+            gauge "compliance_relay_spool_items" spool.items, "Uploads that wait for the upstream.";
+            gauge "compliance_relay_spool_oldest_seconds" spool.oldest.as_secs_f64(),
+                "How long the oldest of them has waited.";
+            counter "compliance_relay_upstream_errors_total" gauges.upstream_errors,
+                "Requests that the upstream did not answer, or not now.";
+            gauge "compliance_relay_upstream_up" u8::from(gauges.upstream_is_there),
+                "1 if the upstream answered when it was last asked.";
+            gauge "rudder_relayd_managed_nodes_total" nodes.0, "Nodes directly behind this relay.";
+            gauge "rudder_relayd_sub_nodes_total" nodes.1, "All nodes behind this relay.";
+        }
         page.into_text()
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use net::{Body, Handler, Incoming, PeerCertificate};
+use net::{Body, Handler, Incoming};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::intake::Intake;
@@ -17,8 +17,7 @@ use super::roster::Roster;
 use super::spool::Spool;
 use super::tree::DEPTH;
 use super::upstream::Upstream;
-use crate::reports::signature::NodeCertificate;
-use crate::server::{answer, is_known, now, tagged, text, unescaped};
+use crate::server::{answer, is_known, now, shown, tagged, text, unescaped};
 use crate::uploads::{UploadRejection, UploadResult};
 use crate::upstream::{Asked, RELAYS};
 
@@ -244,12 +243,6 @@ impl Service {
             upstream_is_there: self.upstream.is_there(),
         })
     }
-}
-
-/// The certificate that a peer showed.
-fn shown(head: &Parts) -> Option<NodeCertificate> {
-    let PeerCertificate(shown) = head.extensions.get()?;
-    NodeCertificate::from_der(shown).ok()
 }
 
 fn taken_answer(taken: UploadResult) -> Response<Body> {

@@ -58,12 +58,7 @@ pub(crate) enum Misplaced {
     NoRelay(String),
     /// The server is the node itself, or behind it.
     #[error("node {node} cannot be behind {server}, which is that node or is behind it")]
-    Circle {
-        /// The node.
-        node: String,
-        /// The server.
-        server: String,
-    },
+    Circle { node: String, server: String },
     /// There are too many relays in a row.
     #[error("there would be more than {DEPTH} relays between node {0} and the root server")]
     TooDeep(String),

@@ -3,13 +3,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
-use serde::Serialize;
 use telemetry::Fields;
 
 use super::generator::{Generator, generate};
-use super::ledger::{Reply, Request};
+use super::ledger::Request;
 use super::now;
 use super::plan::DefineError;
 use super::rest::ApiError;
@@ -41,21 +39,9 @@ impl fmt::Debug for MakeEdit {
     }
 }
 
-/// What a change came to.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Edited {
-    /// The version that the definitions have.
-    pub(crate) version: i64,
-    /// How many nodes got another policy.
-    pub(crate) nodes: usize,
-    /// How long it took until all of it was durable and expected.
-    pub(crate) milliseconds: f64,
-}
-
 impl Generator {
     /// Carries out a change, or nothing of it.
-    pub(super) fn edit(&mut self, make: MakeEdit) -> Result<Edited, ApiError> {
-        let start = Instant::now();
+    pub(super) fn edit(&mut self, make: MakeEdit) -> Result<(), ApiError> {
         let edit = {
             let definitions = Arc::clone(&self.view.read().definitions);
             (make.0)(&definitions)?
@@ -66,21 +52,10 @@ impl Generator {
         let mut outcome = generate(&mut engine, self.threads);
         outcome.updates.retain(|update| &*update.node != ROOT);
         self.no_new_failure(&engine)?;
-        let request = Request::Edit {
-            edit: Box::new(edit),
-            at: now(),
-        };
-        let mut edited = Edited {
-            version: 0,
-            nodes: outcome.updates.len(),
-            milliseconds: 0.0,
-        };
-        if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
-            edited.version = version;
-        }
+        let request = Request::Edit(Box::new(edit), None);
+        self.runtime.block_on(self.commands.run(request))?;
         self.put(engine, outcome);
-        edited.milliseconds = start.elapsed().as_secs_f64() * 1e3;
-        Ok(edited)
+        Ok(())
     }
 
     /// What failed before, on some node, must not stand in the way of its repair.
@@ -128,12 +103,7 @@ impl Generator {
         if base % EDITS != 0 {
             return;
         }
-        let at = now();
-        let request = Request::Definitions {
-            definitions,
-            base,
-            at,
-        };
+        let request = Request::Definitions(definitions, base);
         if let Err(error) = self.runtime.block_on(self.commands.run(request)) {
             let fields = Fields::new().and("version", base);
             self.logger

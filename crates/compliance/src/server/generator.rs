@@ -9,7 +9,7 @@ use telemetry::{Fields, Logger};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::edit::{Edited, MakeEdit};
+use super::edit::MakeEdit;
 use super::fleet::{Compliance, EXPECTED_BYTES, stored_log, stored_text};
 use super::ledger::{Commands, Ledger, Request};
 use super::metrics::Metrics;
@@ -51,18 +51,15 @@ pub(crate) enum Task {
     Edit {
         /// What it shall be, of what there is.
         make: MakeEdit,
-        /// What comes of it.
-        answer: oneshot::Sender<Result<Edited, ApiError>>,
+        answer: oneshot::Sender<Result<(), ApiError>>,
     },
     /// The thread ends.
     Stop,
     /// The definitions shall be these; with a base they are made so, without one only a plan.
     Define {
-        /// The new definitions.
         definitions: Arc<Definitions>,
         /// The version of the definitions that the plan was made for.
         base: Option<i64>,
-        /// What comes of it.
         answer: oneshot::Sender<Result<Plan, DefineError>>,
     },
 }

@@ -1,6 +1,7 @@
 //! Counters of the server, and their text form for Prometheus. Names that relayd has are its.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,20 @@ impl Count {
         Duration::from_nanos(self.get()).as_secs_f64()
     }
 }
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.get())
+    }
+}
+
+/// Adds metrics to a page: of each its kind, name, value and help.
+macro_rules! tell {
+    ($page:ident; $($kind:ident $name:literal $value:expr, $help:literal;)*) => {
+        $($page.$kind($name, $help, $value);)*
+    };
+}
+pub(crate) use tell;
 
 /// Time by what it went into.
 #[derive(Debug, Default)]
@@ -118,149 +133,76 @@ impl Metrics {
     /// The text form.
     pub(crate) fn text(&self, gauges: Gauges) -> String {
         let mut page = Page::new();
-        let uploads = [
-            ("ok", &self.runs),
-            ("duplicate", &self.duplicates),
-            ("forged", &self.forged),
-            ("invalid", &self.invalid),
-            ("error", &self.failed),
-        ];
         page.family(
             Kind::Counter,
             "rudder_relayd_reports_total",
             "Uploaded run logs by what became of them.",
             "status",
-            uploads.map(|(status, count)| (status, count.get())),
-        );
-        let inventories = [
-            ("ok", &self.inventories),
-            ("invalid", &self.refused_inventories),
-        ];
-        page.family(
+            [
+                ("ok", &self.runs),
+                ("duplicate", &self.duplicates),
+                ("forged", &self.forged),
+                ("invalid", &self.invalid),
+                ("error", &self.failed),
+            ],
+        )
+        .family(
             Kind::Counter,
             "rudder_relayd_inventories_total",
             "Inventories by what became of them.",
             "status",
-            inventories.map(|(status, count)| (status, count.get())),
-        );
-        let policies = [
-            ("ok", &self.fetched),
-            ("unchanged", &self.unchanged),
-            ("forbidden", &self.forbidden),
-        ];
-        page.family(
+            [
+                ("ok", &self.inventories),
+                ("invalid", &self.refused_inventories),
+            ],
+        )
+        .family(
             Kind::Counter,
             "compliance_policy_requests_total",
             "Questions for policies by their answers.",
             "status",
-            policies.map(|(status, count)| (status, count.get())),
+            [
+                ("ok", &self.fetched),
+                ("unchanged", &self.unchanged),
+                ("forbidden", &self.forbidden),
+            ],
         );
-        for (name, help, count) in [
-            (
-                "compliance_reports_total",
-                "Reports in run logs that are kept.",
-                &self.reports,
-            ),
-            (
-                "compliance_broken_lines_total",
-                "Lines in run logs that are kept which are no reports, and left out.",
-                &self.broken_lines,
-            ),
-            (
-                "compliance_cut_messages_total",
-                "Messages in run logs that are kept which are too long, and cut.",
-                &self.cut_messages,
-            ),
-            (
-                "compliance_upload_bytes_total",
-                "Bytes of uploaded run logs.",
-                &self.bytes,
-            ),
-            (
-                "compliance_history_rows_total",
-                "Hours of compliance that were made durable, of all and of each rule.",
-                &self.hours,
-            ),
-            (
-                "compliance_generations_total",
-                "Generations of policies.",
-                &self.generations,
-            ),
-            (
-                "compliance_policies_total",
-                "Policies that were made.",
-                &self.policies,
-            ),
-            (
-                "compliance_policies_computed_total",
-                "Policies that were computed, whether they became others or not.",
-                &self.computed,
-            ),
-            (
-                "compliance_api_requests_total",
-                "Calls of the REST API.",
-                &self.calls,
-            ),
-            (
-                "compliance_api_unauthorised_total",
-                "Calls without a token that is known.",
-                &self.unauthorised,
-            ),
-        ] {
-            page.counter(name, help, count.get());
+        tell! { page;
+            counter "compliance_reports_total" &self.reports, "Reports in run logs that are kept.";
+            counter "compliance_broken_lines_total" &self.broken_lines,
+                "Lines in run logs that are kept which are no reports, and left out.";
+            counter "compliance_cut_messages_total" &self.cut_messages,
+                "Messages in run logs that are kept which are too long, and cut.";
+            counter "compliance_upload_bytes_total" &self.bytes, "Bytes of uploaded run logs.";
+            counter "compliance_history_rows_total" &self.hours,
+                "Hours of compliance that were made durable, of all and of each rule.";
+            counter "compliance_generations_total" &self.generations, "Generations of policies.";
+            counter "compliance_policies_total" &self.policies, "Policies that were made.";
+            counter "compliance_policies_computed_total" &self.computed,
+                "Policies that were computed, whether they became others or not.";
+            counter "compliance_api_requests_total" &self.calls, "Calls of the REST API.";
+            counter "compliance_api_unauthorised_total" &self.unauthorised,
+                "Calls without a token that is known.";
         }
         self.syslog.tell(&mut page);
         let writer = gauges.writer;
-        page.counter(
-            "compliance_upload_seconds_sum",
-            "Time from whole run logs to their answers.",
-            self.report_nanoseconds.seconds(),
-        )
-        .counter(
-            "compliance_generation_seconds_sum",
-            "Time of generations.",
-            self.generation_nanoseconds.seconds(),
-        )
-        .counter(
-            "compliance_commits_total",
-            "Transactions that are durable.",
-            writer.commits,
-        )
-        .counter(
-            "compliance_commits_failed_total",
-            "Transactions that failed.",
-            writer.failed,
-        )
-        .counter(
-            "compliance_commit_seconds_sum",
-            "Time of transactions.",
-            writer.committing.as_secs_f64(),
-        )
-        .gauge(
-            "compliance_store_up",
-            "1 while the database is within reach, 0 while nothing can be kept.",
-            u8::from(!gauges.away),
-        )
-        .counter(
-            "compliance_store_losses_total",
-            "How often the connection to the database was lost.",
-            gauges.losses,
-        )
-        .gauge(
-            "compliance_waiting_writes",
-            "Changes that wait for the writer.",
-            writer.queued,
-        )
-        .gauge(
-            "rudder_relayd_managed_nodes_total",
-            "Nodes that are accepted.",
-            gauges.accepted,
-        )
-        .gauge(
-            "compliance_pending_nodes",
-            "Nodes that wait to be accepted.",
-            gauges.pending,
-        );
+        tell! { page;
+            counter "compliance_upload_seconds_sum" self.report_nanoseconds.seconds(),
+                "Time from whole run logs to their answers.";
+            counter "compliance_generation_seconds_sum" self.generation_nanoseconds.seconds(),
+                "Time of generations.";
+            counter "compliance_commits_total" writer.commits, "Transactions that are durable.";
+            counter "compliance_commits_failed_total" writer.failed, "Transactions that failed.";
+            counter "compliance_commit_seconds_sum" writer.committing.as_secs_f64(),
+                "Time of transactions.";
+            gauge "compliance_store_up" u8::from(!gauges.away),
+                "1 while the database is within reach, 0 while nothing can be kept.";
+            counter "compliance_store_losses_total" gauges.losses,
+                "How often the connection to the database was lost.";
+            gauge "compliance_waiting_writes" writer.queued, "Changes that wait for the writer.";
+            gauge "rudder_relayd_managed_nodes_total" gauges.accepted, "Nodes that are accepted.";
+            gauge "compliance_pending_nodes" gauges.pending, "Nodes that wait to be accepted.";
+        }
         page.family(
             Kind::Counter,
             "compliance_generation_step_seconds_sum",

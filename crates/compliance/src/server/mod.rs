@@ -53,10 +53,10 @@ pub use commit::postgres::PostgresSettings;
 pub use config::{Acceptance, Config, Error, Limits};
 pub use start::start;
 
-pub(crate) use metrics::Count;
+pub(crate) use metrics::{Count, tell};
 pub(crate) use packed::{pack, unpack};
 pub(crate) use rest::{answer, text, unescaped};
-pub(crate) use service::{is_known, tagged};
+pub(crate) use service::{is_known, shown, tagged};
 
 /// Milliseconds since 1970.
 pub(crate) fn now() -> UnixMillis {
@@ -159,27 +159,18 @@ impl Writer {
 /// Serves until asked to stop, or until the writer is gone, and closes everything in order:
 /// requests under way, the generator, the writer.
 async fn serve(parts: Serving, mut asked: Shutdown, mut writer: Writer) -> Result<(), Error> {
-    let Serving {
-        server,
-        looking,
-        syslog,
-        generator,
-        tasks,
-        clock,
-        logger,
-    } = parts;
-    let server = tokio::spawn(server);
-    let clock = Arc::new(clock);
+    let server = tokio::spawn(parts.server);
+    let clock = Arc::new(parts.clock);
     let following = Arc::clone(&clock);
     let following = tokio::spawn(net::boxed(async move { following.follow().await }));
     tokio::select! {
         () = asked.asked() => {}
         error = writer.gone() => {
             server.abort();
-            if let Some(looking) = looking {
+            if let Some(looking) = parts.looking {
                 looking.abort();
             }
-            if let Some(syslog) = syslog {
+            if let Some(syslog) = parts.syslog {
                 syslog.abort();
             }
             following.abort();
@@ -187,19 +178,19 @@ async fn serve(parts: Serving, mut asked: Shutdown, mut writer: Writer) -> Resul
         }
     }
     let _ = server.await;
-    if let Some(syslog) = syslog {
+    if let Some(syslog) = parts.syslog {
         syslog.stop().await;
     }
     following.abort();
-    if let Some(looking) = looking {
+    if let Some(looking) = parts.looking {
         looking.abort();
     }
     // A thread that is gone already has nothing to do.
-    let _ = tasks.send(Task::Stop).await;
-    let _ = tokio::task::spawn_blocking(move || generator.join()).await;
+    let _ = parts.tasks.send(Task::Stop).await;
+    let _ = tokio::task::spawn_blocking(move || parts.generator.join()).await;
     clock.write_history().await;
     clock.commands.stop().await;
     let _ = writer.ended.await;
-    logger.info("exited", Fields::new());
+    parts.logger.info("exited", Fields::new());
     Ok(())
 }

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::generator::{Generator, generate};
 use super::ledger::{Refusal, Reply, Request};
-use super::now;
-use crate::definitions::{Definitions, Delta, Difference};
+use crate::definitions::{Definitions, Delta, Difference, Edit};
 use crate::model::node::ROOT;
 use crate::policy::generation::{ChangeError, NodeUpdate, Problem};
 use crate::policy::node_policy::Issued;
@@ -78,11 +77,9 @@ pub(crate) enum DefineError {
         "the policies of {count} nodes cannot be made, the first of {node}: {why}; nothing was changed"
     )]
     Failures {
-        /// How many.
         count: usize,
         /// One of them.
         node: String,
-        /// Why.
         why: String,
     },
 }
@@ -130,18 +127,9 @@ impl Generator {
         };
         self.no_new_failure(&engine)?;
         self.no_new_circle(&engine)?;
-        let at = now();
         let request = match delta.len() <= FEW {
-            true => Request::Delta {
-                delta: Box::new(delta),
-                base,
-                at,
-            },
-            false => Request::Definitions {
-                definitions: new,
-                base,
-                at,
-            },
+            true => Request::Edit(Box::new(Edit::Folder(Box::new(delta))), Some(base)),
+            false => Request::Definitions(new, base),
         };
         if let Reply::Version(version) = self.runtime.block_on(self.commands.run(request))? {
             plan.version = version;

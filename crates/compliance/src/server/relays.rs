@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use http::request::Parts;
 use http::{Response, StatusCode};
-use net::{Body, PeerCertificate};
+use net::Body;
 
 use super::administered::place_of;
 use super::rest::text;
-use super::service::{Service, tagged};
+use super::service::{Service, shown, tagged};
 use super::state::{NodeRecord, State};
 use crate::acceptance::{KeyStatus, Standing};
 use crate::model::node::NodeKind;
@@ -45,14 +45,8 @@ impl Service {
             let told = "expected /relays/RELAY/nodes.json\n";
             return text(StatusCode::NOT_FOUND, told);
         };
-        let forbid = |why: &str| {
-            self.metrics.forbidden.add(1);
-            text(StatusCode::FORBIDDEN, format!("{why}\n"))
-        };
-        let shown = head.extensions.get::<PeerCertificate>();
-        let shown = shown.and_then(|PeerCertificate(shown)| NodeCertificate::from_der(shown).ok());
-        let Some(shown) = shown else {
-            return forbid("show the relay's certificate to get its list");
+        let Some(shown) = shown(head) else {
+            return self.forbidden("show the relay's certificate to get its list");
         };
         let record = self.view.read().nodes.get(relay).cloned();
         let Some(record) = record else {
@@ -60,13 +54,13 @@ impl Service {
             return text(StatusCode::NOT_FOUND, told);
         };
         if !record.known.key.has_key_of(&shown) {
-            return forbid("the certificate that was shown is not that of the relay");
+            return self.forbidden("the certificate that was shown is not that of the relay");
         }
         if record.known.standing != Standing::Accepted {
-            return forbid("the node is pending: accept it, then make it a relay");
+            return self.forbidden("the node is pending: accept it, then make it a relay");
         }
         if record.node.kind != NodeKind::Relay {
-            return forbid(&format!(
+            return self.forbidden(&format!(
                 "the node is no relay; make it one with headroom compliance relays add {relay}"
             ));
         }

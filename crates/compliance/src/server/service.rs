@@ -144,35 +144,43 @@ pub(crate) fn is_known(head: &Parts, tag: &str) -> bool {
     known.is_some_and(|known| *known == *format!("\"{tag}\""))
 }
 
+/// The certificate that a peer showed, if it can be read.
+pub(crate) fn shown(head: &Parts) -> Option<NodeCertificate> {
+    let PeerCertificate(shown) = head.extensions.get()?;
+    NodeCertificate::from_der(shown).ok()
+}
+
 impl Service {
+    /// Somebody who has no right to what was asked for.
+    pub(super) fn forbidden(&self, why: &str) -> Response<Body> {
+        self.metrics.forbidden.add(1);
+        text(StatusCode::FORBIDDEN, format!("{why}\n"))
+    }
+
     /// A node's policy, for the one that has the node's key, and for relays that it is behind.
     fn policy(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(node) = rest.strip_suffix("/rules/policy.json.gz") else {
             let told = "expected /policies/NODE/rules/policy.json.gz\n";
             return text(StatusCode::NOT_FOUND, told);
         };
-        let forbid = |why: &str| {
-            self.metrics.forbidden.add(1);
-            text(StatusCode::FORBIDDEN, format!("{why}\n"))
-        };
         let Some(PeerCertificate(shown)) = head.extensions.get() else {
-            return forbid("show the node's certificate to get its policy");
+            return self.forbidden("show the node's certificate to get its policy");
         };
         let Ok(shown) = NodeCertificate::from_der(shown) else {
-            return forbid("the certificate that was shown cannot be read");
+            return self.forbidden("the certificate that was shown cannot be read");
         };
         let state = self.view.read();
         let Some(record) = state.nodes.get(node) else {
-            return forbid("the node is not known; send an inventory first");
+            return self.forbidden("the node is not known; send an inventory first");
         };
         if !record.known.key.has_key_of(&shown) && !hands_on(&state, node, &shown) {
-            return forbid(
+            return self.forbidden(
                 "the certificate that was shown is not that of the node, nor of a relay that it is \
                  behind",
             );
         }
         if record.known.standing != Standing::Accepted {
-            return forbid("the node is pending: it has a policy once somebody accepts it");
+            return self.forbidden("the node is pending: it has a policy once somebody accepts it");
         }
         let none = || text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
         let Some(config_id) = state.policies.get(node).map(|one| one.config_id.clone()) else {

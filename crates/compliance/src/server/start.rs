@@ -70,19 +70,11 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let (ask_stop, asked) = net::shutdown();
     let writer_logger = logger.session("writer");
     let recovery = Recovery::new(Arc::clone(&absence), asked.clone(), writer_logger.clone());
-    let Written {
-        started,
-        engine,
-        compliance,
-        lost,
-    } = start_writer(store, &config, recovery, writer_logger).await?;
-    let Started {
-        requests: commands,
-        view,
-        ended,
-    } = started;
+    let written = start_writer(store, &config, recovery, writer_logger).await?;
+    let (commands, view) = (written.started.requests, written.started.view);
+    let compliance = written.compliance;
     let mut generator = Generator {
-        engine,
+        engine: written.engine,
         commands: commands.clone(),
         view: view.clone(),
         compliance: Arc::clone(&compliance),
@@ -184,7 +176,10 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
             logger,
         },
         asked,
-        Writer { ended, lost },
+        Writer {
+            ended: written.started.ended,
+            lost: written.lost,
+        },
     )));
     Ok(Running {
         address,

@@ -74,7 +74,6 @@ pub(crate) type TokenHash = [u8; 32];
 /// A token of the REST API; only its hash is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenRecord {
-    /// Its identity.
     pub(crate) id: Arc<str>,
     /// What it is for.
     pub(crate) name: String,
@@ -117,7 +116,6 @@ pub(crate) type HourOf = (Arc<str>, HourAggregate);
 /// A policy, and what is expected of it.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRecord {
-    /// The node.
     pub(crate) node: Arc<str>,
     /// Since when.
     pub(crate) begin: UnixMillis,
@@ -130,7 +128,6 @@ pub(crate) struct PolicyRecord {
 /// A run as it is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct RunRecord {
-    /// The node.
     pub(crate) node: Arc<str>,
     /// When it started: with the node its identity.
     pub(crate) start: UnixMillis,
@@ -177,17 +174,13 @@ impl RunRecord {
 /// A report of something that was repaired, failed or does not comply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exception {
-    /// The rule.
     pub(crate) rule: String,
-    /// The directive.
     pub(crate) directive: String,
-    /// The component.
     pub(crate) component: String,
     /// Its value.
     pub(crate) key: String,
     /// The type of report.
     pub(crate) kind: &'static str,
-    /// What it says.
     pub(crate) message: String,
 }
 
@@ -198,7 +191,6 @@ pub(crate) struct RefusedRecord {
     pub(crate) at: UnixMillis,
     /// Its file's name.
     pub(crate) name: String,
-    /// Why it was refused.
     pub(crate) why: String,
     /// Its first bytes.
     pub(crate) body: Bytes,

@@ -1,44 +1,23 @@
 //! Kills a relay while nodes upload, over and over: every run that it answered reaches the server.
 
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-
-use tokio::sync::Mutex;
+use std::ffi::OsStr;
 
 use super::*;
+use crate::killed::{Answered, FIRST, Process, upload};
 
 const FOLDER: &str = "COMPLIANCE_RELAY_FOLDER";
 const UPSTREAM: &str = "COMPLIANCE_RELAY_UPSTREAM";
 const ROUNDS: i64 = 8;
 const NODES: usize = 6;
-const FIRST: i64 = 1_780_000_000;
 
 /// This test program again, as a relay on `folder`.
-struct Process {
-    child: Child,
-    url: String,
-}
-
-impl Process {
-    async fn start(folder: &Path, upstream: &str) -> Self {
-        let address = folder.join("relay/address");
-        let _ = std::fs::remove_file(&address);
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "relays::killed::child_process", "--nocapture"])
-            .env(FOLDER, folder)
-            .env(UPSTREAM, upstream)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let told = || std::fs::read_to_string(&address).unwrap_or_default();
-        until(async || !told().is_empty(), "the relay to start").await;
-        Self { child, url: told() }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+async fn relay_process(folder: &Path, upstream: &str) -> Process {
+    let envs = [
+        (FOLDER, folder.as_os_str()),
+        (UPSTREAM, OsStr::new(upstream)),
+    ];
+    let address = folder.join("relay/address");
+    Process::of("relays::killed::child_process", envs, &address).await
 }
 
 /// What the child does; nothing when tests run.
@@ -60,7 +39,7 @@ async fn nothing_that_a_relay_answered_is_lost() {
         .unwrap();
     let upstream = url(&server);
     let admin = Admin::of(folder.path(), &upstream).await;
-    let mut process = Process::start(relay_folder.path(), &upstream).await;
+    let mut process = relay_process(relay_folder.path(), &upstream).await;
     let relay = as_peer(relay_folder.path(), &upstream).id;
     promote(&admin, &relay).await;
     let mut nodes = Vec::new();
@@ -73,27 +52,8 @@ async fn nothing_that_a_relay_answered_is_lost() {
     }
     let mut answered: Vec<(usize, i64)> = Vec::new();
     for round in 0..ROUNDS {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let mut uploads = tokio::task::JoinSet::new();
-        for (number, node) in nodes.iter().enumerate() {
-            let node = Node::with(&node.id, node.identity.clone(), &process.url);
-            let told = Arc::clone(&told);
-            uploads.spawn(async move {
-                for run in 0.. {
-                    let second = FIRST + round * 100_000 + run;
-                    let message = node.signed(node.log(second, "c", &[REPORT]).as_bytes());
-                    let path = node.path(second);
-                    match node.request(Method::PUT, &path, &[], message).await {
-                        Ok(answer) if answer.status == 201 => {
-                            told.lock().await.push((number, second));
-                        }
-                        Ok(answer) => panic!("{}: {:?}", answer.status, answer.body),
-                        // The relay is gone.
-                        Err(_) => return,
-                    }
-                }
-            });
-        }
+        let told = Answered::default();
+        let mut uploads = upload(&nodes, &process.url, FIRST + round * 100_000, &told);
         // At other moments of its work each time.
         let wanted = 10 + usize::try_from(round).unwrap() * 5;
         until(async || told.lock().await.len() >= wanted, "uploads").await;
@@ -102,7 +62,7 @@ async fn nothing_that_a_relay_answered_is_lost() {
             ended.unwrap();
         }
         answered.extend(told.lock().await.iter());
-        process = Process::start(relay_folder.path(), &upstream).await;
+        process = relay_process(relay_folder.path(), &upstream).await;
     }
     let peer = as_peer(relay_folder.path(), &process.url);
     let drained = async || metric(&peer, "compliance_relay_spool_items").await == "0";

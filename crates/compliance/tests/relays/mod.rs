@@ -9,7 +9,7 @@ mod rights;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use compliance::relay;
 use compliance::server::{self, Config, Running};
@@ -19,21 +19,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::free_port::free_port;
-use crate::peers::{Node, config, logger, metric, until, url};
+use crate::peers::{A, B, Node, REPORT, config, logger, metric, now, reports, until, url};
 use crate::rest::Admin;
-
-const A: &str = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
-const B: &str = "9b1d2c4e-77aa-4f7b-8c1c-0f9e8d7c6b5a";
-const REPORT: &str = "T@@result_success@@r@@d@@0@@c@@k";
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(since.as_secs()).unwrap()
-}
-
-fn reports(status: &str) -> String {
-    format!("rudder_relayd_reports_total{{status=\"{status}\"}}")
-}
 
 /// What a relay is started with.
 fn relay_config(folder: &Path, upstream: &str) -> relay::Config {

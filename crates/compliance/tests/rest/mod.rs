@@ -1,5 +1,12 @@
 //! The REST API over HTTPS.
 
+/// Cases, and what is to come of each.
+macro_rules! cases {
+    ($($case:expr => $expected:expr;)*) => {
+        [$(($case, $expected)),*]
+    };
+}
+
 mod clients;
 mod decisions;
 mod history;
@@ -20,10 +27,8 @@ use compliance::server::Running;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::peers::{Node, server, url};
+use crate::peers::{A, Node, server, url};
 use schema::Document;
-
-pub(crate) const A: &str = "3f2f0a32-0f0b-4c43-9d0d-6a5f6f8f1c11";
 
 /// An administrator.
 pub(crate) struct Admin {

@@ -514,63 +514,21 @@ async fn a_rule_tells_whether_it_is_applied_and_why_not() {
         all
     };
     let all_but = json!([{"include": {"or": ["special:all"]}, "exclude": {"or": ["group:g"]}}]);
-    for (rule, value, details) in [
-        (json!({}), "In application", None),
-        (
-            json!({"targets": ["special:all_exceptPolicyServers"]}),
-            "In application",
-            None,
-        ),
-        (
-            json!({"directives": ["d", "off"]}),
-            "Partially applied",
-            Some("Directive 'Off' disabled"),
-        ),
-        (
-            json!({"directives": ["off"]}),
-            "Not applied",
-            Some("Directive 'Off' disabled"),
-        ),
-        (
-            json!({"directives": []}),
-            "Not applied",
-            Some("Rule unapplied, No policy defined"),
-        ),
-        (
-            json!({"targets": []}),
-            "Not applied",
-            Some("Rule unapplied, Empty groups"),
-        ),
-        (
-            json!({"targets": ["group:nobody"]}),
-            "Not applied",
-            Some("Empty groups"),
-        ),
-        (
-            json!({"targets": all_but}),
-            "Not applied",
-            Some("Empty groups"),
-        ),
-        (
-            json!({"targets": ["special:all_policyServers"]}),
-            "Not applied",
-            Some("Empty groups"),
-        ),
-        (
-            json!({"targets": ["group:g", "group:shut"]}),
-            "Not applied",
-            Some("Group disabled"),
-        ),
-        (
-            json!({"enabled": false}),
-            "Disabled",
-            Some("This rule is disabled. "),
-        ),
-        (
-            json!({"enabled": false, "directives": ["off"], "targets": ["group:nobody"]}),
-            "Disabled",
-            Some("This rule is disabled. , Empty groups, Directive 'Off' disabled"),
-        ),
+    for ((rule, value), details) in cases![
+        (json!({}), "In application") => None;
+        (json!({"targets": ["special:all_exceptPolicyServers"]}), "In application") => None;
+        (json!({"directives": ["d", "off"]}), "Partially applied")
+            => Some("Directive 'Off' disabled");
+        (json!({"directives": ["off"]}), "Not applied") => Some("Directive 'Off' disabled");
+        (json!({"directives": []}), "Not applied") => Some("Rule unapplied, No policy defined");
+        (json!({"targets": []}), "Not applied") => Some("Rule unapplied, Empty groups");
+        (json!({"targets": ["group:nobody"]}), "Not applied") => Some("Empty groups");
+        (json!({"targets": all_but}), "Not applied") => Some("Empty groups");
+        (json!({"targets": ["special:all_policyServers"]}), "Not applied") => Some("Empty groups");
+        (json!({"targets": ["group:g", "group:shut"]}), "Not applied") => Some("Group disabled");
+        (json!({"enabled": false}), "Disabled") => Some("This rule is disabled. ");
+        (json!({"enabled": false, "directives": ["off"], "targets": ["group:nobody"]}), "Disabled")
+            => Some("This rule is disabled. , Empty groups, Directive 'Off' disabled");
     ] {
         admin.apply(&with_rule(rule.clone())).await;
         let (_, found, why) = mode_and_status(&admin, "r").await;

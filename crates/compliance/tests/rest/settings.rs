@@ -103,56 +103,16 @@ async fn what_nothing_would_obey_is_refused_by_name_and_what_is_the_folders_is_c
     let server = crate::peers::server(folder.path()).await;
     let mut admin = Admin::of(folder.path(), &url(&server)).await;
     let before = admin.get("settings").await;
-    for (path, body, status, told) in [
-        (
-            "settings/heartbeat_frequency",
-            json!({"value": 3}),
-            404,
-            "heartbeat_frequency",
-        ),
-        (
-            "settings/root_server_id",
-            json!({"value": "x"}),
-            404,
-            "root_server_id",
-        ),
-        (
-            "settings",
-            json!({"splay_time": 3, "send_metrics": true}),
-            400,
-            "send_metrics",
-        ),
-        (
-            "settings",
-            json!({"root_server_id": "x"}),
-            400,
-            "root_server_id",
-        ),
-        (
-            "settings",
-            json!({"splay_time": 3, "run_frequency": 61}),
-            400,
-            "run_frequency",
-        ),
-        (
-            "settings",
-            json!({"run_frequency": "5"}),
-            400,
-            "run_frequency",
-        ),
-        (
-            "settings/run_frequency",
-            json!({"value": 0}),
-            400,
-            "run_frequency",
-        ),
-        ("settings/run_frequency", json!({}), 400, "value"),
-        (
-            "settings/global_policy_mode",
-            json!({"value": "off"}),
-            400,
-            "audit, enforce",
-        ),
+    for ((path, body, status), told) in cases![
+        ("settings/heartbeat_frequency", json!({"value": 3}), 404) => "heartbeat_frequency";
+        ("settings/root_server_id", json!({"value": "x"}), 404) => "root_server_id";
+        ("settings", json!({"splay_time": 3, "send_metrics": true}), 400) => "send_metrics";
+        ("settings", json!({"root_server_id": "x"}), 400) => "root_server_id";
+        ("settings", json!({"splay_time": 3, "run_frequency": 61}), 400) => "run_frequency";
+        ("settings", json!({"run_frequency": "5"}), 400) => "run_frequency";
+        ("settings/run_frequency", json!({"value": 0}), 400) => "run_frequency";
+        ("settings/run_frequency", json!({}), 400) => "value";
+        ("settings/global_policy_mode", json!({"value": "off"}), 400) => "audit, enforce";
     ] {
         let answer = admin.call(Method::POST, path, Some(body.clone())).await;
         assert_eq!(answer.status, status, "{path} {body}: {}", answer.body);

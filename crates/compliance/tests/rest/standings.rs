@@ -130,36 +130,15 @@ async fn a_table_has_rudders_columns() {
         cells.join(",") + "\n"
     };
     let node = format!("{A}.example.org");
-    for (path, columns) in [
-        (
-            &*format!("nodes/{A}/compliance"),
-            "Rule,Directive,Block,Component",
-        ),
-        (
-            "rules/r/compliance/byDirective",
-            "Directive,Block,Component,Node",
-        ),
-        (
-            "rules/r/compliance/byNode",
-            "Node,Directive,Block,Component",
-        ),
-        ("directives/d/compliance", "Rule,Block,Component,Node"),
-        (
-            "directives/d/compliance/byRule",
-            "Rule,Block,Component,Node",
-        ),
-        (
-            "directives/d/compliance/byNode",
-            "Node,Rule,Block,Component",
-        ),
-        (
-            "groups/g/compliance/global/byRule",
-            "Rule,Directive,Block,Component,Node",
-        ),
-        (
-            "groups/g/compliance/targeted/byNode",
-            "Node,Rule,Directive,Block,Component",
-        ),
+    for (path, columns) in cases![
+        &*format!("nodes/{A}/compliance") => "Rule,Directive,Block,Component";
+        "rules/r/compliance/byDirective" => "Directive,Block,Component,Node";
+        "rules/r/compliance/byNode" => "Node,Directive,Block,Component";
+        "directives/d/compliance" => "Rule,Block,Component,Node";
+        "directives/d/compliance/byRule" => "Rule,Block,Component,Node";
+        "directives/d/compliance/byNode" => "Node,Rule,Block,Component";
+        "groups/g/compliance/global/byRule" => "Rule,Directive,Block,Component,Node";
+        "groups/g/compliance/targeted/byNode" => "Node,Rule,Directive,Block,Component";
     ] {
         let columns: Vec<_> = columns
             .split(',')
@@ -213,59 +192,32 @@ async fn a_table_has_rudders_columns() {
 async fn answers_have_rudders_names() {
     let folder = tempfile::tempdir().unwrap();
     let (server, admin, _) = reported(folder.path()).await;
-    for (path, action) in [
-        (&*format!("nodes/{A}/compliance"), "getNodeComplianceId"),
-        (
-            &format!("compliance/nodes/{A}/system"),
-            "getNodeSystemCompliance",
-        ),
-        ("nodes/compliance", "getNodesCompliance"),
-        ("nodes/status", "getNodesStatus"),
-        ("rules/r/compliance", "getRulesComplianceId"),
-        (
-            "rules/r/compliance/byDirective",
-            "getRuleComplianceByDirective",
-        ),
-        ("rules/r/compliance/byNode", "getRuleComplianceByNode"),
-        ("directives/d/compliance", "getDirectiveComplianceId"),
-        (
-            "directives/d/compliance/byNode",
-            "getDirectiveComplianceByNodeId",
-        ),
-        (
-            "directives/d/compliance/byRule",
-            "getDirectiveComplianceByRuleId",
-        ),
-        ("groups/compliance", "getNodeGroupCompliance"),
-        ("compliance/summary/groups", "getNodeGroupComplianceSummary"),
-        (
-            "groups/g/compliance/global",
-            "getGlobalNodeGroupComplianceId",
-        ),
-        (
-            "groups/g/compliance/targeted",
-            "getTargetedNodeGroupComplianceId",
-        ),
-        (
-            "groups/g/compliance/global/byRule",
-            "getGlobalNodeGroupComplianceByRuleId",
-        ),
-        (
-            "groups/g/compliance/targeted/byNode",
-            "getTargetedNodeGroupComplianceByNodeId",
-        ),
-        ("compliance/groups/g", "getNodeGroupComplianceId"),
-        (
-            "compliance/groups/g/target",
-            "getNodeGroupComplianceTargetId",
-        ),
-        ("settings", "getAllSettings"),
-        ("apiaccounts", "getAllAccounts"),
-        ("techniques", "getTechniques"),
-        ("techniques/file", "getTechniqueAllVersion"),
-        ("techniques/file/1.0", "getTechnique"),
-        ("techniques/file/directives", "listTechniquesDirectives"),
-        ("techniques/file/1.0/directives", "listTechniqueDirectives"),
+    for (path, action) in cases![
+        &*format!("nodes/{A}/compliance") => "getNodeComplianceId";
+        &format!("compliance/nodes/{A}/system") => "getNodeSystemCompliance";
+        "nodes/compliance" => "getNodesCompliance";
+        "nodes/status" => "getNodesStatus";
+        "rules/r/compliance" => "getRulesComplianceId";
+        "rules/r/compliance/byDirective" => "getRuleComplianceByDirective";
+        "rules/r/compliance/byNode" => "getRuleComplianceByNode";
+        "directives/d/compliance" => "getDirectiveComplianceId";
+        "directives/d/compliance/byNode" => "getDirectiveComplianceByNodeId";
+        "directives/d/compliance/byRule" => "getDirectiveComplianceByRuleId";
+        "groups/compliance" => "getNodeGroupCompliance";
+        "compliance/summary/groups" => "getNodeGroupComplianceSummary";
+        "groups/g/compliance/global" => "getGlobalNodeGroupComplianceId";
+        "groups/g/compliance/targeted" => "getTargetedNodeGroupComplianceId";
+        "groups/g/compliance/global/byRule" => "getGlobalNodeGroupComplianceByRuleId";
+        "groups/g/compliance/targeted/byNode" => "getTargetedNodeGroupComplianceByNodeId";
+        "compliance/groups/g" => "getNodeGroupComplianceId";
+        "compliance/groups/g/target" => "getNodeGroupComplianceTargetId";
+        "settings" => "getAllSettings";
+        "apiaccounts" => "getAllAccounts";
+        "techniques" => "getTechniques";
+        "techniques/file" => "getTechniqueAllVersion";
+        "techniques/file/1.0" => "getTechnique";
+        "techniques/file/directives" => "listTechniquesDirectives";
+        "techniques/file/1.0/directives" => "listTechniqueDirectives";
     ] {
         let answer = admin.call(Method::GET, path, None).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);

@@ -26,6 +26,17 @@ fn unpacked(policy: &[u8]) -> String {
     std::io::read_to_string(flate2::read::GzDecoder::new(policy)).unwrap()
 }
 
+/// Has a rule for all bring a directive of the technique; the node's policy with it.
+async fn in_use(admin: &Admin, node: &Node) -> String {
+    let (before, _) = node.policy().await;
+    let directive = directive("t");
+    admin.data(Method::PUT, "directives", Some(directive)).await;
+    let rule = json!({"id": "t", "displayName": "T", "directives": ["t"],
+        "targets": ["special:all"]});
+    admin.data(Method::PUT, "rules", Some(rule)).await;
+    node.policy_after(&before).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_is_made_used_changed_and_deleted() {
     let data = tempfile::tempdir().unwrap();
@@ -49,14 +60,7 @@ async fn one_is_made_used_changed_and_deleted() {
     let same = admin.data(Method::POST, path, Some(made.clone())).await;
     assert_eq!(same["techniques"][0], *made);
 
-    let (before, _) = node.policy().await;
-    admin
-        .data(Method::PUT, "directives", Some(directive("t")))
-        .await;
-    let rule = json!({"id": "t", "displayName": "T", "directives": ["t"],
-        "targets": ["special:all"]});
-    admin.data(Method::PUT, "rules", Some(rule)).await;
-    let used = node.policy_after(&before).await;
+    let used = in_use(&admin, &node).await;
     let policy = unpacked(&node.policy().await.1);
     assert!(policy.contains("text-1-1"), "{policy}");
     // A change reaches the nodes that have it.
@@ -112,14 +116,7 @@ async fn by_rule_a_block_tells_its_components_and_these_their_nodes() {
     let data = tempfile::tempdir().unwrap();
     let (server, admin, node) = reported(data.path()).await;
     admin.data(Method::PUT, "techniques", Some(text())).await;
-    let (before, _) = node.policy().await;
-    admin
-        .data(Method::PUT, "directives", Some(directive("t")))
-        .await;
-    let rule = json!({"id": "t", "displayName": "T", "directives": ["t"],
-        "targets": ["special:all"]});
-    admin.data(Method::PUT, "rules", Some(rule)).await;
-    let config_id = node.policy_after(&before).await;
+    let config_id = in_use(&admin, &node).await;
     let second = jiff::Timestamp::now().as_second() + 5;
     let report = "A text@@result_error@@t@@t@@text-1-1@@Text@@/tmp/y";
     assert_eq!(node.run(second, &config_id, &[report]).await, 201);

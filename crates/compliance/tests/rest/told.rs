@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::peers::{metric, until};
+use crate::peers::{metric, now, until};
 
 /// What a PUT of a log is answered.
 async fn sent(node: &Node, second: i64, log: &str) -> (u16, String) {
@@ -14,10 +14,6 @@ async fn sent(node: &Node, second: i64, log: &str) -> (u16, String) {
     let answer = answer.await.unwrap();
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     (answer.status.as_u16(), text)
-}
-
-fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
 }
 
 const GOOD: &str = "A file@@result_success@@r@@d@@i1@@Text@@/tmp/x";

@@ -264,23 +264,15 @@ async fn bad_input_in_a_field_names_the_field() {
         assert_eq!(answer.status, 400, "{path} {change}: {}", answer.body);
         assert_eq!(answer.body["fields"][0], field, "{}", answer.body);
     }
-    for (path, object, field) in [
-        ("rules", json!({}), "displayName"),
-        ("rules", json!({"displayName": "x", "id": "a@@b"}), "id"),
-        (
-            "rules",
-            json!({"displayName": "x", "id": "hasPolicyServer-x"}),
-            "id",
-        ),
-        ("directives", json!({"displayName": "x"}), "techniqueName"),
-        ("parameters", json!({"id": "x"}), "value"),
-        ("parameters", json!({"id": "a b", "value": 1}), "id"),
-        ("apiaccounts", json!({"id": "x"}), "name"),
-        (
-            "apiaccounts",
-            json!({"name": "x", "authorizationType": "acl"}),
-            "authorizationType",
-        ),
+    for ((path, object), field) in cases![
+        ("rules", json!({})) => "displayName";
+        ("rules", json!({"displayName": "x", "id": "a@@b"})) => "id";
+        ("rules", json!({"displayName": "x", "id": "hasPolicyServer-x"})) => "id";
+        ("directives", json!({"displayName": "x"})) => "techniqueName";
+        ("parameters", json!({"id": "x"})) => "value";
+        ("parameters", json!({"id": "a b", "value": 1})) => "id";
+        ("apiaccounts", json!({"id": "x"})) => "name";
+        ("apiaccounts", json!({"name": "x", "authorizationType": "acl"})) => "authorizationType";
     ] {
         let answer = admin.call(Method::PUT, path, Some(object.clone())).await;
         assert_eq!(answer.status, 400, "{path} {object}: {}", answer.body);
@@ -366,31 +358,14 @@ async fn groups_name_such_as_are_there_and_no_circle() {
         assert_eq!(shown["groups"][0]["nodeIds"], json!([A]), "{id}");
     }
     let before = admin.get("definitions").await;
-    for (method, path, body, told) in [
-        (
-            Method::PUT,
-            "groups",
-            make("self", of("self")),
-            "the group's query names the group itself",
-        ),
-        (
-            Method::PUT,
-            "groups",
-            make("d", of("none")),
-            "there is no group \"none\"",
-        ),
-        (
-            Method::POST,
-            "groups/a",
-            Some(json!({"query": of("a")})),
-            "the group's query names the group itself",
-        ),
-        (
-            Method::POST,
-            "groups/a",
-            Some(json!({"query": of("c")})),
-            "groups name each other in a circle: a → c → b → a",
-        ),
+    for ((method, path, body), told) in cases![
+        (Method::PUT, "groups", make("self", of("self")))
+            => "the group's query names the group itself";
+        (Method::PUT, "groups", make("d", of("none"))) => "there is no group \"none\"";
+        (Method::POST, "groups/a", Some(json!({"query": of("a")})))
+            => "the group's query names the group itself";
+        (Method::POST, "groups/a", Some(json!({"query": of("c")})))
+            => "groups name each other in a circle: a → c → b → a";
     ] {
         let answer = admin.call(method, path, body).await;
         assert_eq!(answer.status, 400, "{}", answer.body);

@@ -166,8 +166,6 @@ impl Intake {
     }
 
     async fn checked_report(&self, name: &str, body: &Bytes) -> UploadResult {
-        let bad =
-            |error: &dyn std::fmt::Display| UploadRejection::new(StatusCode::BAD_REQUEST, error);
         let (info, packing, node) = self.named(name)?;
         let _place = self.place()?;
         let checked = {
@@ -176,7 +174,7 @@ impl Intake {
             check_report(body.clone(), packing, node.known.key.clone()).await?
         };
         let log = read_log(info, &checked.text);
-        let log = log.map_err(|error| bad(&error))?;
+        let log = log.map_err(|error| UploadRejection::new(StatusCode::BAD_REQUEST, error))?;
         self.keep_run(&log, checked.message, checked.digest, true)
             .await
     }

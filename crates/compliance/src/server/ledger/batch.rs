@@ -7,7 +7,6 @@ use commit::Layer;
 
 use super::{Accepted, CheckedNode, Ledger, Refusal, Reply, Request, TOKENS};
 use crate::acceptance::{DecisionError, NodeCandidate, Standing};
-use crate::definitions::Edit;
 use crate::model::node::Node;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
 use crate::server::now;
@@ -65,26 +64,19 @@ impl Ledger {
                 self.put(batch, &id);
                 Ok(Reply::Done)
             }
-            Request::Definitions {
-                definitions,
-                base,
-                at,
-            } => {
+            Request::Definitions(definitions, base) => {
                 batch.is_of(base)?;
                 let version = batch.next_version();
-                let write = Write::Definitions(definitions, version, at);
+                let write = Write::Definitions(definitions, version, now());
                 batch.writes.push(write);
                 Ok(Reply::Version(version))
             }
-            Request::Delta { delta, base, at } => {
-                batch.is_of(base)?;
-                let (edit, version) = (Box::new(Edit::Folder(delta)), batch.next_version());
-                batch.writes.push(Write::Edit(edit, version, at));
-                Ok(Reply::Version(version))
-            }
-            Request::Edit { edit, at } => {
+            Request::Edit(edit, base) => {
+                if let Some(base) = base {
+                    batch.is_of(base)?;
+                }
                 let version = batch.next_version();
-                batch.writes.push(Write::Edit(edit, version, at));
+                batch.writes.push(Write::Edit(edit, version, now()));
                 Ok(Reply::Version(version))
             }
             Request::Administer { node, change } => administer(batch, &node, change),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::TOKENS;
 use crate::acceptance::{Arrival, DecisionError, Rejected};
-use crate::definitions::{Definitions, Delta, Edit};
+use crate::definitions::{Definitions, Edit};
 use crate::model::ModelError;
 use crate::model::node::Node;
 use crate::relay::tree::Misplaced;
@@ -22,7 +22,6 @@ pub(crate) enum Request {
     Decide {
         /// Their identities.
         nodes: Vec<String>,
-        /// Are they accepted?
         accept: bool,
     },
     /// An accepted node is deleted.
@@ -30,37 +29,12 @@ pub(crate) enum Request {
     /// The next inventory of a node may bring another key.
     ResetKey(String),
     /// The definitions are others, unless they have another version than this.
-    Definitions {
-        /// The new ones.
-        definitions: Arc<Definitions>,
-        /// The version that they change.
-        base: i64,
-        /// When.
-        at: UnixMillis,
-    },
-    /// The same, of which only what differs is kept.
-    Delta {
-        /// What leads from that version to the new definitions.
-        delta: Box<Delta>,
-        /// The version that they change.
-        base: i64,
-        /// When.
-        at: UnixMillis,
-    },
-    /// A single definition is another.
-    Edit {
-        /// The change, which fits the definitions.
-        edit: Box<Edit>,
-        /// When.
-        at: UnixMillis,
-    },
+    Definitions(Arc<Definitions>, i64),
+    /// The definitions change by this, which fits them, unless they have another version than is
+    /// given.
+    Edit(Box<Edit>, Option<i64>),
     /// What an administrator sets for an accepted node is another.
-    Administer {
-        /// The node.
-        node: String,
-        /// What is set.
-        change: Administered,
-    },
+    Administer { node: String, change: Administered },
     /// There is another token.
     Token(Arc<TokenRecord>),
     /// A token is no longer good.
@@ -78,7 +52,6 @@ pub(crate) enum Request {
 /// A node as its checked inventory tells of it.
 #[derive(Debug)]
 pub(crate) struct CheckedNode {
-    /// The node.
     pub(crate) node: Node,
     /// Its certificate.
     pub(crate) key: NodeCertificate,
@@ -110,7 +83,6 @@ pub(crate) enum Reply {
 /// A node that was decided about.
 #[derive(Debug, Clone)]
 pub(crate) struct Accepted {
-    /// The node.
     pub(crate) node: Arc<Node>,
     /// The JSON of its inventory, packed; empty if it was refused.
     pub(crate) inventory: Vec<u8>,
@@ -140,12 +112,7 @@ pub(crate) enum Refusal {
     #[error(
         "the property \"{name}\" comes from {provider}, which would set it again; change it there"
     )]
-    Provided {
-        /// The property.
-        name: String,
-        /// Where it comes from.
-        provider: String,
-    },
+    Provided { name: String, provider: String },
     /// The node would be wrong.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -158,11 +125,9 @@ pub(crate) enum Refusal {
          with headroom compliance relays assign first"
     )]
     NodesBehind {
-        /// The relay.
         relay: String,
         /// One of them.
         first: String,
-        /// How many there are.
         count: usize,
     },
     /// There is no such token.

@@ -8,8 +8,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Verb, Work};
-use super::schema::{Schema, TEXT, may, needed};
+use super::route::{Answer, Call, Route, routes};
+use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::ledger::Request;
 use crate::server::now;
@@ -19,78 +19,34 @@ use crate::server::store::ACCESSES;
 use crate::trust::{random_id, random_token};
 
 static KINDS: Schema = Schema::Word(&["ro", "rw"]);
-static ACCOUNT: Schema = Schema::Object(
-    "Account",
-    &[
-        needed("id", &Schema::Identity, ""),
-        needed("name", &Schema::Name, "what it is for"),
-        needed("authorizationType", &KINDS, "ro reads, rw changes too"),
-        needed("creationDate", &TEXT, ""),
-        needed("status", &Schema::Word(&["enabled"]), ""),
-        may(
-            "token",
-            &TEXT,
-            "only in the answer that makes it: the server keeps its hash",
-        ),
-    ],
-);
+static ACCOUNT: Schema = object! { "Account"
+    needed "id": Schema::Identity;
+    needed "name": Schema::Name, "what it is for";
+    needed "authorizationType": KINDS, "ro reads, rw changes too";
+    needed "creationDate": TEXT;
+    needed "status": Schema::Word(&["enabled"]);
+    may "token": TEXT, "only in the answer that makes it: the server keeps its hash";
+};
 static ACCOUNTS: Schema = Schema::List(&ACCOUNT, usize::MAX);
-static NEW: Schema = Schema::Object(
-    "NewAccount",
-    &[
-        needed("name", &Schema::Name, "what it is for"),
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("authorizationType", &KINDS, "ro if it is left out"),
-    ],
-);
+static NEW: Schema = object! { "NewAccount"
+    needed "name": Schema::Name, "what it is for";
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "authorizationType": KINDS, "ro if it is left out";
+};
 
 /// The calls of tokens.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "apiaccounts",
-        "getAllAccounts",
-        "Tokens of the API, without the tokens themselves",
-        ("accounts", &ACCOUNTS),
-        Work::Now(|service, _| {
-            let state = service.view.read();
-            let all = state.tokens.values().map(|token| shown(token));
-            Ok(json!({"accounts": all.collect::<Vec<_>>()}))
-        }),
-    )
-    .by(Verb::Get, Access::Admin),
-    Route::get(
-        "apiaccounts/{id}",
-        "getAccount",
-        "A token of the API, without the token itself",
-        ("accounts", &ACCOUNTS),
-        Work::Now(|service, call| service.account(call.id())),
-    )
-    .by(Verb::Get, Access::Admin),
-    Route::get(
-        "apiaccounts",
-        "createAccount",
-        "Make a token",
-        ("accounts", &ACCOUNTS),
-        Work::Later(|service, call| Box::pin(service.new_account(call))),
-    )
-    .by(Verb::Put, Access::Admin)
-    .takes(&NEW),
-    Route::get(
-        "apiaccounts/{id}",
-        "deleteAccount",
-        "Revoke a token",
-        ("accounts", &ACCOUNTS),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let was = service.account(call.id())?;
-                let request = Request::Revoke(call.id().to_owned());
-                service.commands.run(request).await?;
-                Ok(was)
-            })
-        }),
-    )
-    .by(Verb::Delete, Access::Admin),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "apiaccounts" "getAllAccounts" "Tokens of the API, without the tokens themselves"
+        => "accounts": ACCOUNTS, Now(|service, _| Ok(service.accounts())), by(Access::Admin);
+    get "apiaccounts/{id}" "getAccount" "A token of the API, without the token itself"
+        => "accounts": ACCOUNTS, Now(|service, call| service.account(call.id())), by(Access::Admin);
+    put "apiaccounts" "createAccount" "Make a token"
+        => "accounts": ACCOUNTS, Later(|service, call| Box::pin(service.new_account(call))),
+        by(Access::Admin), takes(&NEW);
+    delete "apiaccounts/{id}" "deleteAccount" "Revoke a token"
+        => "accounts": ACCOUNTS, Later(|service, call| Box::pin(service.revoke(call.id()))),
+        by(Access::Admin);
+};
 
 /// What the log calls the one whose token stands in the server's folder.
 const ADMINISTRATOR: &str = "administrator";
@@ -126,12 +82,24 @@ impl Service {
         found.map(|token| (token.access, token.id.to_string()))
     }
 
+    fn accounts(&self) -> Value {
+        let state = self.view.read();
+        let all = state.tokens.values().map(|token| shown(token));
+        json!({"accounts": all.collect::<Vec<_>>()})
+    }
+
     fn account(&self, id: &str) -> Answer {
         let state = self.view.read();
         match state.tokens.get(id) {
             Some(token) => Ok(json!({"accounts": [shown(token)]})),
             None => Err(ApiError::not_found("token", id)),
         }
+    }
+
+    async fn revoke(&self, id: &str) -> Answer {
+        let was = self.account(id)?;
+        self.commands.run(Request::Revoke(id.to_owned())).await?;
+        Ok(was)
     }
 
     async fn new_account(&self, call: &Call<'_>) -> Answer {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::answers::{ApiError, under};
 use super::managed::listed;
-use super::route::{Answer, Call, Route, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::route::{Answer, Call, Route, routes};
+use super::schema::{Schema, TEXT, object, objects};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::rule::Rule;
@@ -18,99 +18,53 @@ use crate::server::service::Service;
 pub(super) const RULES_ROOT: &str = "rootRuleCategory";
 pub(super) const GROUPS_ROOT: &str = "GroupRoot";
 
-const fn category(items: &'static str, schema: &'static Schema) -> [super::schema::Field; 6] {
-    [
-        needed("id", &TEXT, ""),
-        needed("name", &TEXT, ""),
-        needed("description", &TEXT, ""),
-        needed("parent", &TEXT, "identity of the one that it is in"),
-        needed("categories", schema, "those in it"),
-        needed(items, &ANY_LIST, "identities; in a tree whole"),
-    ]
+macro_rules! category {
+    ($name:literal, $items:literal) => {
+        object! { $name
+            needed "id": TEXT;
+            needed "name": TEXT;
+            needed "description": TEXT;
+            needed "parent": TEXT, "identity of the one that it is in";
+            needed "categories": ANY_LIST, "those in it";
+            needed $items: ANY_LIST, "identities; in a tree whole";
+        }
+    };
 }
 
 static ANY_LIST: Schema = Schema::List(&Schema::Any, usize::MAX);
-static OF_RULES: Schema = Schema::Object("RuleCategory", &category("rules", &ANY_LIST));
-static OF_GROUPS: Schema = Schema::Object("GroupCategory", &category("groups", &ANY_LIST));
+static OF_RULES: Schema = category!("RuleCategory", "rules");
+static OF_GROUPS: Schema = category!("GroupCategory", "groups");
 static OF_TECHNIQUES: Schema = Schema::List(
-    &Schema::Object(
-        "TechniqueCategory",
-        &[
-            needed("name", &TEXT, ""),
-            needed("description", &TEXT, ""),
-            needed("subCategories", &ANY_LIST, ""),
-            needed(
-                "techniques",
-                &Schema::List(
-                    &Schema::Object(
-                        "TechniqueWithDirectives",
-                        &[
-                            needed("id", &TEXT, ""),
-                            needed("name", &TEXT, ""),
-                            needed("directives", &super::directives::LIST, ""),
-                        ],
-                    ),
-                    usize::MAX,
-                ),
-                "",
-            ),
-        ],
-    ),
+    &object! { "TechniqueCategory"
+        needed "name": TEXT;
+        needed "description": TEXT;
+        needed "subCategories": ANY_LIST;
+        needed "techniques": objects! { "TechniqueWithDirectives"
+            needed "id": TEXT;
+            needed "name": TEXT;
+            needed "directives": super::directives::LIST;
+        };
+    },
     1,
 );
 
 /// The calls of trees and categories.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "rules/tree",
-        "getRuleTree",
-        "All rules in their categories",
-        ("ruleCategories", &OF_RULES),
-        Work::Now(|service, _| Ok(tree(&RULES, service))),
-    ),
-    Route::get(
-        "rules/categories",
-        "getRuleCategories",
-        "Categories of rules",
-        ("ruleCategories", &ANY_LIST),
-        Work::Now(|service, _| Ok(all(&RULES, service))),
-    ),
-    Route::get(
-        "rules/categories/{id}",
-        "getRuleCategoryDetails",
-        "A category of rules",
-        ("ruleCategories", &OF_RULES),
-        Work::Now(|service, call| one(&RULES, service, call)),
-    ),
-    Route::get(
-        "groups/tree",
-        "getGroupTree",
-        "All groups in their categories",
-        ("groupCategories", &OF_GROUPS),
-        Work::Now(|service, _| Ok(tree(&GROUPS, service))),
-    ),
-    Route::get(
-        "groups/categories",
-        "getGroupCategories",
-        "Categories of groups",
-        ("groupCategories", &ANY_LIST),
-        Work::Now(|service, _| Ok(all(&GROUPS, service))),
-    ),
-    Route::get(
-        "groups/categories/{id}",
-        "getGroupCategoryDetails",
-        "A category of groups",
-        ("groupCategories", &OF_GROUPS),
-        Work::Now(|service, call| one(&GROUPS, service, call)),
-    ),
-    Route::get(
-        "directives/tree",
-        "directiveTree",
-        "All directives by their techniques",
-        ("directives", &OF_TECHNIQUES),
-        Work::Now(|service, _| Ok(directives(service))),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "rules/tree" "getRuleTree" "All rules in their categories"
+        => "ruleCategories": OF_RULES, Now(|service, _| Ok(tree(&RULES, service)));
+    get "rules/categories" "getRuleCategories" "Categories of rules"
+        => "ruleCategories": ANY_LIST, Now(|service, _| Ok(all(&RULES, service)));
+    get "rules/categories/{id}" "getRuleCategoryDetails" "A category of rules"
+        => "ruleCategories": OF_RULES, Now(|service, call| one(&RULES, service, call));
+    get "groups/tree" "getGroupTree" "All groups in their categories"
+        => "groupCategories": OF_GROUPS, Now(|service, _| Ok(tree(&GROUPS, service)));
+    get "groups/categories" "getGroupCategories" "Categories of groups"
+        => "groupCategories": ANY_LIST, Now(|service, _| Ok(all(&GROUPS, service)));
+    get "groups/categories/{id}" "getGroupCategoryDetails" "A category of groups"
+        => "groupCategories": OF_GROUPS, Now(|service, call| one(&GROUPS, service, call));
+    get "directives/tree" "directiveTree" "All directives by their techniques"
+        => "directives": OF_TECHNIQUES, Now(|service, _| Ok(directives(service)));
+};
 
 /// A kind of things in categories.
 struct Kind {

@@ -1,72 +1,43 @@
 //! Directives.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
 
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, TAGS, named};
-use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
-use crate::definitions::{Definitions, Made, Object};
+use super::route::{Route, Work, routes};
+use super::schema::{Schema, TEXT, Wrong, object};
+use crate::definitions::Definitions;
 use crate::model::directive::{Directive, VALUE_BYTES, VALUES};
-use crate::server::state::Access;
 
-static VARIABLE: Schema = Schema::Object(
-    "Variable",
-    &[needed(
-        "var",
-        &Schema::Object(
-            "VariableValue",
-            &[
-                needed("name", &TEXT, ""),
-                needed("value", &Schema::Text(VALUE_BYTES), ""),
-            ],
-        ),
-        "",
-    )],
-);
-static SECTION: Schema = Schema::Object("Section", &[needed("section", &VALUES_OF, "")]);
-static VALUES_OF: Schema = Schema::Object(
-    "SectionValues",
-    &[
-        needed("name", &TEXT, "sections, at the root"),
-        may("vars", &Schema::List(&VARIABLE, VALUES), ""),
-        may("sections", &Schema::List(&SECTION, VALUES), ""),
-    ],
-);
+static VARIABLE: Schema = object! { "Variable"
+    needed "var": object! { "VariableValue"
+        needed "name": TEXT;
+        needed "value": Schema::Text(VALUE_BYTES);
+    };
+};
+static SECTION: Schema = object! { "Section" needed "section": VALUES_OF; };
+static VALUES_OF: Schema = object! { "SectionValues"
+    needed "name": TEXT, "sections, at the root";
+    may "vars": Schema::List(&VARIABLE, VALUES);
+    may "sections": Schema::List(&SECTION, VALUES);
+};
 
-static DIRECTIVE: Schema = Schema::Object(
-    "Directive",
-    &[
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("displayName", &Schema::Name, "needed to create it"),
-        may("shortDescription", &TEXT, ""),
-        may("longDescription", &TEXT, ""),
-        may("techniqueName", &Schema::Identity, "needed to create it"),
-        may(
-            "techniqueVersion",
-            &Schema::Identity,
-            "the newest if it is left out",
-        ),
-        may(
-            "parameters",
-            &SECTION,
-            "values of the technique's variables",
-        ),
-        may("priority", &Schema::Number(0, 10), "0 is the highest"),
-        may("enabled", &Schema::Flag, ""),
-        may(
-            "policyMode",
-            &Schema::Word(&["default", "audit", "enforce"]),
-            "",
-        ),
-        may("tags", &TAGS, ""),
-        may("scheduleId", &Schema::Identity, ""),
-        SYSTEM,
-        SOURCE,
-        MANAGED_BY,
-    ],
-);
+static DIRECTIVE: Schema = object! { "Directive"
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "displayName": Schema::Name, "needed to create it";
+    may "shortDescription": TEXT;
+    may "longDescription": TEXT;
+    may "techniqueName": Schema::Identity, "needed to create it";
+    may "techniqueVersion": Schema::Identity, "the newest if it is left out";
+    may "parameters": SECTION, "values of the technique's variables";
+    may "priority": Schema::Number(0, 10), "0 is the highest";
+    may "enabled": Schema::Flag;
+    may "policyMode": Schema::Word(&["default", "audit", "enforce"]);
+    may "tags": TAGS;
+    may "scheduleId": Schema::Identity;
+    + SYSTEM;
+    + SOURCE;
+    + MANAGED_BY;
+};
 pub(super) static LIST: Schema = Schema::List(&DIRECTIVE, usize::MAX);
 
 /// The calls of directives.
@@ -80,39 +51,16 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
 );
 
 /// What directives have beside these.
-pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
-    "directives/{id}/check",
-    "checkDirective",
-    "What a directive would be with these fields; nothing changes",
-    ("directives", &LIST),
-    Work::Now(managed::check::<Directive>),
-)
-.by(Verb::Post, Access::Write)
-.takes(&DIRECTIVE)];
+pub(super) const MORE_ROUTES: &[Route] = routes! {
+    post "directives/{id}/check" "checkDirective"
+        "What a directive would be with these fields; nothing changes"
+        => "directives": LIST, Now(managed::check::<Directive>), takes(&DIRECTIVE);
+};
 
 impl Managed for Directive {
-    const KIND: &'static str = "directive";
-    const LIST: &'static str = "directives";
+    managed::kind!("directive", directives, Directive);
+
     const NEEDED: &'static [&'static str] = &["displayName", "techniqueName"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.directives
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.directives
-    }
-
-    fn object(self) -> Object {
-        Object::Directive(self)
-    }
-
-    fn of_object(object: Object) -> Option<Self> {
-        match object {
-            Object::Directive(directive) => Some(directive),
-            _ => None,
-        }
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         named(

@@ -1,20 +1,17 @@
 //! Groups.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value, json};
 
 use super::categories::GROUPS_ROOT;
 use super::managed::{self, MANAGED_BY, Managed, SOURCE, SYSTEM, Show, named};
-use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
-use crate::definitions::{Definitions, Made, Object};
+use super::route::{Route, Work, routes};
+use super::schema::{Schema, TEXT, Wrong, object};
+use crate::definitions::Definitions;
 use crate::model::group::{Group, NODES};
 use crate::model::property::PROPERTIES;
 use crate::model::query::{CRITERIA, VALUE_BYTES};
 use crate::model::target::Target;
 use crate::server::service::Service;
-use crate::server::state::Access;
 
 /// Kinds of objects that a query asks about.
 pub(super) const OBJECT_TYPES: &[&str] = &[
@@ -54,81 +51,51 @@ pub(super) const COMPARATORS: &[&str] = &[
     "jsonSelect",
 ];
 
-static CRITERION: Schema = Schema::Object(
-    "Criterion",
-    &[
-        needed("objectType", &Schema::Word(OBJECT_TYPES), ""),
-        needed("attribute", &TEXT, ""),
-        needed("comparator", &Schema::Word(COMPARATORS), ""),
-        may("value", &Schema::Text(VALUE_BYTES), ""),
-    ],
-);
+static CRITERION: Schema = object! { "Criterion"
+    needed "objectType": Schema::Word(OBJECT_TYPES);
+    needed "attribute": TEXT;
+    needed "comparator": Schema::Word(COMPARATORS);
+    may "value": Schema::Text(VALUE_BYTES);
+};
 static CONDITIONS: Schema = Schema::List(&CONDITION, CRITERIA);
 static CONDITION: Schema = Schema::Either(&[
-    &Schema::Object("And", &[needed("and", &CONDITIONS, "")]),
-    &Schema::Object("Or", &[needed("or", &CONDITIONS, "")]),
-    &Schema::Object("Not", &[needed("not", &CONDITION, "")]),
+    &object! { "And" needed "and": CONDITIONS; },
+    &object! { "Or" needed "or": CONDITIONS; },
+    &object! { "Not" needed "not": CONDITION; },
     &CRITERION,
 ]);
-static QUERY: Schema = Schema::Object(
-    "Query",
-    &[
-        may(
-            "select",
-            &Schema::Word(&["node", "nodeAndPolicyServer"]),
-            "",
-        ),
-        may("composition", &Schema::Word(&["and", "or"]), ""),
-        may("transform", &Schema::Word(&["identity", "invert"]), ""),
-        needed("where", &CONDITIONS, ""),
-    ],
-);
-static PROPERTY: Schema = Schema::Object(
-    "Property",
-    &[
-        needed("name", &Schema::PropertyName, ""),
-        needed("value", &Schema::Any, "any JSON"),
-        may(
-            "provider",
-            &TEXT,
-            "where it comes from, if not from a person",
-        ),
-    ],
-);
+static QUERY: Schema = object! { "Query"
+    may "select": Schema::Word(&["node", "nodeAndPolicyServer"]);
+    may "composition": Schema::Word(&["and", "or"]);
+    may "transform": Schema::Word(&["identity", "invert"]);
+    needed "where": CONDITIONS;
+};
+static PROPERTY: Schema = object! { "Property"
+    needed "name": Schema::PropertyName;
+    needed "value": Schema::Any, "any JSON";
+    may "provider": TEXT, "where it comes from, if not from a person";
+};
 /// Properties of a group or node.
 pub(super) static PROPERTY_LIST: Schema = Schema::List(&PROPERTY, PROPERTIES);
 
-static GROUP: Schema = Schema::Object(
-    "Group",
-    &[
-        may("id", &Schema::Identity, "one is made if it is left out"),
-        may("displayName", &Schema::Name, "needed to create it"),
-        may("description", &TEXT, ""),
-        may("category", &TEXT, "GroupRoot if it is left out"),
-        may(
-            "dynamic",
-            &Schema::Flag,
-            "does the query say who belongs to it? if it is left out: is there one",
-        ),
-        may("query", &QUERY, "who belongs to it, if it is dynamic"),
-        may(
-            "nodeIds",
-            &Schema::List(&Schema::Identity, NODES),
-            "who belongs to it; of a dynamic group only shown, and kept if it is dynamic no more",
-        ),
-        may("enabled", &Schema::Flag, ""),
-        may("properties", &PROPERTY_LIST, "what its members inherit"),
-        may("target", &Schema::Target, "only shown: how rules name it"),
-        may(
-            "groupClass",
-            &Schema::List(&TEXT, 2),
-            "only shown: what agents know its members by",
-        ),
-        SYSTEM,
-        SOURCE,
-        MANAGED_BY,
-    ],
-);
+static GROUP: Schema = object! { "Group"
+    may "id": Schema::Identity, "one is made if it is left out";
+    may "displayName": Schema::Name, "needed to create it";
+    may "description": TEXT;
+    may "category": TEXT, "GroupRoot if it is left out";
+    may "dynamic": Schema::Flag,
+        "does the query say who belongs to it? if it is left out: is there one";
+    may "query": QUERY, "who belongs to it, if it is dynamic";
+    may "nodeIds": Schema::List(&Schema::Identity, NODES),
+        "who belongs to it; of a dynamic group only shown, and kept if it is dynamic no more";
+    may "enabled": Schema::Flag;
+    may "properties": PROPERTY_LIST, "what its members inherit";
+    may "target": Schema::Target, "only shown: how rules name it";
+    may "groupClass": Schema::List(&TEXT, 2), "only shown: what agents know its members by";
+    + SYSTEM;
+    + SOURCE;
+    + MANAGED_BY;
+};
 static GROUPS: Schema = Schema::List(&GROUP, usize::MAX);
 
 /// The calls of groups.
@@ -136,30 +103,15 @@ pub(super) const ROUTES: &[Route] =
     managed::routes!(Group, "groups", "Group", "groupDetails", &GROUP, &GROUPS);
 
 /// What groups have beside these.
-pub(super) const MORE_ROUTES: &[Route] = &[Route::get(
-    "groups/{id}/reload",
-    "reloadGroup",
-    "A group; who belongs to it is always current",
-    ("groups", &GROUPS),
-    Work::Now(managed::one::<Group>),
-)];
+pub(super) const MORE_ROUTES: &[Route] = routes! {
+    get "groups/{id}/reload" "reloadGroup" "A group; who belongs to it is always current"
+        => "groups": GROUPS, Now(managed::one::<Group>);
+};
 
 impl Managed for Group {
-    const KIND: &'static str = "group";
-    const LIST: &'static str = "groups";
+    managed::kind!("group", groups, Group);
+
     const NEEDED: &'static [&'static str] = &["displayName"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.groups
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.groups
-    }
-
-    fn object(self) -> Object {
-        Object::Group(self)
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         // Of what is left to check only these two say nothing of their places.

@@ -5,76 +5,48 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::answers::ApiError;
 use super::compliance::DETAILS;
-use super::route::{Answer, Call, Parameter, Route, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::route::{Answer, Call, Route, routes};
+use super::schema::{Field, Schema, TEXT, may, objects};
 use super::shapes::{details, when};
 use crate::reports::level::Precision;
 use crate::server::fleet::FLEET;
 use crate::server::now;
 use crate::server::service::Service;
 
-static HOURS: Schema = Schema::List(
-    &Schema::Object(
-        "Hour",
-        &[
-            needed("begin", &TEXT, ""),
-            needed("compliance", &Schema::Share, "the mean"),
-            needed("lowest", &Schema::Share, ""),
-            needed("highest", &Schema::Share, ""),
-            needed("complianceDetails", &DETAILS, "at its end, or now"),
-        ],
-    ),
-    usize::MAX,
-);
-static CHANGES: Schema = Schema::List(
-    &Schema::Object(
-        "Changes",
-        &[
-            needed("begin", &TEXT, "of six hours"),
-            needed("changes", &Schema::Number(0, i64::MAX), "repairs"),
-        ],
-    ),
-    usize::MAX,
-);
+static HOURS: Schema = objects! { "Hour"
+    needed "begin": TEXT;
+    needed "compliance": Schema::Share, "the mean";
+    needed "lowest": Schema::Share;
+    needed "highest": Schema::Share;
+    needed "complianceDetails": DETAILS, "at its end, or now";
+};
+static CHANGES: Schema = objects! { "Changes"
+    needed "begin": TEXT, "of six hours";
+    needed "changes": Schema::Number(0, i64::MAX), "repairs";
+};
 
-const OF_RULE: &[Parameter] = &[Parameter {
-    name: "rule",
-    schema: &TEXT,
-    note: "identity of a rule; without it all of the fleet",
-}];
+const OF_RULE: &[Field] =
+    &[may("rule", &TEXT).note("identity of a rule; without it all of the fleet")];
 
 /// The calls about what was.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "compliance/history",
-        "getComplianceHistory",
-        "Compliance hour by hour",
-        ("hours", &HOURS),
-        Work::Later(|service, call| Box::pin(service.history(call))),
-    )
-    .asks(OF_RULE),
-    Route::get(
-        "rules/{id}/changes",
-        "getRuleChanges",
-        "Repairs of a rule by six hours of the last three days",
-        ("changes", &CHANGES),
-        Work::Now(|service, call| service.changes(call.id())),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "compliance/history" "getComplianceHistory" "Compliance hour by hour"
+        => "hours": HOURS, Later(|service, call| Box::pin(service.history(call))), asks(OF_RULE);
+    get "rules/{id}/changes" "getRuleChanges"
+        "Repairs of a rule by six hours of the last three days"
+        => "changes": CHANGES, Now(|service, call| service.changes(call.id()));
+};
 
 impl Service {
     /// Hours that are durable, and what is known since.
     async fn history(&self, call: &Call<'_>) -> Answer {
         let thing: Arc<str> = call.query.get("rule").unwrap_or(FLEET).into();
         let wanted = Arc::clone(&thing);
-        let stored = self
-            .looked_up(move |ledger| Box::pin(async move { ledger.store.hours(&wanted).await }));
+        let stored = self.looked_up("read the history", move |ledger| {
+            Box::pin(async move { ledger.store.hours(&wanted).await })
+        });
         let stored = stored.await?;
-        let stored = stored.map_err(|error| {
-            ApiError::unavailable(format!("read the history: {error}; ask again"))
-        })?;
         let mut hours: BTreeMap<_, _> = stored.iter().map(|hour| (hour.begin, *hour)).collect();
         {
             let mut all = self.compliance.lock();

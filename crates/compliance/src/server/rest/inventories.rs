@@ -5,23 +5,20 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::TEXT;
 use crate::server::service::Service;
-use crate::server::state::Access;
 
 /// Parts of a form that are looked at.
 const PARTS: usize = 16;
 
 /// The calls of inventories.
-pub(super) const ROUTES: &[Route] = &[Route::get(
-    "inventories/upload",
-    "uploadInventory",
-    "Take an inventory and its signature: a form (multipart) with the files `file` and `signature`",
-    ("inventories", &TEXT),
-    Work::Later(|service, call| Box::pin(service.uploaded(call))),
-)
-.by(Verb::Post, Access::Write)];
+pub(super) const ROUTES: &[Route] = routes! {
+    post "inventories/upload" "uploadInventory"
+        "Take an inventory and its signature: a form (multipart) with the files `file` and \
+         `signature`"
+        => "inventories": TEXT, Later(|service, call| Box::pin(service.uploaded(call)));
+};
 
 /// A file of a form.
 #[derive(Debug, PartialEq, Eq)]

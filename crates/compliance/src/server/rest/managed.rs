@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -27,19 +26,13 @@ const NAMED: usize = 10;
 pub(super) static TAGS: Schema = Schema::List(&Schema::Map(&Schema::Any), 1_000);
 
 /// Who manages an object.
-pub(super) const MANAGED_BY: Field = may(
-    "managedBy",
-    &Schema::Word(&[FOLDER, API]),
-    "only shown: folder, if headroom compliance apply brought it, or api",
-);
+pub(super) const MANAGED_BY: Field = may("managedBy", &Schema::Word(&[FOLDER, API]))
+    .note("only shown: folder, if headroom compliance apply brought it, or api");
 /// What it is to be a copy of.
-pub(super) const SOURCE: Field = may(
-    "source",
-    &Schema::Identity,
-    "only to create it: the one whose fields it has where it names none, disabled",
-);
+pub(super) const SOURCE: Field = may("source", &Schema::Identity)
+    .note("only to create it: the one whose fields it has where it names none, disabled");
 /// One of the server's own?
-pub(super) const SYSTEM: Field = may("system", &Schema::Flag, "only shown");
+pub(super) const SYSTEM: Field = may("system", &Schema::Flag).note("only shown");
 
 /// Adds what is shown of an object.
 pub(super) type Show<'s, T> = Box<dyn Fn(&T, &mut Map<String, Value>) + 's>;
@@ -63,10 +56,6 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     fn made(made: &Made) -> &BTreeSet<String>;
     /// As one of all kinds.
     fn object(self) -> Object;
-    /// The other way round; none of another kind.
-    fn of_object(_: Object) -> Option<Self> {
-        None
-    }
     /// What is wrong with it among the others; fields are named as the API does.
     fn wrong(&self, all: &Definitions) -> Vec<Wrong>;
     /// Who names it, and could not without it.
@@ -84,6 +73,29 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     fn fill(&mut self) {}
 }
 
+/// What a kind is called, and where definitions have it.
+macro_rules! kind {
+    ($kind:literal, $table:ident, $object:ident) => {
+        const KIND: &'static str = $kind;
+        const LIST: &'static str = stringify!($table);
+
+        fn table(
+            all: &$crate::definitions::Definitions,
+        ) -> &std::collections::BTreeMap<String, Self> {
+            &all.$table
+        }
+
+        fn made(made: &$crate::definitions::Made) -> &std::collections::BTreeSet<String> {
+            &made.$table
+        }
+
+        fn object(self) -> $crate::definitions::Object {
+            $crate::definitions::Object::$object(self)
+        }
+    };
+}
+pub(super) use kind;
+
 /// The key in the table of one that a path names.
 fn key_of(call: &Call<'_>) -> String {
     call.arguments.join("/")
@@ -95,18 +107,22 @@ fn key<T: Managed>(body: &Map<String, Value>) -> Option<String> {
     Some(parts.collect::<Option<Vec<_>>>()?.join("/"))
 }
 
-fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
-    let mut json = json!(one);
-    if let Value::Object(object) = &mut json {
-        let by = if T::made(&all.made).contains(id) {
-            API
-        } else {
-            FOLDER
-        };
-        object.insert("managedBy".into(), by.into());
-        show(one, object);
+fn all_fields<T: Managed>(one: &T) -> Map<String, Value> {
+    match json!(one) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
-    json
+}
+
+fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
+    let mut object = all_fields(one);
+    let by = match T::made(&all.made).contains(id) {
+        true => API,
+        false => FOLDER,
+    };
+    object.insert("managedBy".into(), by.into());
+    show(one, &mut object);
+    object.into()
 }
 
 /// All of a kind.
@@ -169,7 +185,7 @@ pub(super) fn create<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
                 );
                 return Err(ApiError::managed(if by { FOLDER } else { API }, why));
             }
-            put::<T>(body, all)
+            Ok(Edit::Put(fitting::<T>(body, all)?.object()))
         });
         edited(service, make).await?;
         by_id::<T>(service, &id)
@@ -189,11 +205,9 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
         }
         T::carry_over(service, &id, &mut body);
         let make = MakeEdit::new(move |all| {
-            let Value::Object(mut whole) = json!(own::<T>(all, &id)?) else {
-                return Err(ApiError::not_found(T::KIND, &id));
-            };
+            let mut whole = all_fields(own::<T>(all, &id)?);
             whole.extend(body);
-            put::<T>(whole, all)
+            Ok(Edit::Put(fitting::<T>(whole, all)?.object()))
         });
         edited(service, make).await?;
         by_id::<T>(service, &key_of(call))
@@ -204,16 +218,9 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
 pub(super) fn check<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
     let (body, id) = (fields(call), key_of(call));
     let all = Arc::clone(&service.view.read().definitions);
-    let Value::Object(mut whole) = json!(own::<T>(&all, &id)?) else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
+    let mut whole = all_fields(own::<T>(&all, &id)?);
     whole.extend(body);
-    let Edit::Put(changed) = put::<T>(whole, &all)? else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
-    let Some(changed) = T::of_object(changed) else {
-        return Err(ApiError::not_found(T::KIND, &id));
-    };
+    let changed = fitting::<T>(whole, &all)?;
     let show = T::show(service, &all);
     Ok(json!({T::LIST: [shown(&show, &all, &id, &changed)]}))
 }
@@ -269,7 +276,7 @@ fn with_source<T: Managed>(
     };
     let all = Arc::clone(&service.view.read().definitions);
     let source = source.as_str().unwrap_or_default();
-    let Some(Value::Object(mut whole)) = T::table(&all).get(source).map(|one| json!(one)) else {
+    let Some(mut whole) = T::table(&all).get(source).map(all_fields) else {
         let message = format!("there is no {} \"{source}\"", T::KIND);
         return Err(ApiError::field("source", message));
     };
@@ -302,8 +309,8 @@ fn own<'d, T: Managed>(all: &'d Definitions, id: &str) -> Result<&'d T, ApiError
     Ok(one)
 }
 
-/// The change that puts an object of these fields, if it fits the others.
-fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Edit, ApiError> {
+/// An object of these fields, if it fits the others.
+fn fitting<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<T, ApiError> {
     let id = body.get("id").and_then(Value::as_str).unwrap_or_default();
     if is_reserved(id) {
         let message = format!("\"{id}\" is one of the server's own; choose another id");
@@ -314,10 +321,10 @@ fn put<T: Managed>(mut body: Map<String, Value>, all: &Definitions) -> Result<Ed
         .map_err(|error| ApiError::bad(format!("the body: {error}")))?;
     one.fill();
     let wrong = one.wrong(all);
-    if wrong.is_empty() {
-        return Ok(Edit::Put(one.object()));
+    match wrong.is_empty() {
+        true => Ok(one),
+        false => Err(ApiError::wrong(wrong)),
     }
-    Err(ApiError::wrong(wrong))
 }
 
 /// What is wrong, with the API's names of fields; what has none is put to `whole`.
@@ -341,11 +348,19 @@ pub(super) fn named(
 }
 
 pub(super) async fn edited(service: &Service, make: MakeEdit) -> Result<(), ApiError> {
+    asked(service, |answer| Task::Edit { make, answer }).await?
+}
+
+/// Gives the generator something to do, and returns what it answers.
+pub(super) async fn asked<T>(
+    service: &Service,
+    task: impl FnOnce(oneshot::Sender<T>) -> Task,
+) -> Result<T, ApiError> {
     let (answer, hear) = oneshot::channel();
-    let gone = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
-    let sent = service.tasks.send(Task::Edit { make, answer }).await;
+    let gone = || ApiError::unavailable("the server stops");
+    let sent = service.tasks.send(task(answer)).await;
     sent.map_err(|_| gone())?;
-    hear.await.map_err(|_| gone())?.map(drop)
+    hear.await.map_err(|_| gone())
 }
 
 /// The calls of a kind.
@@ -366,16 +381,15 @@ macro_rules! routes {
                 ($list, $list_schema),
                 Work::Now(managed::one::<$kind>),
             ),
-            Route::get(
+            Route::put(
                 $list,
                 concat!("create", $one),
                 concat!("Make one of the ", $list),
                 ($list, $list_schema),
                 Work::Later(managed::create::<$kind>),
             )
-            .by(Verb::Put, Access::Write)
             .takes($schema),
-            Route::get(
+            Route::post(
                 concat!($list, "/{id}"),
                 concat!("update", $one),
                 concat!(
@@ -386,9 +400,8 @@ macro_rules! routes {
                 ($list, $list_schema),
                 Work::Later(managed::update::<$kind>),
             )
-            .by(Verb::Post, Access::Write)
             .takes($schema),
-            Route::get(
+            Route::delete(
                 concat!($list, "/{id}"),
                 concat!("delete", $one),
                 concat!(
@@ -398,8 +411,7 @@ macro_rules! routes {
                 ),
                 ($list, $list_schema),
                 Work::Later(managed::remove::<$kind>),
-            )
-            .by(Verb::Delete, Access::Write),
+            ),
         ]
     };
 }

@@ -50,7 +50,6 @@ fn routes() -> impl Iterator<Item = &'static Route> {
         accounts::ROUTES,
         categories::ROUTES,
         compliance::ROUTES,
-        compliance::OLDER_ROUTES,
         definitions::ROUTES,
         directives::ROUTES,
         directives::MORE_ROUTES,
@@ -105,19 +104,15 @@ fn found<'p>(
     method: &Method,
     path: &[&'p str],
 ) -> Result<(&'static Route, Vec<&'p str>), ApiError> {
-    let fitting: Vec<_> = routes()
+    let mut meant: Vec<_> = routes()
         .filter_map(|route| Some((route, route.arguments(path)?)))
         .collect();
     // A word of the path is meant before an argument.
-    let fewest = fitting.iter().map(|(_, arguments)| arguments.len()).min();
+    let fewest = meant.iter().map(|(_, arguments)| arguments.len()).min();
     let Some(fewest) = fewest else {
         return Err(ApiError::no_such_call(method, path));
     };
-    let mut meant = fitting.into_iter();
-    let meant: Vec<_> = meant
-        .by_ref()
-        .filter(|(_, arguments)| arguments.len() == fewest)
-        .collect();
+    meant.retain(|(_, arguments)| arguments.len() == fewest);
     let methods: Vec<_> = meant.iter().map(|(route, _)| route.method.name()).collect();
     let mut calls = meant.into_iter();
     let call = calls.find(|(route, _)| route.method.name() == method.as_str());
@@ -154,18 +149,13 @@ impl Service {
             .as_ref()
             .map_or(Access::Read, |(route, _)| route.access);
         let action = meant.as_ref().map_or("call", |(route, _)| route.action);
-        let done = match self.admit(head, needed) {
-            Err(refused) => Err(refused),
-            Ok(account) => match meant {
-                Err(unknown) => Err(unknown),
-                Ok((route, arguments)) => {
-                    let form = is_form(head);
-                    let asked = (query, form);
-                    self.called(route, arguments, asked, account, body).await
-                }
-            },
+        let done = async {
+            let account = self.admit(head, needed)?;
+            let (route, arguments) = meant?;
+            let asked = (query, is_form(head));
+            self.called(route, arguments, asked, account, body).await
         };
-        match done {
+        match done.await {
             Ok(told) if told.turn.is_some() => {
                 let turn = told.turn.clone();
                 let made = move || answers::enveloped(action, Ok(told), pretty);
@@ -233,10 +223,6 @@ impl Service {
                 return Err(ApiError::wrong(wrong));
             }
         }
-        let id = match arguments.first() {
-            Some(id) if route.method.name() != "PUT" => Some((*id).to_owned()),
-            _ => None,
-        };
         let turn = match route.long {
             true => self.turn().await,
             false => None,
@@ -253,15 +239,15 @@ impl Service {
             Work::Now(work) => work(self, &call)?,
             Work::Later(work) => work(self, &call).await?,
         };
-        // Of one that was made the identity may be new.
         let made = || {
             let list = data.get(route.output.0)?.as_array()?;
             let [one] = &list[..] else { return None };
             Some(one.get("id")?.as_str()?.to_owned())
         };
         let id = match route.method {
-            Verb::Put => id.or_else(made),
-            _ => id,
+            // Of one that was made the identity may be new.
+            Verb::Put => made(),
+            _ => call.arguments.first().map(|id| (*id).to_owned()),
         };
         let turn = call.turn;
         Ok(CallResult { id, data, turn })

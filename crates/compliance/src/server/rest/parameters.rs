@@ -1,13 +1,10 @@
 //! Global parameters.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::managed::{self, MANAGED_BY, Managed};
-use super::route::{Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may};
-use crate::definitions::{Definitions, Made, Object};
+use super::route::{Route, Work};
+use super::schema::{Schema, TEXT, Wrong, object};
+use crate::definitions::Definitions;
 use crate::model::property::GlobalParameter;
-use crate::server::state::Access;
 
 /// Every mode of inheritance.
 const MODES: [&str; 18] = [
@@ -15,21 +12,15 @@ const MODES: [&str; 18] = [
     "oaa", "oap", "opo", "opa", "opp",
 ];
 
-static PARAMETER: Schema = Schema::Object(
-    "Parameter",
-    &[
-        may("id", &Schema::PropertyName, "its name; needed to create it"),
-        may("value", &Schema::Any, "any JSON; needed to create it"),
-        may("description", &TEXT, ""),
-        may(
-            "inheritMode",
-            &Schema::Word(&MODES),
-            "how what groups and nodes say is laid over it: objects are merged or overridden (m, o), \
-             lists and texts overridden, appended or prepended (o, a, p); moo if it is left out",
-        ),
-        MANAGED_BY,
-    ],
-);
+static PARAMETER: Schema = object! { "Parameter"
+    may "id": Schema::PropertyName, "its name; needed to create it";
+    may "value": Schema::Any, "any JSON; needed to create it";
+    may "description": TEXT;
+    may "inheritMode": Schema::Word(&MODES),
+        "how what groups and nodes say is laid over it: objects are merged or overridden (m, o), \
+         lists and texts overridden, appended or prepended (o, a, p); moo if it is left out";
+    + MANAGED_BY;
+};
 static PARAMETERS: Schema = Schema::List(&PARAMETER, usize::MAX);
 
 /// The calls of parameters.
@@ -43,21 +34,9 @@ pub(super) const ROUTES: &[Route] = managed::routes!(
 );
 
 impl Managed for GlobalParameter {
-    const KIND: &'static str = "parameter";
-    const LIST: &'static str = "parameters";
+    managed::kind!("parameter", parameters, Parameter);
+
     const NEEDED: &'static [&'static str] = &["id", "value"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.parameters
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.parameters
-    }
-
-    fn object(self) -> Object {
-        Object::Parameter(self)
-    }
 
     fn wrong(&self, _: &Definitions) -> Vec<Wrong> {
         let wrong = Definitions::check_parameter(self).into_iter();

@@ -1,5 +1,7 @@
 //! What follows `?` in an address.
 
+use percent_encoding::percent_decode_str;
+
 /// What follows `?`: keys and values.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
@@ -35,27 +37,10 @@ impl Query {
 /// A text of an address with its `%` undone; what is no UTF-8 is replaced. A `+` is a space behind
 /// `?`, and itself in a path.
 pub(crate) fn unescaped(text: &str, plus_is_space: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        let byte = match (first, after) {
-            (b'+', _) if plus_is_space => b' ',
-            (b'%', [high, low, after @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16);
-                match (digit(high), digit(low)) {
-                    (Some(high), Some(low)) => {
-                        rest = after;
-                        u8::try_from(high * 16 + low).unwrap_or(b'?')
-                    }
-                    _ => b'%',
-                }
-            }
-            (byte, _) => *byte,
-        };
-        bytes.push(byte);
+    match plus_is_space {
+        true => unescaped(&text.replace('+', " "), false),
+        false => percent_decode_str(text).decode_utf8_lossy().into_owned(),
     }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

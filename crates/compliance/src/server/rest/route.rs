@@ -12,7 +12,7 @@ use super::super::service::Service;
 use super::super::state::Access;
 use super::answers::ApiError;
 use super::query::Query;
-use super::schema::Schema;
+use super::schema::{Field, Schema};
 
 /// What a call does: Rudder creates by PUT and changes by POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,6 @@ pub(super) enum Input {
     Read(&'static Schema),
 }
 
-/// A key of what follows `?`.
-#[derive(Debug)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) schema: &'static Schema,
-    pub(super) note: &'static str,
-}
-
 /// The data of an answer, or why there is none.
 pub(super) type Answer = Result<Value, ApiError>;
 
@@ -78,7 +70,8 @@ pub(super) struct Route {
     pub(super) summary: &'static str,
     /// What a token must allow.
     pub(super) access: Access,
-    pub(super) query: &'static [Parameter],
+    /// What may follow `?`.
+    pub(super) query: &'static [Field],
     pub(super) input: Input,
     /// What is in `data`, by its key; without one it is all of `data`.
     pub(super) output: (&'static str, &'static Schema),
@@ -87,27 +80,42 @@ pub(super) struct Route {
     pub(super) long: bool,
 }
 
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident: $method:ident, $access:ident;)*) => {
+        $($(#[$doc])*
+        pub(super) const fn $name(
+            path: &'static str,
+            action: &'static str,
+            summary: &'static str,
+            output: (&'static str, &'static Schema),
+            work: Work,
+        ) -> Self {
+            Self {
+                method: Verb::$method,
+                path,
+                action,
+                summary,
+                access: Access::$access,
+                query: &[],
+                input: Input::Nothing,
+                output,
+                work,
+                long: false,
+            }
+        })*
+    };
+}
+
 impl Route {
-    /// A call that reads and takes nothing else than its path.
-    pub(super) const fn get(
-        path: &'static str,
-        action: &'static str,
-        summary: &'static str,
-        output: (&'static str, &'static Schema),
-        work: Work,
-    ) -> Self {
-        Self {
-            method: Verb::Get,
-            path,
-            action,
-            summary,
-            access: Access::Read,
-            query: &[],
-            input: Input::Nothing,
-            output,
-            work,
-            long: false,
-        }
+    constructors! {
+        /// A call that reads and takes nothing else than its path.
+        get: Get, Read;
+        /// One that makes something.
+        put: Put, Write;
+        /// One that changes something.
+        post: Post, Write;
+        /// One that deletes something.
+        delete: Delete, Write;
     }
 
     /// One whose answer may be long.
@@ -116,9 +124,8 @@ impl Route {
         self
     }
 
-    /// Another method and access.
-    pub(super) const fn by(mut self, method: Verb, access: Access) -> Self {
-        self.method = method;
+    /// For tokens that allow this.
+    pub(super) const fn by(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
@@ -129,8 +136,14 @@ impl Route {
         self
     }
 
+    /// With a body that is read as what this describes.
+    pub(super) const fn reads(mut self, schema: &'static Schema) -> Self {
+        self.input = Input::Read(schema);
+        self
+    }
+
     /// With parameters.
-    pub(super) const fn asks(mut self, query: &'static [Parameter]) -> Self {
+    pub(super) const fn asks(mut self, query: &'static [Field]) -> Self {
         self.query = query;
         self
     }
@@ -149,6 +162,27 @@ impl Route {
         parts.next().is_none().then_some(arguments)
     }
 }
+
+/// Calls: of each the method, its path, name and summary; then what it answers, what it does, and
+/// what else makes a [`Route`] of it.
+macro_rules! routes {
+    ($(
+        $method:ident $path:literal $action:literal $summary:literal
+        => $key:literal: $output:expr, $when:ident($work:expr) $(, $more:ident($with:expr))*;
+    )*) => {
+        &[$(
+            $crate::server::rest::route::Route::$method(
+                $path,
+                $action,
+                $summary,
+                ($key, &$output),
+                $crate::server::rest::route::Work::$when($work),
+            )
+            $(.$more($with))*,
+        )*]
+    };
+}
+pub(super) use routes;
 
 /// What is asked.
 pub(super) struct Call<'a> {

@@ -10,111 +10,53 @@ use tokio::sync::oneshot;
 
 use super::answers::{ApiError, FOLDER};
 use super::managed::edited;
-use super::route::{Answer, Call, Route, Verb, Work};
-use super::schema::{Schema, TEXT, Wrong, may, needed};
+use super::route::{Answer, Call, Route, routes};
+use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::{Definitions, Edit, Setting};
 use crate::model::node::ROOT;
 use crate::model::schedule::ScheduleError;
 use crate::policy::generation::Settings;
 use crate::server::edit::MakeEdit;
 use crate::server::service::Service;
-use crate::server::state::Access;
 
 macro_rules! settings {
-    ($name:literal $(, $more:expr)*) => {
-        Schema::Object(
-            $name,
-            &[
-                may(
-                    "global_policy_mode",
-                    &Schema::Word(&["audit", "enforce"]),
-                    "",
-                ),
-                may("global_policy_mode_overridable", &Schema::Flag, ""),
-                may(
-                    "compliance_mode",
-                    &Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]),
-                    "",
-                ),
-                may(
-                    "run_frequency",
-                    &Schema::Number(1, 1_440),
-                    "minutes from one run of agents to the next: below 60, or whole hours",
-                ),
-                may("first_run_hour", &Schema::Number(0, 23), ""),
-                may("first_run_minute", &Schema::Number(0, 59), ""),
-                may(
-                    "splay_time",
-                    &Schema::Number(0, 1_440),
-                    "minutes over which the starts of agents are spread",
-                ),
-                may(
-                    "instance_id",
-                    &Schema::Text(256),
-                    "of this installation; queries of groups may ask for it",
-                ),
-                $($more,)*
-            ],
-        )
+    ($name:literal $($more:tt)*) => {
+        object! { $name
+            may "global_policy_mode": Schema::Word(&["audit", "enforce"]);
+            may "global_policy_mode_overridable": Schema::Flag;
+            may "compliance_mode":
+                Schema::Word(&["full-compliance", "changes-only", "reports-disabled"]);
+            may "run_frequency": Schema::Number(1, 1_440),
+                "minutes from one run of agents to the next: below 60, or whole hours";
+            may "first_run_hour": Schema::Number(0, 23);
+            may "first_run_minute": Schema::Number(0, 59);
+            may "splay_time": Schema::Number(0, 1_440),
+                "minutes over which the starts of agents are spread";
+            may "instance_id": Schema::Text(256),
+                "of this installation; queries of groups may ask for it";
+            $($more)*
+        }
     };
 }
 
-static SETTINGS: Schema = settings!("Settings", may("root_server_id", &TEXT, "only shown"));
+static SETTINGS: Schema = settings! { "Settings" may "root_server_id": TEXT, "only shown"; };
 static TO_SET: Schema = settings!("SettingsToSet");
-static VALUE: Schema = Schema::Object("SettingValue", &[needed("value", &Schema::Any, "")]);
+static VALUE: Schema = object! { "SettingValue" needed "value": Schema::Any; };
 
 /// The calls of settings.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "settings",
-        "getAllSettings",
-        "All settings that there are",
-        ("settings", &SETTINGS),
-        Work::Now(|service, _| Ok(json!({"settings": service.settings()}))),
-    ),
-    Route::get(
-        "settings/{id}",
-        "getSetting",
-        "One of the settings",
-        ("settings", &SETTINGS),
-        Work::Now(|service, call| one(service, call.id())),
-    ),
-    Route::get(
-        "settings",
-        "modifySettings",
-        "Change settings, all of these or none; those that are left out stay",
-        ("settings", &SETTINGS),
-        Work::Later(|service, call| {
-            let values = call.json.as_object().cloned().unwrap_or_default();
-            Box::pin(service.set(call, values))
-        }),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&TO_SET),
-    Route::get(
-        "settings/{id}",
-        "modifySetting",
-        "Change one of the settings",
-        ("settings", &SETTINGS),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let id = call.id();
-                if Setting::named(id).is_none() {
-                    return Err(not_obeyed(id));
-                }
-                let values = [(id.to_owned(), call.json["value"].clone())];
-                let values: Map<_, _> = values.into_iter().collect();
-                let wrong = TO_SET.check(&Value::Object(values.clone()));
-                match wrong.is_empty() {
-                    true => service.set(call, values).await,
-                    false => Err(ApiError::wrong(wrong)),
-                }
-            })
-        }),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&VALUE),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "settings" "getAllSettings" "All settings that there are"
+        => "settings": SETTINGS, Now(|service, _| Ok(json!({"settings": service.settings()})));
+    get "settings/{id}" "getSetting" "One of the settings"
+        => "settings": SETTINGS, Now(|service, call| one(service, call.id()));
+    post "settings" "modifySettings"
+        "Change settings, all of these or none; those that are left out stay"
+        => "settings": SETTINGS, Later(|service, call| Box::pin(service.set_some(call))),
+        takes(&TO_SET);
+    post "settings/{id}" "modifySetting" "Change one of the settings"
+        => "settings": SETTINGS, Later(|service, call| Box::pin(service.set_one(call))),
+        takes(&VALUE);
+};
 
 fn not_obeyed(id: &str) -> ApiError {
     let known = Setting::ALL.map(|(_, name)| name).join(", ");
@@ -165,6 +107,24 @@ fn one(service: &Service, id: &str) -> Answer {
 }
 
 impl Service {
+    async fn set_some(&self, call: &Call<'_>) -> Answer {
+        let values = call.json.as_object().cloned().unwrap_or_default();
+        self.set(call, values).await
+    }
+
+    async fn set_one(&self, call: &Call<'_>) -> Answer {
+        let id = call.id();
+        if Setting::named(id).is_none() {
+            return Err(not_obeyed(id));
+        }
+        let values = Map::from_iter([(id.to_owned(), call.json["value"].clone())]);
+        let wrong = TO_SET.check(&Value::Object(values.clone()));
+        match wrong.is_empty() {
+            true => self.set(call, values).await,
+            false => Err(ApiError::wrong(wrong)),
+        }
+    }
+
     /// Sets settings; they are durable and in force when it returns.
     async fn set(&self, call: &Call<'_>, values: Map<String, Value>) -> Answer {
         let (tell, hear) = oneshot::channel();

@@ -1,11 +1,11 @@
 //! The server itself.
 
-use commit::PendingLookup;
+use commit::{PendingLookup, StoreError};
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Route, Verb, Work};
-use super::schema::{Schema, TEXT, needed};
+use super::route::{Answer, Route, routes};
+use super::schema::{Schema, TEXT, object};
 use super::shapes::when;
 use crate::server::generator::Task;
 use crate::server::ledger::{LIMITS, Ledger};
@@ -14,109 +14,62 @@ use crate::server::state::Access;
 
 static COUNT: Schema = Schema::Number(0, i64::MAX);
 
-static INFO: Schema = Schema::Object(
-    "Info",
-    &[
-        needed("rudder", &Schema::Map(&TEXT), "its full-version"),
-        needed("started", &TEXT, ""),
-    ],
-);
+static INFO: Schema = object! { "Info"
+    needed "rudder": Schema::Map(&TEXT), "its full-version";
+    needed "started": TEXT;
+};
 static HEALTH: Schema = Schema::List(
-    &Schema::Object(
-        "HealthCheck",
-        &[
-            needed("name", &TEXT, ""),
-            needed("msg", &TEXT, ""),
-            needed("status", &Schema::Word(&["Ok", "Warning", "Critical"]), ""),
-        ],
-    ),
+    &object! { "HealthCheck"
+        needed "name": TEXT;
+        needed "msg": TEXT;
+        needed "status": Schema::Word(&["Ok", "Warning", "Critical"]);
+    },
     16,
 );
 static STARTED: Schema = Schema::Word(&["Started"]);
-static STORED: Schema = Schema::Object(
-    "Stored",
-    &[
-        needed("runs", &COUNT, ""),
-        needed("reports", &COUNT, ""),
-        needed("bytes", &COUNT, "of messages, packed"),
-        needed(
-            "exceptions",
-            &COUNT,
-            "reports of which something is to be told",
-        ),
-        needed("refused", &COUNT, "uploads that are kept aside"),
-    ],
-);
+static STORED: Schema = object! { "Stored"
+    needed "runs": COUNT;
+    needed "reports": COUNT;
+    needed "bytes": COUNT, "of messages, packed";
+    needed "exceptions": COUNT, "reports of which something is to be told";
+    needed "refused": COUNT, "uploads that are kept aside";
+};
 
 /// The calls about the server.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "system/status",
-        "getStatus",
-        "Is the server there? Without a token",
-        ("global", &Schema::Word(&["OK"])),
-        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
-    )
-    .by(Verb::Get, Access::Open),
-    Route::get(
-        "status",
-        "getStatus",
-        "As /system/status; also without a version in its path",
-        ("global", &Schema::Word(&["OK"])),
-        Work::Now(|_, _| Ok(json!({"global": "OK"}))),
-    )
-    .by(Verb::Get, Access::Open),
-    Route::get(
-        "system/healthcheck",
-        "getHealthcheckResult",
-        "What the server finds of itself",
-        ("", &HEALTH),
-        Work::Now(|service, _| Ok(service.health())),
-    ),
-    Route::get(
-        "system/info",
-        "getSystemInfo",
-        "Version and start of the server",
-        ("", &INFO),
-        Work::Now(|service, _| {
-            Ok(json!({
-                "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
-                "started": when(service.started),
-            }))
-        }),
-    ),
-    Route::get(
-        "system/update/policies",
-        "updatePolicies",
-        "Policies are always current: nothing is to be done",
-        ("policies", &STARTED),
-        Work::Now(|_, _| Ok(json!({"policies": "Started"}))),
-    )
-    .by(Verb::Post, Access::Write),
-    Route::get(
-        "system/regenerate/policies",
-        "regeneratePolicies",
-        "Make all policies anew",
-        ("policies", &STARTED),
-        Work::Later(|service, _| {
-            Box::pin(async {
-                let sent = service.tasks.send(Task::Anew).await;
-                sent.map_err(|_| ApiError::unavailable("the server stops"))?;
-                Ok(json!({"policies": "Started"}))
-            })
-        }),
-    )
-    .by(Verb::Post, Access::Write),
-    Route::get(
-        "system/store",
-        "getStore",
-        "How much is kept, counted anew",
-        ("", &STORED),
-        Work::Later(|service, _| Box::pin(service.stored())),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "system/status" "getStatus" "Is the server there? Without a token"
+        => "global": Schema::Word(&["OK"]), Now(|_, _| Ok(json!({"global": "OK"}))),
+        by(Access::Open);
+    get "status" "getStatus" "As /system/status; also without a version in its path"
+        => "global": Schema::Word(&["OK"]), Now(|_, _| Ok(json!({"global": "OK"}))),
+        by(Access::Open);
+    get "system/healthcheck" "getHealthcheckResult" "What the server finds of itself"
+        => "": HEALTH, Now(|service, _| Ok(service.health()));
+    get "system/info" "getSystemInfo" "Version and start of the server"
+        => "": INFO, Now(|service, _| Ok(service.info()));
+    post "system/update/policies" "updatePolicies"
+        "Policies are always current: nothing is to be done"
+        => "policies": STARTED, Now(|_, _| Ok(json!({"policies": "Started"})));
+    post "system/regenerate/policies" "regeneratePolicies" "Make all policies anew"
+        => "policies": STARTED, Later(|service, _| Box::pin(service.make_anew()));
+    get "system/store" "getStore" "How much is kept, counted anew"
+        => "": STORED, Later(|service, _| Box::pin(service.stored()));
+};
 
 impl Service {
+    fn info(&self) -> Value {
+        json!({
+            "rudder": {"full-version": concat!("headroom ", env!("CARGO_PKG_VERSION"))},
+            "started": when(self.started),
+        })
+    }
+
+    async fn make_anew(&self) -> Answer {
+        let sent = self.tasks.send(Task::Anew).await;
+        sent.map_err(|_| ApiError::unavailable("the server stops"))?;
+        Ok(json!({"policies": "Started"}))
+    }
+
     /// What the server finds of itself, in Rudder's words.
     fn health(&self) -> Value {
         let store = match (self.absence.is_too_long(), self.absence.lasts()) {
@@ -143,27 +96,29 @@ impl Service {
 
     /// How much the store keeps, counted anew.
     async fn stored(&self) -> Answer {
-        let look = self.looked_up(|ledger| Box::pin(async { ledger.store.stored().await }));
-        let stored = look.await?;
-        let stored = stored.map_err(|error| {
-            ApiError::unavailable(format!("count what is kept: {error}; ask again"))
-        })?;
-        Ok(json!(stored))
+        let stored = self.looked_up("count what is kept", |ledger| {
+            Box::pin(async { ledger.store.stored().await })
+        });
+        Ok(json!(stored.await?))
     }
 
-    /// What the writer looked up in the store. A database that is away is not waited for.
+    /// What the writer looked up in the store, doing this. A database that is away is not waited
+    /// for.
     pub(super) async fn looked_up<T: Send + 'static>(
         &self,
-        look: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, T> + Send + 'static,
+        doing: &str,
+        look: impl for<'l> FnOnce(&'l mut Ledger) -> PendingLookup<'l, Result<T, StoreError>>
+        + Send
+        + 'static,
     ) -> Result<T, ApiError> {
-        tokio::select! {
-            looked = self.commands.look(look) => {
-                looked.ok_or_else(|| ApiError::unavailable("the server stops"))
-            }
+        let looked = tokio::select! {
+            looked = self.commands.look(look) => looked,
             () = self.absence.too_long() => {
-                Err(ApiError::unavailable("the database is away; ask again"))
+                return Err(ApiError::unavailable("the database is away; ask again"));
             }
-        }
+        };
+        let looked = looked.ok_or_else(|| ApiError::unavailable("the server stops"))?;
+        looked.map_err(|error| ApiError::unavailable(format!("{doing}: {error}; ask again")))
     }
 
     /// Bytes of the database and its log on the disk; none if there is no such file.

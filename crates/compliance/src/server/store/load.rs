@@ -34,9 +34,7 @@ pub(crate) struct Loaded {
 pub(crate) struct StoredConfig {
     /// Its number: later ones came later.
     pub(crate) number: i64,
-    /// The node.
     pub(crate) node: Arc<str>,
-    /// Its identity.
     pub(crate) config_id: String,
     /// Since when.
     pub(crate) begin: UnixMillis,

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use telemetry::prometheus::{Kind, Page};
 
-use super::super::metrics::Count;
+use super::super::metrics::{Count, tell};
 
 /// Counts of messages of syslog.
 #[derive(Debug, Default)]
@@ -46,35 +46,27 @@ impl SyslogCounts {
         let Some(Socket { inode, buffer }) = self.socket.get() else {
             return;
         };
-        let messages = [
-            ("ok", &self.taken),
-            ("invalid", &self.invalid),
-            ("refused", &self.refused),
-            ("dropped", &self.dropped),
-            ("lost", &self.lost),
-        ];
         page.family(
             Kind::Counter,
             "compliance_syslog_messages_total",
             "Messages of syslog by what became of them; those that are lost were ok before.",
             "status",
-            messages.map(|(status, count)| (status, count.get())),
-        )
-        .counter(
-            "compliance_syslog_streams_closed_total",
-            "Streams that could not be read on, or were too many.",
-            self.closed.get(),
-        )
-        .counter(
-            "compliance_syslog_kernel_drops_total",
-            "Datagrams that the kernel dropped, as they came faster than they were taken.",
-            kernel_drops(*inode),
-        )
-        .gauge(
-            "compliance_syslog_receive_buffer_bytes",
-            "Bytes of datagrams that may wait to be taken.",
-            buffer,
+            [
+                ("ok", &self.taken),
+                ("invalid", &self.invalid),
+                ("refused", &self.refused),
+                ("dropped", &self.dropped),
+                ("lost", &self.lost),
+            ],
         );
+        tell! { page;
+            counter "compliance_syslog_streams_closed_total" &self.closed,
+                "Streams that could not be read on, or were too many.";
+            counter "compliance_syslog_kernel_drops_total" kernel_drops(*inode),
+                "Datagrams that the kernel dropped, as they came faster than they were taken.";
+            gauge "compliance_syslog_receive_buffer_bytes" buffer,
+                "Bytes of datagrams that may wait to be taken.";
+        }
     }
 }
 

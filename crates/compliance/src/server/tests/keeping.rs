@@ -29,11 +29,7 @@ async fn everything_is_there_again(place: &Place) {
         panic!("it is decided");
     };
     assert_eq!(decided[0].as_ref().unwrap().inventory, packed::pack(b"{}"));
-    let definitions = Request::Definitions {
-        definitions: Arc::new(Definitions::default()),
-        base: 0,
-        at: 5,
-    };
+    let definitions = Request::Definitions(Arc::new(Definitions::default()), 0);
     assert!(matches!(
         commands.run(definitions).await,
         Ok(Reply::Version(1))
@@ -174,11 +170,7 @@ async fn a_log_without_a_start_takes_no_runs_place(place: &Place) {
 
 async fn definitions_change_only_what_was_looked_at(place: &Place) {
     let (commands, view) = place.writer().await;
-    let request = |base| Request::Definitions {
-        definitions: Arc::new(Definitions::default()),
-        base,
-        at: 0,
-    };
+    let request = |base| Request::Definitions(Arc::new(Definitions::default()), base);
     commands.run(request(0)).await.unwrap();
     let late = commands.run(request(0)).await;
     assert!(
@@ -190,25 +182,18 @@ async fn definitions_change_only_what_was_looked_at(place: &Place) {
 
 async fn single_changes_and_tokens_are_there_again(place: &Place) {
     let (commands, view) = place.writer().await;
-    let put = |id: &str| Request::Edit {
-        edit: Box::new(Edit::Put(Object::Rule(Rule::new(id, id)))),
-        at: 0,
+    let put = |id: &str| {
+        let edit = Edit::Put(Object::Rule(Rule::new(id, id)));
+        Request::Edit(Box::new(edit), None)
     };
     commands.run(put("before")).await.unwrap();
     // All definitions at once, and changes after them: only these are carried out again.
     let whole = Arc::clone(&view.read().definitions);
-    let request = Request::Definitions {
-        definitions: whole,
-        base: 1,
-        at: 0,
-    };
+    let request = Request::Definitions(whole, 1);
     commands.run(request).await.unwrap();
     commands.run(put("after")).await.unwrap();
     let gone = Edit::Remove(Object::Rule(Rule::new("before", "before")));
-    let gone = Request::Edit {
-        edit: Box::new(gone),
-        at: 0,
-    };
+    let gone = Request::Edit(Box::new(gone), None);
     commands.run(gone).await.unwrap();
     // What differs from what was looked at, and from nothing else.
     let mut folder = Definitions::clone(&view.read().definitions);
@@ -216,10 +201,9 @@ async fn single_changes_and_tokens_are_there_again(place: &Place) {
         .rules
         .insert("folder".into(), Rule::new("folder", "Folder"));
     let delta = Delta::between(&view.read().definitions, &folder);
-    let delta = |base| Request::Delta {
-        delta: Box::new(delta.clone()),
-        base,
-        at: 0,
+    let delta = |base| {
+        let edit = Edit::Folder(Box::new(delta.clone()));
+        Request::Edit(Box::new(edit), Some(base))
     };
     let late = commands.run(delta(3)).await;
     assert!(

@@ -48,13 +48,6 @@ impl Table {
             Self::GroupByNode => &[C::Node, C::Rule, C::Directive, C::Block, C::Component],
         }
     }
-
-    fn is_by_node(self) -> bool {
-        matches!(
-            self,
-            Self::Node | Self::RuleByNode | Self::DirectiveByNode | Self::GroupByNode
-        )
-    }
 }
 
 /// What the rows of a directive on a node have in common.
@@ -152,7 +145,7 @@ impl View {
     /// What these nodes show, as a table.
     pub(super) fn csv(&self, table: Table, nodes: &[NodeShown]) -> String {
         let mut rows = Rows::of(table);
-        if table.is_by_node() {
+        if rows.columns.first() == Some(&C::Node) {
             for node in nodes {
                 self.rows(&mut rows, std::slice::from_ref(node));
             }

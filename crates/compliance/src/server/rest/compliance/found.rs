@@ -46,19 +46,15 @@ impl Service {
         if system {
             view.types = Types::SYSTEM;
         }
-        let table = is_table(call);
-        if table {
-            view.level = DEEPEST;
-        }
         let node = self.shown_one(call.id());
         let node = node.ok_or_else(|| ApiError::not_found("accepted node", call.id()))?;
         let nodes = self.detailed(call, &view, vec![node]).await?;
-        if table {
-            return call
-                .apart(move || view.csv(Table::Node, &nodes).into())
-                .await;
-        }
-        call.apart(move || under("nodes", view.nodes(&nodes))).await
+        let table = is_table(call);
+        let made = move || match table {
+            true => Value::from(view.csv(Table::Node, &nodes)),
+            false => under("nodes", view.nodes(&nodes)),
+        };
+        call.apart(made).await
     }
 
     pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
@@ -81,18 +77,14 @@ impl Service {
     }
 
     pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
-        let mut view = self.view_of(call, DEEPEST)?;
-        let table = is_table(call);
-        if table {
-            view.level = DEEPEST;
-        }
+        let view = self.view_of(call, DEEPEST)?;
         let id = call.id().to_owned();
         if !view.all.rules.contains_key(&id) {
             return Err(ApiError::not_found("rule", &id));
         }
         let nodes = self.shown_of(|rule, _| *rule == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
-        if table {
+        if is_table(call) {
             let table = match part {
                 Part::Nodes => Table::RuleByNode,
                 _ => Table::RuleByDirective,
@@ -132,18 +124,14 @@ impl Service {
     }
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
-        let mut view = self.view_of(call, DEEPEST)?;
-        let table = is_table(call);
-        if table {
-            view.level = DEEPEST;
-        }
+        let view = self.view_of(call, DEEPEST)?;
         let id = call.id().to_owned();
         if !view.all.directives.contains_key(&id) {
             return Err(ApiError::not_found("directive", &id));
         }
         let nodes = self.shown_of(|_, directive| *directive == *id);
         let nodes = self.detailed(call, &view, nodes).await?;
-        if table {
+        if is_table(call) {
             let table = match part {
                 Part::Nodes => Table::DirectiveByNode,
                 _ => Table::DirectiveByRule,
@@ -168,13 +156,16 @@ impl Service {
         call.apart(made).await
     }
 
-    /// How much is shown: as asked, or to this level.
+    /// How much is shown: as asked, or to this level; in a table all of it.
     pub(super) fn view_of(&self, call: &Call<'_>, level: u8) -> Result<View, ApiError> {
         // What is asked was checked; what is not asked has its usual number.
         let number = |key: &str| call.query.get(key).and_then(|text| text.parse().ok());
         Ok(View {
             all: Arc::clone(&self.view.read().definitions),
-            level: number("level").unwrap_or(level),
+            level: match is_table(call) {
+                true => DEEPEST,
+                false => number("level").unwrap_or(level),
+            },
             precision: number("precision")
                 .and_then(Precision::new)
                 .unwrap_or_default(),
@@ -238,7 +229,7 @@ impl Service {
             let (id, basis) = (Arc::clone(&node.id), node.basis);
             let (level, precision) = (view.level, view.precision);
             // One node after the other: whoever no longer waits costs one more at most.
-            let made = call.apart(move || trees(&id, basis, &read.sources(), level, precision));
+            let made = call.apart(move || trees(&id, basis, &read, level, precision));
             let made = made.await?.map_err(ApiError::unavailable)?;
             values += made.values;
             if values > VALUES_AT_ONCE {
@@ -248,7 +239,7 @@ impl Service {
                 );
                 return Err(ApiError::field("level", message));
             }
-            node.trees = made.by_directive;
+            node.trees = made.trees;
         }
         Ok(nodes)
     }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::super::answers::{ApiError, under};
 use super::super::route::{Answer, Call};
 use super::super::shapes::{named, with_level};
+use super::DIRECTIVES;
 use super::csv::Table;
 use super::found::{Part, is_table};
 use super::view::{View, by_rule};
-use super::{DEEPEST, DIRECTIVES};
 use crate::acceptance::Standing;
 use crate::model::node::ROOT;
 use crate::model::target::{self, Target};
@@ -59,10 +59,6 @@ impl Service {
     pub(super) async fn one_group(&self, call: &Call<'_>, targeted: bool, part: Part) -> Answer {
         let mut view = self.view_of(call, DIRECTIVES)?;
         view.of_group = true;
-        let table = is_table(call);
-        if table {
-            view.level = DEEPEST;
-        }
         let found = self.nodes_of_target(&view, call.id());
         let found = found.ok_or_else(|| ApiError::not_found("group or target", call.id()))?;
         let (global, of_target) = self.levels(&found, &found.rules(&view));
@@ -80,7 +76,7 @@ impl Service {
             }
         }
         let nodes = self.detailed(call, &view, nodes).await?;
-        if table {
+        if is_table(call) {
             let table = match part {
                 Part::Nodes => Table::GroupByNode,
                 _ => Table::GroupByRule,

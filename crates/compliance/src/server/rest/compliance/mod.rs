@@ -10,8 +10,8 @@ mod view;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Parameter, Route, Work};
-use super::schema::Schema;
+use super::route::{Answer, Call, Route, Work};
+use super::schema::{Field, Schema};
 use crate::server::service::Service;
 use found::Part;
 use schemas::{
@@ -38,12 +38,7 @@ const GLOBAL_ROUTE: Route = Route::get(
 .asks(&[PRECISION, JSON_ALONE]);
 
 /// A call whose answer may be long.
-const fn long(
-    path: &'static str,
-    action: &'static str,
-    summary: &'static str,
-    of: (Output, &'static [Parameter], Work),
-) -> Route {
+const fn long(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
     let (output, asked, work) = of;
     Route::get(path, action, summary, output, work)
         .asks(asked)
@@ -55,320 +50,118 @@ type Output = (&'static str, &'static Schema);
 
 const NODES_OF: Output = ("nodes", &NODE_LIST);
 const RULES_OF: Output = ("rules", &RULE_LIST);
+const DIRECTIVES_OF: Output = ("directivesCompliance", &DIRECTIVE_LIST);
+const DIRECTIVE_OF: Output = ("directiveCompliance", &DIRECTIVE);
 const GROUPS_OF: Output = ("groupCompliance", &GROUP_LIST);
 
-/// What a call shows: of all of a kind, or of one of them.
-#[derive(Clone, Copy)]
-enum Of {
-    Nodes,
-    Node,
-    NodeSystem,
-    Rules,
-    Rule,
-    RuleByNode,
-    RuleByDirective,
-    Directives,
-    Directive,
-    DirectiveByNode,
-    DirectiveByRule,
-    Groups,
-    Group,
-    GroupByRule,
-    GroupByNode,
-    Targeted,
-    TargetedByRule,
-    TargetedByNode,
+/// What a call answers, takes and does.
+type Of = (Output, &'static [Field], Work);
+
+macro_rules! shown_by {
+    ($($name:ident = $output:expr, $asked:ident, $method:ident($($how:expr),*);)*) => {
+        $(const $name: Of = (
+            $output,
+            $asked,
+            Work::Later(|service, call| Box::pin(service.$method(call $(, $how)*))),
+        );)*
+    };
 }
 
-/// A call about these.
-const fn call(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
-    long(path, action, summary, done(of))
+shown_by! {
+    OF_NODES = NODES_OF, ASKED, all_nodes();
+    OF_NODE = NODES_OF, FORMATTED, one_node(false);
+    OF_NODE_SYSTEM = NODES_OF, FORMATTED, one_node(true);
+    OF_RULES = RULES_OF, ASKED, all_rules();
+    OF_RULE = RULES_OF, ASKED, one_rule(Part::Both);
+    OF_RULE_BY_NODE = ("", &RULE), FORMATTED, one_rule(Part::Nodes);
+    OF_RULE_BY_DIRECTIVE = ("", &RULE), FORMATTED, one_rule(Part::Others);
+    OF_DIRECTIVES = DIRECTIVES_OF, ASKED, all_directives();
+    OF_DIRECTIVE = DIRECTIVE_OF, FORMATTED, one_directive(Part::Both);
+    OF_DIRECTIVE_BY_NODE = NODES_OF, FORMATTED, one_directive(Part::Nodes);
+    OF_DIRECTIVE_BY_RULE = RULES_OF, FORMATTED, one_directive(Part::Others);
+    OF_GROUP = GROUPS_OF, ASKED, one_group(false, Part::Both);
+    OF_GROUP_BY_RULE = RULES_OF, FORMATTED, one_group(false, Part::Others);
+    OF_GROUP_BY_NODE = NODES_OF, FORMATTED, one_group(false, Part::Nodes);
+    OF_TARGETED = GROUPS_OF, ASKED, one_group(true, Part::Both);
+    OF_TARGETED_BY_RULE = RULES_OF, FORMATTED, one_group(true, Part::Others);
+    OF_TARGETED_BY_NODE = NODES_OF, FORMATTED, one_group(true, Part::Nodes);
 }
 
-/// What such a call answers, takes and does.
-const fn done(of: Of) -> (Output, &'static [Parameter], Work) {
-    match of {
-        Of::Nodes => (
-            NODES_OF,
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.all_nodes(call))),
-        ),
-        Of::Node => (
-            NODES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_node(call, false))),
-        ),
-        Of::NodeSystem => (
-            NODES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_node(call, true))),
-        ),
-        Of::Rules => (
-            RULES_OF,
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.all_rules(call))),
-        ),
-        Of::Rule => (
-            RULES_OF,
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Both))),
-        ),
-        Of::RuleByNode => (
-            ("", &RULE),
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Nodes))),
-        ),
-        Of::RuleByDirective => (
-            ("", &RULE),
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_rule(call, Part::Others))),
-        ),
-        Of::Directives => (
-            ("directivesCompliance", &DIRECTIVE_LIST),
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.all_directives(call))),
-        ),
-        Of::Directive => (
-            ("directiveCompliance", &DIRECTIVE),
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Both))),
-        ),
-        Of::DirectiveByNode => (
-            NODES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Nodes))),
-        ),
-        Of::DirectiveByRule => (
-            RULES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_directive(call, Part::Others))),
-        ),
-        Of::Groups => (
-            ("groupCompliance", &GROUP_SUMMARIES),
-            SUMMARISED,
-            Work::Now(Service::all_groups),
-        ),
-        Of::Group => (
-            GROUPS_OF,
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Both))),
-        ),
-        Of::GroupByRule => (
-            RULES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Others))),
-        ),
-        Of::GroupByNode => (
-            NODES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, false, Part::Nodes))),
-        ),
-        Of::Targeted => (
-            GROUPS_OF,
-            ASKED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Both))),
-        ),
-        Of::TargetedByRule => (
-            RULES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Others))),
-        ),
-        Of::TargetedByNode => (
-            NODES_OF,
-            FORMATTED,
-            Work::Later(|service, call| Box::pin(service.one_group(call, true, Part::Nodes))),
-        ),
-    }
+const OF_GROUPS: Of = (
+    ("groupCompliance", &GROUP_SUMMARIES),
+    SUMMARISED,
+    Work::Now(Service::all_groups),
+);
+
+macro_rules! calls {
+    ($(
+        $path:literal $action:literal $of:ident $summary:literal
+        $(also $other:literal $named:literal)*;
+    )*) => {
+        &[
+            GLOBAL_ROUTE,
+            $(
+                long($path, $action, $summary, $of),
+                $(long($other, $named, concat!("As /", $path), $of),)*
+            )*
+        ]
+    };
 }
 
-/// The calls of compliance.
-pub(super) const ROUTES: &[Route] = &[
-    GLOBAL_ROUTE,
-    call(
-        "nodes/compliance",
-        "getNodesCompliance",
-        "Compliance of each node",
-        Of::Nodes,
-    ),
-    call(
-        "nodes/{id}/compliance",
-        "getNodeComplianceId",
-        "Compliance of a node, down to the message",
-        Of::Node,
-    ),
-    call(
-        "nodes/{id}/compliance/system",
-        "getNodeSystemCompliance",
-        "Compliance of a node with the server's own rules",
-        Of::NodeSystem,
-    ),
-    call(
-        "rules/compliance",
-        "getRulesCompliance",
-        "Compliance of each rule",
-        Of::Rules,
-    ),
-    call(
-        "rules/{id}/compliance",
-        "getRulesComplianceId",
-        "Compliance of a rule by directive and by node",
-        Of::Rule,
-    ),
-    call(
-        "rules/{id}/compliance/byNode",
-        "getRuleComplianceByNode",
-        "Compliance of a rule by node",
-        Of::RuleByNode,
-    ),
-    call(
-        "rules/{id}/compliance/byDirective",
-        "getRuleComplianceByDirective",
-        "Compliance of a rule by directive",
-        Of::RuleByDirective,
-    ),
-    call(
-        "directives/compliance",
-        "getDirectivesCompliance",
-        "Compliance of each directive",
-        Of::Directives,
-    ),
-    call(
-        "directives/{id}/compliance",
-        "getDirectiveComplianceId",
-        "Compliance of a directive by rule and by node",
-        Of::Directive,
-    ),
-    call(
-        "directives/{id}/compliance/byNode",
-        "getDirectiveComplianceByNodeId",
-        "Compliance of a directive by node",
-        Of::DirectiveByNode,
-    ),
-    call(
-        "directives/{id}/compliance/byRule",
-        "getDirectiveComplianceByRuleId",
-        "Compliance of a directive by rule",
-        Of::DirectiveByRule,
-    ),
-    call(
-        "groups/compliance",
-        "getNodeGroupCompliance",
-        "Compliance of the nodes of groups: with the rules that target each, and with all",
-        Of::Groups,
-    ),
-    call(
-        "groups/{id}/compliance",
-        "getGlobalNodeGroupComplianceId",
-        "As /groups/{id}/compliance/global",
-        Of::Group,
-    ),
-    call(
-        "groups/{id}/compliance/global",
-        "getGlobalNodeGroupComplianceId",
-        "Compliance of a group's nodes with all rules",
-        Of::Group,
-    ),
-    call(
-        "groups/{id}/compliance/targeted",
-        "getTargetedNodeGroupComplianceId",
-        "Compliance of a group's nodes with the rules that target it",
-        Of::Targeted,
-    ),
-    call(
-        "groups/{id}/compliance/global/byRule",
-        "getGlobalNodeGroupComplianceByRuleId",
-        "Compliance of a group's nodes with all rules, by rule",
-        Of::GroupByRule,
-    ),
-    call(
-        "groups/{id}/compliance/global/byNode",
-        "getGlobalNodeGroupComplianceByNodeId",
-        "Compliance of a group's nodes with all rules, by node",
-        Of::GroupByNode,
-    ),
-    call(
-        "groups/{id}/compliance/targeted/byRule",
-        "getTargetedNodeGroupComplianceByRuleId",
-        "Compliance of a group's nodes with the rules that target it, by rule",
-        Of::TargetedByRule,
-    ),
-    call(
-        "groups/{id}/compliance/targeted/byNode",
-        "getTargetedNodeGroupComplianceByNodeId",
-        "Compliance of a group's nodes with the rules that target it, by node",
-        Of::TargetedByNode,
-    ),
-];
-
-/// The older names of the same.
-pub(super) const OLDER_ROUTES: &[Route] = &[
-    call(
-        "compliance/nodes",
-        "getNodesCompliance",
-        "As /nodes/compliance",
-        Of::Nodes,
-    ),
-    call(
-        "compliance/nodes/{id}",
-        "getNodeComplianceId",
-        "As /nodes/{id}/compliance",
-        Of::Node,
-    ),
-    call(
-        "compliance/nodes/{id}/system",
-        "getNodeSystemCompliance",
-        "As /nodes/{id}/compliance/system",
-        Of::NodeSystem,
-    ),
-    call(
-        "compliance/rules",
-        "getRulesCompliance",
-        "As /rules/compliance",
-        Of::Rules,
-    ),
-    call(
-        "compliance/rules/{id}",
-        "getRulesComplianceId",
-        "As /rules/{id}/compliance",
-        Of::Rule,
-    ),
-    call(
-        "compliance/directives",
-        "getDirectivesCompliance",
-        "As /directives/compliance",
-        Of::Directives,
-    ),
-    call(
-        "compliance/directives/{id}",
-        "getDirectiveComplianceId",
-        "As /directives/{id}/compliance",
-        Of::Directive,
-    ),
-    call(
-        "compliance/groups",
-        "getNodeGroupCompliance",
-        "As /groups/compliance",
-        Of::Groups,
-    ),
-    call(
-        "compliance/summary/groups",
-        "getNodeGroupComplianceSummary",
-        "As /groups/compliance",
-        Of::Groups,
-    ),
-    call(
-        "compliance/groups/{id}",
-        "getNodeGroupComplianceId",
-        "As /groups/{id}/compliance/global",
-        Of::Group,
-    ),
-    call(
-        "compliance/groups/{id}/target",
-        "getNodeGroupComplianceTargetId",
-        "As /groups/{id}/compliance/targeted",
-        Of::Targeted,
-    ),
-];
+/// The calls of compliance: the path of each, its name and summary; then its other paths, with
+/// their names.
+pub(super) const ROUTES: &[Route] = calls! {
+    "nodes/compliance" "getNodesCompliance" OF_NODES
+        "Compliance of each node"
+        also "compliance/nodes" "getNodesCompliance";
+    "nodes/{id}/compliance" "getNodeComplianceId" OF_NODE
+        "Compliance of a node, down to the message"
+        also "compliance/nodes/{id}" "getNodeComplianceId";
+    "nodes/{id}/compliance/system" "getNodeSystemCompliance" OF_NODE_SYSTEM
+        "Compliance of a node with the server's own rules"
+        also "compliance/nodes/{id}/system" "getNodeSystemCompliance";
+    "rules/compliance" "getRulesCompliance" OF_RULES
+        "Compliance of each rule"
+        also "compliance/rules" "getRulesCompliance";
+    "rules/{id}/compliance" "getRulesComplianceId" OF_RULE
+        "Compliance of a rule by directive and by node"
+        also "compliance/rules/{id}" "getRulesComplianceId";
+    "rules/{id}/compliance/byNode" "getRuleComplianceByNode" OF_RULE_BY_NODE
+        "Compliance of a rule by node";
+    "rules/{id}/compliance/byDirective" "getRuleComplianceByDirective" OF_RULE_BY_DIRECTIVE
+        "Compliance of a rule by directive";
+    "directives/compliance" "getDirectivesCompliance" OF_DIRECTIVES
+        "Compliance of each directive"
+        also "compliance/directives" "getDirectivesCompliance";
+    "directives/{id}/compliance" "getDirectiveComplianceId" OF_DIRECTIVE
+        "Compliance of a directive by rule and by node"
+        also "compliance/directives/{id}" "getDirectiveComplianceId";
+    "directives/{id}/compliance/byNode" "getDirectiveComplianceByNodeId" OF_DIRECTIVE_BY_NODE
+        "Compliance of a directive by node";
+    "directives/{id}/compliance/byRule" "getDirectiveComplianceByRuleId" OF_DIRECTIVE_BY_RULE
+        "Compliance of a directive by rule";
+    "groups/compliance" "getNodeGroupCompliance" OF_GROUPS
+        "Compliance of the nodes of groups: with the rules that target each, and with all"
+        also "compliance/groups" "getNodeGroupCompliance"
+        also "compliance/summary/groups" "getNodeGroupComplianceSummary";
+    "groups/{id}/compliance/global" "getGlobalNodeGroupComplianceId" OF_GROUP
+        "Compliance of a group's nodes with all rules"
+        also "groups/{id}/compliance" "getGlobalNodeGroupComplianceId"
+        also "compliance/groups/{id}" "getNodeGroupComplianceId";
+    "groups/{id}/compliance/targeted" "getTargetedNodeGroupComplianceId" OF_TARGETED
+        "Compliance of a group's nodes with the rules that target it"
+        also "compliance/groups/{id}/target" "getNodeGroupComplianceTargetId";
+    "groups/{id}/compliance/global/byRule" "getGlobalNodeGroupComplianceByRuleId" OF_GROUP_BY_RULE
+        "Compliance of a group's nodes with all rules, by rule";
+    "groups/{id}/compliance/global/byNode" "getGlobalNodeGroupComplianceByNodeId" OF_GROUP_BY_NODE
+        "Compliance of a group's nodes with all rules, by node";
+    "groups/{id}/compliance/targeted/byRule" "getTargetedNodeGroupComplianceByRuleId"
+        OF_TARGETED_BY_RULE
+        "Compliance of a group's nodes with the rules that target it, by rule";
+    "groups/{id}/compliance/targeted/byNode" "getTargetedNodeGroupComplianceByNodeId"
+        OF_TARGETED_BY_NODE
+        "Compliance of a group's nodes with the rules that target it, by node";
+};
 
 impl Service {
     fn global(&self, call: &Call<'_>) -> Answer {

@@ -51,19 +51,11 @@ pub(super) type Trees = BTreeMap<(String, String), Vec<Component>>;
 
 /// What the store has of a node, packed.
 pub(super) struct Read {
+    /// What is expected now.
     current: Option<Vec<u8>>,
+    /// What the last run's configuration expected, while another one is pending.
     of_run: Option<Vec<u8>>,
     run: Option<StoredRun>,
-}
-
-/// What a node's components are made of.
-pub(super) struct Sources {
-    /// What is expected now.
-    current: Option<ExpectedReports>,
-    /// What the last run's configuration expected, while another one is pending.
-    of_run: Option<ExpectedReports>,
-    /// The text of the last run.
-    text: Option<String>,
 }
 
 /// Reads what the store has of a node: between two batches of the writer.
@@ -73,7 +65,7 @@ pub(super) struct Sources {
 pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result<Read, ApiError> {
     // Most runs are of the current configuration, and what it expects is large.
     let older = matches!(basis, Basis::PendingRun { .. });
-    let read = service.looked_up(move |ledger| {
+    let read = service.looked_up("reading a node's last run", move |ledger| {
         Box::pin(async move {
             let store = &mut ledger.store;
             let run = store.last_run(number).await?;
@@ -85,9 +77,7 @@ pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result
             Ok::<_, StoreError>((store.expected(number, None).await?, of_run, run))
         })
     });
-    let (current, of_run, run) = read.await?.map_err(|error| {
-        ApiError::unavailable(format!("reading a node's last run: {error}; ask again"))
-    })?;
+    let (current, of_run, run) = read.await?;
     Ok(Read {
         current,
         of_run,
@@ -95,40 +85,26 @@ pub(super) async fn read(service: &Service, number: i64, basis: Basis) -> Result
     })
 }
 
-impl Read {
-    /// The same unpacked. What cannot be read is left out.
-    pub(super) fn sources(&self) -> Sources {
-        let expected = |packed: &Option<Vec<u8>>| -> Option<ExpectedReports> {
-            let json = packed::unpack(packed.as_ref()?).ok()?;
-            ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()
-        };
-        Sources {
-            current: expected(&self.current),
-            of_run: expected(&self.of_run),
-            text: self.run.as_ref().and_then(|run| stored_text(run).ok()),
-        }
-    }
+fn expected_of(packed: &[u8]) -> Option<ExpectedReports> {
+    let json = packed::unpack(packed).ok()?;
+    ExpectedReports::from_json(str::from_utf8(&json).ok()?, EXPECTED_BYTES).ok()
 }
 
-/// The trees of a node.
-pub(super) struct Made {
-    pub(super) by_directive: Trees,
-    /// How many reports and expected values there are in them.
-    pub(super) values: usize,
-}
-
-/// Makes the trees of a node.
+/// Makes the trees of a node. What cannot be unpacked is left out.
 ///
 /// # Errors
 /// What is stored cannot be read.
 pub(super) fn trees(
     node: &str,
     basis: Basis,
-    sources: &Sources,
+    read: &Read,
     level: u8,
     precision: Precision,
-) -> Result<Made, String> {
-    let log = sources.text.as_deref().map(|text| stored_log(node, text));
+) -> Result<Making, String> {
+    let current = read.current.as_deref().and_then(expected_of);
+    let of_run = read.of_run.as_deref().and_then(expected_of);
+    let text = read.run.as_ref().and_then(|run| stored_text(run).ok());
+    let log = text.as_deref().map(|text| stored_log(node, text));
     let log = log.transpose().map_err(|error| error.to_string())?;
     let mut making = Making {
         level,
@@ -136,7 +112,7 @@ pub(super) fn trees(
         trees: Trees::new(),
         values: log.as_ref().map_or(0, |log| log.reports.len()),
     };
-    let current = sources.current.as_ref();
+    let current = current.as_ref();
     match basis {
         Basis::Ignored | Basis::NoRunNoExpectedReport => {}
         Basis::ReportsDisabled => making.uniform(current, Status::Disabled)?,
@@ -152,7 +128,7 @@ pub(super) fn trees(
         Basis::PendingRun { .. } => {
             making.uniform(current, Status::Pending)?;
             let pending: HashSet<_> = making.trees.keys().cloned().collect();
-            if let (Some(expected), Some(log)) = (&sources.of_run, &log) {
+            if let (Some(expected), Some(log)) = (&of_run, &log) {
                 making.matched(expected, log, |key| pending.contains(key))?;
             }
         }
@@ -163,17 +139,16 @@ pub(super) fn trees(
             }
         }
     }
-    Ok(Made {
-        by_directive: making.trees,
-        values: making.values,
-    })
+    Ok(making)
 }
 
-struct Making {
+/// The trees of a node.
+pub(super) struct Making {
     level: u8,
     precision: Precision,
-    trees: Trees,
-    values: usize,
+    pub(super) trees: Trees,
+    /// How many reports and expected values there are in them.
+    pub(super) values: usize,
 }
 
 /// Reports that count, by rule and directive.
@@ -261,21 +236,15 @@ impl Making {
                     continue;
                 };
                 self.values += entry.shape.value_count();
-                let components = match (choose(&key), uniform) {
+                let (matched, reports) = match (choose(&key), uniform) {
                     (Some((received, reports)), _) => {
-                        let matched = matcher.directive(&compiled, entry, received);
-                        let shape = &entry.shape;
-                        let tree = directive_tree(directive, shape, matched.assigned, reports);
-                        self.shown(&tree)
+                        (matcher.directive(&compiled, entry, received), reports)
                     }
-                    (None, Some(status)) => {
-                        let matched = matcher.without_reports(entry, status);
-                        let shape = &entry.shape;
-                        let tree = directive_tree(directive, shape, matched.assigned, &[]);
-                        self.shown(&tree)
-                    }
+                    (None, Some(status)) => (matcher.without_reports(entry, status), &[][..]),
                     (None, None) => continue,
                 };
+                let tree = directive_tree(directive, &entry.shape, matched.assigned, reports);
+                let components = self.shown(&tree);
                 self.trees.insert(key, components);
             }
         }

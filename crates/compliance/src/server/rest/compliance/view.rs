@@ -182,7 +182,10 @@ impl View {
         known.map_or(id, |rule| rule.display_name.as_str())
     }
 
-    fn object(&self, object: Map<String, Value>, level: &FleetLevel) -> Map<String, Value> {
+    /// What has an identity, a name, a policy mode, and a level.
+    fn object(&self, id: &str, name: &str, mode: &str, level: &FleetLevel) -> Map<String, Value> {
+        let mut object = named(id, name);
+        object.insert("policyMode".into(), mode.into());
         with_level(object, level, self.precision)
     }
 
@@ -202,11 +205,9 @@ impl View {
             skipped.entry(&one.rule).or_default().push(one);
         }
         let level = sum(by_rule.values().flatten().map(|one| &one.level));
-        let mut object = named(&shown.id, &shown.node.hostname);
-        object.insert("mode".into(), self.mode().into());
         let mode = self.policy_mode(Some(&shown.node), None);
-        object.insert("policyMode".into(), mode.into());
-        let mut object = self.object(object, &level);
+        let mut object = self.object(&shown.id, &shown.node.hostname, mode, &level);
+        object.insert("mode".into(), self.mode().into());
         if !shown.aborts.is_empty() {
             let aborts = shown.aborts.iter();
             let aborts = aborts.map(|one| json!({"cause": one.cause, "message": one.message}));
@@ -215,11 +216,9 @@ impl View {
         if self.level >= 1 {
             let rules = by_rule.iter().map(|(rule, directives)| {
                 let level = sum(directives.iter().map(|one| &one.level));
-                let mut object = named(rule, self.rule_name(rule));
                 let skipped = skipped.get(rule).map_or(&[][..], Vec::as_slice);
                 let mode = self.rule_mode_on(shown, directives, skipped);
-                object.insert("policyMode".into(), mode.into());
-                let mut object = self.object(object, &level);
+                let mut object = self.object(rule, self.rule_name(rule), mode, &level);
                 if self.level >= super::DIRECTIVES {
                     let directives = directives.iter();
                     let directives = directives.map(|one| self.directive_of(shown, one));
@@ -266,10 +265,8 @@ impl View {
     /// What one directive comes to on a node.
     fn directive_of(&self, shown: &NodeShown, one: &DirectiveShown) -> Map<String, Value> {
         let id = &*one.directive;
-        let mut object = named(id, self.directive_name(id));
         let mode = self.policy_mode(Some(&shown.node), Some(id));
-        object.insert("policyMode".into(), mode.into());
-        let mut object = self.object(object, &one.level.into());
+        let mut object = self.object(id, self.directive_name(id), mode, &one.level.into());
         if self.level >= super::COMPONENTS {
             object.insert("components".into(), components_of(shown, one));
         }
@@ -297,10 +294,9 @@ impl View {
             let mut object = self.node_of(shown, brought, Some(directive))?;
             if self.level >= super::COMPONENTS {
                 let rules = brought.iter().map(|one| {
-                    let mut object = named(&one.rule, self.rule_name(&one.rule));
+                    let (rule, name) = (&one.rule, self.rule_name(&one.rule));
                     let mode = self.policy_mode(Some(&shown.node), Some(directive));
-                    object.insert("policyMode".into(), mode.into());
-                    let mut object = self.object(object, &one.level.into());
+                    let mut object = self.object(rule, name, mode, &one.level.into());
                     if self.level >= super::NODES {
                         object.insert("components".into(), components_of(shown, one));
                     }
@@ -323,11 +319,9 @@ impl View {
         if directives.is_empty() {
             return None;
         }
-        let mut object = named(&shown.id, &shown.node.hostname);
         let mode = self.policy_mode(Some(&shown.node), mode_of);
-        object.insert("policyMode".into(), mode.into());
         let level = sum(directives.iter().map(|one| &one.level));
-        Some(self.object(object, &level))
+        Some(self.object(&shown.id, &shown.node.hostname, mode, &level))
     }
 
     /// A rule with its directives, over these nodes.
@@ -339,17 +333,15 @@ impl View {
         }
         let mut level = FleetLevel::default();
         by_directive.values().for_each(|one| level += one);
-        let mut object = named(id, self.rule_name(id));
-        object.insert("mode".into(), self.mode().into());
         let all: Vec<_> = nodes.iter().collect();
-        object.insert("policyMode".into(), self.rule_mode(id, &all).into());
-        let mut object = self.object(object, &level);
+        let mode = self.rule_mode(id, &all);
+        let mut object = self.object(id, self.rule_name(id), mode, &level);
+        object.insert("mode".into(), self.mode().into());
         if self.level >= super::DIRECTIVES {
             let directives = by_directive.iter().map(|(directive, level)| {
-                let mut object = named(directive, self.directive_name(directive));
+                let name = self.directive_name(directive);
                 let mode = self.policy_mode(None, Some(directive));
-                object.insert("policyMode".into(), mode.into());
-                let mut object = self.object(object, level);
+                let mut object = self.object(directive, name, mode, level);
                 if self.level >= super::COMPONENTS {
                     let components = self.components((id, directive), nodes);
                     object.insert("components".into(), components.into());
@@ -375,11 +367,9 @@ impl View {
         let all = nodes.iter().flat_map(|node| &node.directives);
         let mut level = FleetLevel::default();
         all.for_each(|one| level += &one.level);
-        let mut object = named(id, self.directive_name(id));
-        object.insert("mode".into(), self.mode().into());
         let mode = self.policy_mode(None, Some(id));
-        object.insert("policyMode".into(), mode.into());
-        let mut object = self.object(object, &level);
+        let mut object = self.object(id, self.directive_name(id), mode, &level);
+        object.insert("mode".into(), self.mode().into());
         if self.level >= 1 {
             object.insert("rules".into(), self.rules_of_directive(id, nodes));
         }
@@ -397,9 +387,8 @@ impl View {
             let brings =
                 |node: &&Portion<'_>| node.directives.iter().any(|one| *one.rule == **rule);
             let having: Vec<_> = nodes.iter().filter(brings).collect();
-            let mut object = named(rule, self.rule_name(rule));
-            object.insert("policyMode".into(), self.rule_mode(rule, &having).into());
-            let mut object = self.object(object, level);
+            let mode = self.rule_mode(rule, &having);
+            let mut object = self.object(rule, self.rule_name(rule), mode, level);
             if self.level >= super::COMPONENTS {
                 let components = self.components((rule, id), nodes);
                 object.insert("components".into(), components.into());
@@ -455,7 +444,7 @@ impl View {
             all.iter().for_each(|(_, one)| level += &one.level);
             let mut object = Map::new();
             object.insert("name".into(), name.into());
-            let mut object = self.object(object, &level);
+            let mut object = with_level(object, &level, self.precision);
             let is_block = |(_, one): &(&NodeShown, &Component)| !one.within.is_empty();
             let (blocks, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_block);
             if !blocks.is_empty() {

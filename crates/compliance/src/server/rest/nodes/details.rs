@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use commit::StoreError;
 use serde_json::{Map, Number, Value, json};
 
 use super::super::answers::{ApiError, under};
@@ -58,140 +57,62 @@ struct Part {
     names: &'static [(&'static str, &'static str)],
 }
 
-const fn part(
-    name: &'static str,
-    kind: ObjectType,
-    names: &'static [(&'static str, &'static str)],
-) -> Part {
-    Part { name, kind, names }
+/// A part whose attributes have these other names: `OURS => THEIRS`.
+macro_rules! part {
+    ($name:literal $kind:ident $(: $($ours:ident => $theirs:ident),*)?) => {
+        Part {
+            name: $name,
+            kind: ObjectType::$kind,
+            names: &[$($((stringify!($ours), stringify!($theirs))),*)?],
+        }
+    };
+}
+macro_rules! parts {
+    ($($name:literal $kind:ident $(: $($ours:ident => $theirs:ident),*)?;)*) => {
+        [$(part!($name $kind $(: $($ours => $theirs),*)?)),*]
+    };
 }
 
 use ObjectType as O;
 
-const MACHINE: Part = part(
-    "machine",
-    O::Machine,
-    &[
-        ("machineId", "id"),
-        ("machineType", "type"),
-        ("vmType", "provider"),
-        ("cn", "name"),
-        ("componentSerialNumber", "serialNumber"),
-    ],
-);
-const PARTS: [Part; 15] = [
-    part(
-        "software",
-        O::Software,
-        &[("cn", "name"), ("softwareVersion", "version")],
-    ),
-    part(
-        "networkInterfaces",
-        O::NetworkInterface,
-        &[
-            ("networkInterface", "name"),
-            ("ipHostNumber", "ipAddresses"),
-            ("networkInterfaceDhcpServer", "dhcpServer"),
-            ("networkInterfaceGateway", "gateway"),
-            ("networkInterfaceMask", "mask"),
-            ("networkSubnet", "subnet"),
-            ("networkInterfaceMacAddress", "macAddress"),
-            ("networkInterfaceType", "type"),
-            ("networkInterfaceTypeMib", "typeMib"),
-        ],
-    ),
-    part(
-        "fileSystems",
-        O::FileSystem,
-        &[
-            ("cn", "name"),
-            ("fileSystemFreeSpace", "freeSpace"),
-            ("fileSystemTotalSpace", "totalSpace"),
-        ],
-    ),
-    part("processes", O::Process, &[]),
-    part(
-        "virtualMachines",
-        O::VirtualMachine,
-        &[
-            ("vmName", "name"),
-            ("vmType", "type"),
-            ("vmOwner", "owner"),
-            ("vmStatus", "status"),
-            ("vmCpu", "vcpu"),
-            ("vmMemory", "memory"),
-            ("virtualMachineUuid", "uuid"),
-        ],
-    ),
-    part("environmentVariables", O::Environment, &[]),
-    part(
-        "processors",
-        O::Processor,
-        &[
-            ("cpuName", "name"),
-            ("cpuSpeed", "speed"),
-            ("cpuStepping", "stepping"),
-            ("cpuFamily", "family"),
-            ("cpuFamilyName", "familyName"),
-            ("cpuThread", "thread"),
-            ("cpuCore", "core"),
-        ],
-    ),
-    part(
-        "memories",
-        O::Memory,
-        &[
-            ("cn", "name"),
-            ("memoryCapacity", "capacity"),
-            ("memoryCaption", "caption"),
-            ("memorySpeed", "speed"),
-            ("memorySlotNumber", "slotNumber"),
-            ("memoryType", "type"),
-            ("componentSerialNumber", "serialNumber"),
-        ],
-    ),
-    part(
-        "storage",
-        O::Storage,
-        &[
-            ("cn", "name"),
-            ("smeType", "type"),
-            ("storageSize", "size"),
-            ("componentSerialNumber", "serialNumber"),
-        ],
-    ),
-    part(
-        "bios",
-        O::Bios,
-        &[
-            ("biosName", "name"),
-            ("softwareVersion", "version"),
-            ("componentSerialNumber", "serialNumber"),
-        ],
-    ),
-    part(
-        "controllers",
-        O::Controller,
-        &[("controllerName", "name"), ("smeType", "type")],
-    ),
-    part(
-        "ports",
-        O::Port,
-        &[("portName", "name"), ("smeType", "type")],
-    ),
-    part("slots", O::Slot, &[("slotName", "name")]),
-    part("sound", O::SoundCard, &[("soundCardName", "name")]),
-    part(
-        "videos",
-        O::VideoCard,
-        &[
-            ("videoCardName", "name"),
-            ("videoChipset", "chipset"),
-            ("videoResolution", "resolution"),
-            ("memoryCapacity", "memory"),
-        ],
-    ),
-];
+const MACHINE: Part = part! {
+    "machine" Machine:
+        machineId => id, machineType => type, vmType => provider, cn => name,
+        componentSerialNumber => serialNumber
+};
+const PARTS: [Part; 15] = parts! {
+    "software" Software: cn => name, softwareVersion => version;
+    "networkInterfaces" NetworkInterface:
+        networkInterface => name, ipHostNumber => ipAddresses,
+        networkInterfaceDhcpServer => dhcpServer, networkInterfaceGateway => gateway,
+        networkInterfaceMask => mask, networkSubnet => subnet,
+        networkInterfaceMacAddress => macAddress, networkInterfaceType => type,
+        networkInterfaceTypeMib => typeMib;
+    "fileSystems" FileSystem:
+        cn => name, fileSystemFreeSpace => freeSpace, fileSystemTotalSpace => totalSpace;
+    "processes" Process;
+    "virtualMachines" VirtualMachine:
+        vmName => name, vmType => type, vmOwner => owner, vmStatus => status, vmCpu => vcpu,
+        vmMemory => memory, virtualMachineUuid => uuid;
+    "environmentVariables" Environment;
+    "processors" Processor:
+        cpuName => name, cpuSpeed => speed, cpuStepping => stepping, cpuFamily => family,
+        cpuFamilyName => familyName, cpuThread => thread, cpuCore => core;
+    "memories" Memory:
+        cn => name, memoryCapacity => capacity, memoryCaption => caption, memorySpeed => speed,
+        memorySlotNumber => slotNumber, memoryType => type, componentSerialNumber => serialNumber;
+    "storage" Storage:
+        cn => name, smeType => type, storageSize => size, componentSerialNumber => serialNumber;
+    "bios" Bios:
+        biosName => name, softwareVersion => version, componentSerialNumber => serialNumber;
+    "controllers" Controller: controllerName => name, smeType => type;
+    "ports" Port: portName => name, smeType => type;
+    "slots" Slot: slotName => name;
+    "sound" SoundCard: soundCardName => name;
+    "videos" VideoCard:
+        videoCardName => name, videoChipset => chipset, videoResolution => resolution,
+        memoryCapacity => memory;
+};
 
 /// What Rudder shows as numbers although queries ask for it as text.
 const NUMBERS: [(ObjectType, &[&str]); 2] = [
@@ -403,12 +324,10 @@ impl Service {
         let mut nodes = Vec::with_capacity(records.len());
         for some in records.chunks(READ) {
             let numbers: Vec<i64> = some.iter().map(|one| one.number).collect();
-            let read = self.looked_up(move |ledger| {
+            let read = self.looked_up("reading inventories", move |ledger| {
                 Box::pin(async move { ledger.store.inventories(&numbers).await })
             });
-            let mut packed = read.await?.map_err(|error: StoreError| {
-                ApiError::unavailable(format!("reading inventories: {error}; ask again"))
-            })?;
+            let mut packed = read.await?;
             let (some, include) = (some.to_vec(), include.clone());
             let beside = Arc::clone(&beside);
             let made = move || {

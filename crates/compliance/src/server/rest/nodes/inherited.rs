@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::route::Answer;
-use super::super::schema::{Schema, TEXT, may, needed};
+use super::super::schema::{Schema, TEXT, object};
 use super::{Service, Standing};
 use crate::model::group::Group;
 use crate::model::property::{InheritMode, Property, merge};
@@ -15,83 +15,42 @@ use crate::policy::inheritance::{
 };
 
 static KIND: Schema = Schema::Word(&["global", "group", "node"]);
-static LAYER: Schema = Schema::Object(
-    "PropertyLayer",
-    &[
-        needed("kind", &KIND, ""),
-        needed("value", &Schema::Any, "what it says itself"),
-        may(
-            "resolvedValue",
-            &Schema::Any,
-            "the same laid over what it inherits; not of the farthest, a global one",
-        ),
-        may("id", &TEXT, "of a group or node"),
-        may("name", &TEXT, "of a group or node"),
-        may("parent", &LAYER, "the next one that is inherited from"),
-    ],
-);
-static TYPED_LAYER: Schema = Schema::Object(
-    "TypedPropertyLayer",
-    &[
-        needed("kind", &KIND, ""),
-        needed("valueType", &Schema::Word(&TYPES), ""),
-        may("id", &TEXT, "of a group or node"),
-        may("name", &TEXT, "of a group or node"),
-        may("parent", &TYPED_LAYER, ""),
-    ],
-);
-static PROPERTY: Schema = Schema::Object(
-    "InheritedProperty",
-    &[
-        needed("name", &TEXT, ""),
-        needed("value", &Schema::Any, "null if it has none"),
-        may("description", &TEXT, "of the global parameter"),
-        may(
-            "inheritMode",
-            &TEXT,
-            "of the global parameter, if it is not moo",
-        ),
-        may(
-            "provider",
-            &TEXT,
-            "inherited, overridden by the node's own, or whoever set the node's own",
-        ),
-        needed(
-            "hierarchy",
-            &LAYER,
-            "whoever says it, the nearest outside; of more than 50 the nearest 49 and the farthest",
-        ),
-        needed(
-            "origval",
-            &Schema::Any,
-            "what the nearest of these says itself",
-        ),
-        needed(
-            "hierarchyStatus",
-            &Schema::Object(
-                "HierarchyStatus",
-                &[
-                    needed(
-                        "hasChildTypeConflicts",
-                        &Schema::Flag,
-                        "are they of different types?",
-                    ),
-                    needed("fullHierarchy", &TYPED_LAYER, ""),
-                    may("errorMessage", &TEXT, "what does not go together"),
-                ],
-            ),
-            "",
-        ),
-    ],
-);
+static LAYER: Schema = object! { "PropertyLayer"
+    needed "kind": KIND;
+    needed "value": Schema::Any, "what it says itself";
+    may "resolvedValue": Schema::Any,
+        "the same laid over what it inherits; not of the farthest, a global one";
+    may "id": TEXT, "of a group or node";
+    may "name": TEXT, "of a group or node";
+    may "parent": LAYER, "the next one that is inherited from";
+};
+static TYPED_LAYER: Schema = object! { "TypedPropertyLayer"
+    needed "kind": KIND;
+    needed "valueType": Schema::Word(&TYPES);
+    may "id": TEXT, "of a group or node";
+    may "name": TEXT, "of a group or node";
+    may "parent": TYPED_LAYER;
+};
+static PROPERTY: Schema = object! { "InheritedProperty"
+    needed "name": TEXT;
+    needed "value": Schema::Any, "null if it has none";
+    may "description": TEXT, "of the global parameter";
+    may "inheritMode": TEXT, "of the global parameter, if it is not moo";
+    may "provider": TEXT, "inherited, overridden by the node's own, or whoever set the node's own";
+    needed "hierarchy": LAYER,
+        "whoever says it, the nearest outside; of more than 50 the nearest 49 and the farthest";
+    needed "origval": Schema::Any, "what the nearest of these says itself";
+    needed "hierarchyStatus": object! { "HierarchyStatus"
+        needed "hasChildTypeConflicts": Schema::Flag, "are they of different types?";
+        needed "fullHierarchy": TYPED_LAYER;
+        may "errorMessage": TEXT, "what does not go together";
+    };
+};
 pub(super) static INHERITED: Schema = Schema::List(
-    &Schema::Object(
-        "NodeInheritedProperties",
-        &[
-            needed("nodeId", &Schema::Identity, ""),
-            needed("properties", &Schema::List(&PROPERTY, usize::MAX), ""),
-        ],
-    ),
+    &object! { "NodeInheritedProperties"
+        needed "nodeId": Schema::Identity;
+        needed "properties": Schema::List(&PROPERTY, usize::MAX);
+    },
     1,
 );
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::ApiError;
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, routes};
 use crate::acceptance::{DecisionError, Standing};
 use crate::model::expiration;
 use crate::model::mode::PolicyMode;
@@ -23,7 +23,7 @@ use crate::server::administered::Administered;
 use crate::server::generator::Task;
 use crate::server::ledger::{Refusal, Request};
 use crate::server::service::Service;
-use crate::server::state::{Access, NodeRecord};
+use crate::server::state::NodeRecord;
 use inherited::INHERITED;
 use schemas::{CHANGE, DECIDED_NODES, DECISION, IDS, INCLUDE, NODE_STATUSES, NODES, ONE_DECISION};
 
@@ -33,107 +33,40 @@ const DECIDED: usize = 100_000;
 const QUERY: [&str; 4] = ["query", "where", "composition", "select"];
 
 /// The calls of nodes.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "nodes",
-        "listAcceptedNodes",
-        "Accepted nodes",
-        ("nodes", &NODES),
-        Work::Later(|service, call| Box::pin(service.all(call, Standing::Accepted))),
-    )
-    .asks(INCLUDE),
-    Route::get(
-        "nodes/pending",
-        "listPendingNodes",
-        "Nodes that wait for a decision",
-        ("nodes", &NODES),
-        Work::Later(|service, call| Box::pin(service.all(call, Standing::Pending))),
-    )
-    .asks(INCLUDE),
-    Route::get(
-        "nodes/pending/{id}",
-        "pendingNodeDetails",
-        "A node that waits",
-        ("nodes", &NODES),
-        Work::Later(|service, call| Box::pin(service.included_one(call, Standing::Pending))),
-    )
-    .asks(INCLUDE),
-    Route::get(
-        "nodes/status",
-        "getNodesStatus",
-        "Pending, accepted or unknown",
-        ("nodes", &NODE_STATUSES),
-        Work::Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
-    )
-    .asks(IDS),
-    Route::get(
-        "nodes/{id}",
-        "nodeDetails",
-        "An accepted node",
-        ("nodes", &NODES),
-        Work::Later(|service, call| Box::pin(service.included_one(call, Standing::Accepted))),
-    )
-    .asks(INCLUDE),
-    Route::get(
-        "nodes/{id}/inheritedProperties",
-        "nodeInheritedProperties",
-        "What a node has of its own and inherits, and from where",
-        ("", &INHERITED),
-        Work::Now(|service, call| service.inherited(call.id())),
-    ),
-    Route::get(
-        "nodes/pending",
-        "changePendingNodeStatus",
-        "Accept or refuse nodes",
-        ("nodes", &DECIDED_NODES),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let decision: Decision = call.read()?;
-                service.decide(decision.node_id, decision.status).await
-            })
-        }),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&DECISION),
-    Route::get(
-        "nodes/pending/{id}",
-        "changePendingNodeStatus",
-        "Accept or refuse a node",
-        ("nodes", &DECIDED_NODES),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let decision: Decision = call.read()?;
-                let nodes = vec![call.id().to_owned()];
-                service.decide(nodes, decision.status).await
-            })
-        }),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&ONE_DECISION),
-    Route::get(
-        "nodes/{id}",
-        "updateNode",
-        "Set properties, policy mode, state or place of an accepted node, or let it have another key",
-        ("nodes", &NODES),
-        Work::Later(|service, call| Box::pin(service.change(call))),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&CHANGE),
-    Route::get(
-        "nodes/{id}",
-        "deleteNode",
-        "Delete an accepted node, with all that it reported",
-        ("nodes", &NODES),
-        Work::Later(|service, call| {
-            Box::pin(async move {
-                let found = service.one(call.id(), Standing::Accepted)?;
-                service.intake.delete(call.id()).await?;
-                Ok(found)
-            })
-        }),
-    )
-    .by(Verb::Delete, Access::Write),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "nodes" "listAcceptedNodes" "Accepted nodes"
+        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, Standing::Accepted))),
+        asks(INCLUDE);
+    get "nodes/pending" "listPendingNodes" "Nodes that wait for a decision"
+        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, Standing::Pending))),
+        asks(INCLUDE);
+    get "nodes/pending/{id}" "pendingNodeDetails" "A node that waits"
+        => "nodes": NODES,
+        Later(|service, call| Box::pin(service.included_one(call, Standing::Pending))),
+        asks(INCLUDE);
+    get "nodes/status" "getNodesStatus" "Pending, accepted or unknown"
+        => "nodes": NODE_STATUSES, Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
+        asks(IDS);
+    get "nodes/{id}" "nodeDetails" "An accepted node"
+        => "nodes": NODES,
+        Later(|service, call| Box::pin(service.included_one(call, Standing::Accepted))),
+        asks(INCLUDE);
+    get "nodes/{id}/inheritedProperties" "nodeInheritedProperties"
+        "What a node has of its own and inherits, and from where"
+        => "": INHERITED, Now(|service, call| service.inherited(call.id()));
+    post "nodes/pending" "changePendingNodeStatus" "Accept or refuse nodes"
+        => "nodes": DECIDED_NODES, Later(|service, call| Box::pin(service.decide_some(call))),
+        takes(&DECISION);
+    post "nodes/pending/{id}" "changePendingNodeStatus" "Accept or refuse a node"
+        => "nodes": DECIDED_NODES, Later(|service, call| Box::pin(service.decide_one(call))),
+        takes(&ONE_DECISION);
+    post "nodes/{id}" "updateNode"
+        "Set properties, policy mode, state or place of an accepted node, or let it have another \
+         key"
+        => "nodes": NODES, Later(|service, call| Box::pin(service.change(call))), takes(&CHANGE);
+    delete "nodes/{id}" "deleteNode" "Delete an accepted node, with all that it reported"
+        => "nodes": NODES, Later(|service, call| Box::pin(service.delete(call.id())));
+};
 
 /// What becomes of pending nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -269,6 +202,23 @@ impl Service {
             json!({"id": id, "status": status})
         });
         json!({"nodes": nodes.collect::<Vec<_>>()})
+    }
+
+    async fn delete(&self, id: &str) -> Answer {
+        let found = self.one(id, Standing::Accepted)?;
+        self.intake.delete(id).await?;
+        Ok(found)
+    }
+
+    async fn decide_some(&self, call: &Call<'_>) -> Answer {
+        let decision: Decision = call.read()?;
+        self.decide(decision.node_id, decision.status).await
+    }
+
+    async fn decide_one(&self, call: &Call<'_>) -> Answer {
+        let decision: Decision = call.read()?;
+        let nodes = vec![call.id().to_owned()];
+        self.decide(nodes, decision.status).await
     }
 
     async fn decide(&self, nodes: Vec<String>, status: Status) -> Result<Value, ApiError> {

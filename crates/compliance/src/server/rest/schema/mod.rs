@@ -45,7 +45,7 @@ pub(super) enum Schema {
     Either(&'static [&'static Schema]),
 }
 
-/// A key of an object.
+/// A key of an object, or of what follows `?`.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -56,28 +56,62 @@ pub(super) struct Field {
 }
 
 /// A key that must be there.
-pub(super) const fn needed(
-    name: &'static str,
-    schema: &'static Schema,
-    note: &'static str,
-) -> Field {
+pub(super) const fn needed(name: &'static str, schema: &'static Schema) -> Field {
     Field {
         name,
         schema,
         needed: true,
-        note,
+        note: "",
     }
 }
 
 /// A key that may be left out.
-pub(super) const fn may(name: &'static str, schema: &'static Schema, note: &'static str) -> Field {
+pub(super) const fn may(name: &'static str, schema: &'static Schema) -> Field {
     Field {
         name,
         schema,
         needed: false,
-        note,
+        note: "",
     }
 }
+
+impl Field {
+    /// The same with what is to be told of it.
+    pub(super) const fn note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
+    }
+}
+
+/// An object under a name, of fields that are `needed` or `may` be left out: a key, its schema, and
+/// what is to be told of it. Fields that several objects have come last, each behind a `+`.
+macro_rules! object {
+    (
+        $name:literal
+        $($kind:ident $key:literal : $schema:expr $(, $note:literal)?;)*
+        $(+ $more:ident;)*
+    ) => {
+        $crate::server::rest::schema::Schema::Object(
+            $name,
+            &[
+                $($crate::server::rest::schema::$kind($key, &$schema)$(.note($note))?,)*
+                $($more,)*
+            ],
+        )
+    };
+}
+pub(super) use object;
+
+/// A list of any number of such objects.
+macro_rules! objects {
+    ($($object:tt)*) => {
+        $crate::server::rest::schema::Schema::List(
+            &$crate::server::rest::schema::object! { $($object)* },
+            usize::MAX,
+        )
+    };
+}
+pub(super) use objects;
 
 /// A text of some length, for people.
 pub(super) static TEXT: Schema = Schema::Text(64 << 10);

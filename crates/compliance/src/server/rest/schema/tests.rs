@@ -6,22 +6,19 @@ use super::super::routes;
 use super::*;
 use crate::model::attributes::{Comparator, ObjectType};
 
-static LEAF: Schema = Schema::Object(
-    "Leaf",
-    &[
-        needed("name", &Schema::Name, ""),
-        may("priority", &Schema::Number(0, 10), ""),
-        may("mode", &Schema::Word(&["audit", "enforce"]), ""),
-        may("on", &Schema::Flag, ""),
-        may("within", &LEAVES, ""),
-        may("target", &EITHER, ""),
-        may("pair", &Schema::Pair(&TEXT, &Schema::Any), ""),
-    ],
-);
+static LEAF: Schema = object! { "Leaf"
+    needed "name": Schema::Name;
+    may "priority": Schema::Number(0, 10);
+    may "mode": Schema::Word(&["audit", "enforce"]);
+    may "on": Schema::Flag;
+    may "within": LEAVES;
+    may "target": EITHER;
+    may "pair": Schema::Pair(&TEXT, &Schema::Any);
+};
 static LEAVES: Schema = Schema::List(&LEAF, 2);
 static EITHER: Schema = Schema::Either(&[
     &Schema::Target,
-    &Schema::Object("Or", &[needed("or", &Schema::List(&Schema::Target, 3), "")]),
+    &object! { "Or" needed "or": Schema::List(&Schema::Target, 3); },
 ]);
 
 fn fields(value: &Value) -> Vec<String> {

@@ -2,94 +2,41 @@
 
 mod schemas;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value, json};
 
 use super::answers::ApiError;
 use super::directives;
 use super::managed::{self, Managed, listed, named};
-use super::route::{Answer, Call, Route, Verb, Work};
+use super::route::{Answer, Call, Route, routes};
 use super::schema::Wrong;
-use crate::definitions::{Definitions, Made, Object};
+use crate::definitions::Definitions;
 use crate::model::directive::Directive;
 use crate::model::technique::{Body, Technique, technique_key};
 use crate::server::service::Service;
-use crate::server::state::Access;
 use schemas::{TECHNIQUE, TECHNIQUES};
 
-const DATA: (&str, &super::schema::Schema) = ("techniques", &TECHNIQUES);
-
 /// The calls of techniques.
-pub(super) const ROUTES: &[Route] = &[
-    Route::get(
-        "techniques",
-        "getTechniques",
-        "All techniques",
-        DATA,
-        Work::Now(managed::list::<Technique>),
-    ),
-    Route::get(
-        "techniques/{id}",
-        "getTechniqueAllVersion",
-        "All versions of a technique",
-        DATA,
-        Work::Now(|service, call| service.versions(call)),
-    ),
-    Route::get(
-        "techniques/{id}/{version}",
-        "getTechnique",
-        "A version of a technique",
-        DATA,
-        Work::Now(managed::one::<Technique>),
-    ),
-    Route::get(
-        "techniques",
-        "createTechnique",
-        "Make a technique, or another version of one",
-        DATA,
-        Work::Later(managed::create::<Technique>),
-    )
-    .by(Verb::Put, Access::Write)
-    .takes(&TECHNIQUE),
-    Route::get(
-        "techniques/{id}/{version}",
-        "updateTechnique",
-        "Change a version of a technique: fields that are left out stay",
-        DATA,
-        Work::Later(managed::update::<Technique>),
-    )
-    .by(Verb::Post, Access::Write)
-    .takes(&TECHNIQUE),
-    Route::get(
-        "techniques/{id}/{version}",
-        "deleteTechnique",
-        "Delete a version of a technique that no directive names",
-        DATA,
-        Work::Later(managed::remove::<Technique>),
-    )
-    .by(Verb::Delete, Access::Write),
-    Route::get(
-        "techniques/{id}/directives",
-        "listTechniquesDirectives",
-        "Directives of a technique",
-        ("directives", &directives::LIST),
-        Work::Now(|service, call| {
-            service.versions(call)?;
-            Ok(service.directives_of(call.id(), None))
-        }),
-    ),
-    Route::get(
-        "techniques/{id}/{version}/directives",
-        "listTechniqueDirectives",
-        "Directives of a version of a technique",
-        ("directives", &directives::LIST),
-        Work::Now(|service, call| {
-            managed::one::<Technique>(service, call)?;
-            Ok(service.directives_of(call.id(), call.arguments.get(1).copied()))
-        }),
-    ),
-];
+pub(super) const ROUTES: &[Route] = routes! {
+    get "techniques" "getTechniques" "All techniques"
+        => "techniques": TECHNIQUES, Now(managed::list::<Technique>);
+    get "techniques/{id}" "getTechniqueAllVersion" "All versions of a technique"
+        => "techniques": TECHNIQUES, Now(|service, call| service.versions(call));
+    get "techniques/{id}/{version}" "getTechnique" "A version of a technique"
+        => "techniques": TECHNIQUES, Now(managed::one::<Technique>);
+    put "techniques" "createTechnique" "Make a technique, or another version of one"
+        => "techniques": TECHNIQUES, Later(managed::create::<Technique>), takes(&TECHNIQUE);
+    post "techniques/{id}/{version}" "updateTechnique"
+        "Change a version of a technique: fields that are left out stay"
+        => "techniques": TECHNIQUES, Later(managed::update::<Technique>), takes(&TECHNIQUE);
+    delete "techniques/{id}/{version}" "deleteTechnique"
+        "Delete a version of a technique that no directive names"
+        => "techniques": TECHNIQUES, Later(managed::remove::<Technique>);
+    get "techniques/{id}/directives" "listTechniquesDirectives" "Directives of a technique"
+        => "directives": directives::LIST, Now(Service::directives_of_all);
+    get "techniques/{id}/{version}/directives" "listTechniqueDirectives"
+        "Directives of a version of a technique"
+        => "directives": directives::LIST, Now(Service::directives_of_one);
+};
 
 impl Service {
     fn versions(&self, call: &Call<'_>) -> Answer {
@@ -98,6 +45,16 @@ impl Service {
             return Err(ApiError::not_found("technique", call.id()));
         }
         Ok(json!({"techniques": found}))
+    }
+
+    fn directives_of_all(&self, call: &Call<'_>) -> Answer {
+        self.versions(call)?;
+        Ok(self.directives_of(call.id(), None))
+    }
+
+    fn directives_of_one(&self, call: &Call<'_>) -> Answer {
+        managed::one::<Technique>(self, call)?;
+        Ok(self.directives_of(call.id(), call.arguments.get(1).copied()))
     }
 
     fn directives_of(&self, technique: &str, version: Option<&str>) -> Value {
@@ -110,23 +67,11 @@ impl Service {
 }
 
 impl Managed for Technique {
-    const KIND: &'static str = "technique";
-    const LIST: &'static str = "techniques";
+    managed::kind!("technique", techniques, Technique);
+
     const NEEDED: &'static [&'static str] = &["id", "version", "name", "body"];
     const GONE_IS_DELETED: bool = false;
     const IDENTITY: &'static [&'static str] = &["id", "version"];
-
-    fn table(all: &Definitions) -> &BTreeMap<String, Self> {
-        &all.techniques
-    }
-
-    fn made(made: &Made) -> &BTreeSet<String> {
-        &made.techniques
-    }
-
-    fn object(self) -> Object {
-        Object::Technique(self)
-    }
 
     fn wrong(&self, all: &Definitions) -> Vec<Wrong> {
         // Of what is left to check only this is not of the body.

@@ -1,12 +1,18 @@
 //! What writes rows: a statement over all rows of a kind.
 
-use commit::postgres::Statement;
+use commit::postgres::{Column, Statement};
 
 use super::super::words::{ACCESSES, KEYS, STANDINGS, word};
 use super::super::{CONFIGURATIONS, CONFIGURATIONS_KEPT, REFUSED, VERSIONS};
 use super::rows::{NodeRow, PolicyRow, Rows};
-use crate::reports::history::HourAggregate;
-use crate::server::state::{Exception, NodeRecord, RefusedRecord, RunRecord, TokenRecord};
+
+/// What each row has in a column.
+fn column<'s, R, T>(rows: impl IntoIterator<Item = R>, of: impl Fn(R) -> T) -> Column<'s>
+where
+    Column<'s>: From<Vec<T>>,
+{
+    rows.into_iter().map(of).collect::<Vec<T>>().into()
+}
 
 impl<'a> Rows<'a> {
     /// What writes them.
@@ -35,46 +41,43 @@ impl<'a> Rows<'a> {
     }
 
     fn put_nodes<'s>(&'s self, all: &mut Vec<Statement<'s>>) {
-        let (with, without): (Vec<_>, Vec<_>) =
+        let (with, without): (Vec<&NodeRow<'a>>, Vec<_>) =
             self.nodes.values().partition(|row| row.inventory.is_some());
-        let columns = |rows: &[&'s NodeRow<'a>]| {
-            let number = |of: fn(&NodeRecord) -> i64| -> Vec<i64> {
-                rows.iter().map(|row| of(row.record)).collect()
+        macro_rules! put {
+            ($more:literal) => {
+                concat!(
+                    "INSERT INTO nodes (number, id, standing, key_status, certificate, node,
+                        received, inventory)
+                    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[],
+                        $5::bytea[], $6::bytea[], $7::bigint[], $8::bytea[])
+                    ON CONFLICT (number) DO UPDATE SET standing = excluded.standing,
+                        key_status = excluded.key_status, certificate = excluded.certificate,
+                        node = excluded.node, received = excluded.received",
+                    $more
+                )
             };
-            let bytes = |of: fn(&'s NodeRow<'a>) -> &'s [u8]| -> Vec<&'s [u8]> {
-                rows.iter().map(|row| of(row)).collect()
-            };
-            vec![
-                number(|record| record.number).into(),
-                bytes(|row| row.id.as_bytes()).into(),
-                bytes(|row| word(&STANDINGS, &row.record.known.standing).as_bytes()).into(),
-                bytes(|row| word(&KEYS, &row.record.known.key_status).as_bytes()).into(),
-                bytes(|row| row.record.certificate.as_bytes()).into(),
-                bytes(|row| &row.json).into(),
-                number(|record| record.received).into(),
-                bytes(|row| row.inventory.unwrap_or_default()).into(),
-            ]
-        };
+        }
         // Without an inventory the one that is there stays.
-        let keep = "INSERT INTO nodes (number, id, standing, key_status, certificate, node,
-                received, inventory)
-            SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[],
-                $6::bytea[], $7::bigint[], $8::bytea[])
-            ON CONFLICT (number) DO UPDATE SET standing = excluded.standing,
-                key_status = excluded.key_status, certificate = excluded.certificate,
-                node = excluded.node, received = excluded.received";
-        let put = "INSERT INTO nodes (number, id, standing, key_status, certificate, node,
-                received, inventory)
-            SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[],
-                $6::bytea[], $7::bigint[], $8::bytea[])
-            ON CONFLICT (number) DO UPDATE SET standing = excluded.standing,
-                key_status = excluded.key_status, certificate = excluded.certificate,
-                node = excluded.node, received = excluded.received,
-                inventory = excluded.inventory";
-        for (text, rows) in [(keep, without), (put, with)] {
-            if !rows.is_empty() {
-                all.push(Statement::new(text, columns(&rows)));
+        let (keep, replace) = (put!(""), put!(", inventory = excluded.inventory"));
+        for (text, rows) in [(keep, without), (replace, with)] {
+            if rows.is_empty() {
+                continue;
             }
+            let columns = vec![
+                column(&rows, |row| row.record.number),
+                column(&rows, |row| row.id.as_bytes()),
+                column(&rows, |row| {
+                    word(&STANDINGS, &row.record.known.standing).as_bytes()
+                }),
+                column(&rows, |row| {
+                    word(&KEYS, &row.record.known.key_status).as_bytes()
+                }),
+                column(&rows, |row| row.record.certificate.as_bytes()),
+                column(&rows, |row| &row.json[..]),
+                column(&rows, |row| row.record.received),
+                column(&rows, |row| row.inventory.unwrap_or_default()),
+            ];
+            all.push(Statement::new(text, columns));
         }
     }
 
@@ -94,10 +97,11 @@ impl<'a> Rows<'a> {
             if rows.is_empty() {
                 continue;
             }
-            let versions: Vec<i64> = rows.iter().map(|(version, ..)| *version).collect();
-            let at: Vec<i64> = rows.iter().map(|(_, at, _)| *at).collect();
-            let bodies: Vec<&[u8]> = rows.iter().map(|(.., body)| &body[..]).collect();
-            let columns = vec![versions.into(), at.into(), bodies.into()];
+            let columns = vec![
+                column(rows, |(version, ..)| *version),
+                column(rows, |(_, at, _)| *at),
+                column(rows, |(.., body)| &body[..]),
+            ];
             all.push(Statement::new(text, columns));
         }
         if let Some((version, ..)) = self.definitions.last() {
@@ -122,16 +126,13 @@ impl<'a> Rows<'a> {
         let text = "INSERT INTO tokens (id, name, access, hash, created)
             SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[],
                 $5::bigint[])";
-        let bytes = |of: fn(&TokenRecord) -> &[u8]| -> Vec<&'s [u8]> {
-            self.tokens.iter().map(|token| of(token)).collect()
-        };
-        let created: Vec<i64> = self.tokens.iter().map(|token| token.created).collect();
+        let rows = &self.tokens;
         let columns = vec![
-            bytes(|token| token.id.as_bytes()).into(),
-            bytes(|token| token.name.as_bytes()).into(),
-            bytes(|token| word(&ACCESSES, &token.access).as_bytes()).into(),
-            bytes(|token| &token.hash).into(),
-            created.into(),
+            column(rows, |token| token.id.as_bytes()),
+            column(rows, |token| token.name.as_bytes()),
+            column(rows, |token| word(&ACCESSES, &token.access).as_bytes()),
+            column(rows, |token| &token.hash[..]),
+            column(rows, |token| token.created),
         ];
         all.push(Statement::new(text, columns));
     }
@@ -182,12 +183,11 @@ impl<'a> Rows<'a> {
                 WHERE c.number = (SELECT max(number) FROM configurations WHERE node = made.node)
                     AND c.config_id IS NOT DISTINCT FROM made.config_id)";
         let digests = bytes(|row| Some(&row.record.served.as_ref()?.digest[..]));
-        let begins: Vec<i64> = self.policies.values().map(|row| row.record.begin).collect();
         let columns = vec![
             nodes.clone().into(),
             config_ids.into(),
             digests.into(),
-            begins.into(),
+            column(self.policies.values(), |row| row.record.begin),
             policies.into(),
             expected.into(),
         ];
@@ -206,16 +206,14 @@ impl<'a> Rows<'a> {
                     JOIN configurations k ON k.node = made.node AND k.config_id = r.config_id
                     WHERE r.number = made.run)";
         let since = |row: &PolicyRow<'_>| row.record.begin.saturating_sub(CONFIGURATIONS_KEPT);
-        let since: Vec<i64> = self.policies.values().map(since).collect();
-        let runs: Vec<Option<i64>> = self.policies.values().map(|row| row.run).collect();
         let (kept, most) = CONFIGURATIONS;
         let (kept, most) = (vec![kept; nodes.len()], vec![most; nodes.len()]);
         let columns = vec![
             nodes.into(),
             kept.into(),
-            since.into(),
+            column(self.policies.values(), since),
             most.into(),
-            runs.into(),
+            column(self.policies.values(), |row| row.run),
         ];
         all.push(Statement::new(text, columns));
     }
@@ -229,55 +227,42 @@ impl<'a> Rows<'a> {
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[],
                 $5::bytea[], $6::boolean[], $7::bigint[], $8::bytea[], $9::boolean[],
                 $10::bigint[], $11::bigint[])";
-        let number = |of: fn(&(i64, i64, &RunRecord)) -> i64| -> Vec<i64> {
-            self.runs.iter().map(of).collect()
-        };
-        let flag = |of: fn(&RunRecord) -> bool| -> Vec<bool> {
-            self.runs.iter().map(|(.., run)| of(run)).collect()
-        };
-        let runs = self.runs.iter();
-        let config_ids: Vec<Option<&[u8]>> = runs
-            .clone()
-            .map(|(.., run)| run.config_id.as_deref().map(str::as_bytes))
-            .collect();
-        let messages: Vec<&[u8]> = runs.map(|(.., run)| &run.message[..]).collect();
-        let told_by: Vec<Option<i64>> = self.runs.iter().map(|(.., run)| run.told_by()).collect();
+        let rows = &self.runs;
         let columns = vec![
-            number(|(number, ..)| *number).into(),
-            number(|(_, node, _)| *node).into(),
-            number(|(.., run)| run.start).into(),
-            number(|(.., run)| run.received).into(),
-            config_ids.into(),
-            flag(|run| run.whole).into(),
-            number(|(.., run)| run.reports.into()).into(),
-            messages.into(),
-            flag(|run| run.signed).into(),
-            number(|(.., run)| run.part()).into(),
-            told_by.into(),
+            column(rows, |(number, ..)| *number),
+            column(rows, |(_, node, _)| *node),
+            column(rows, |(.., run)| run.start),
+            column(rows, |(.., run)| run.received),
+            column(rows, |(.., run)| {
+                run.config_id.as_deref().map(str::as_bytes)
+            }),
+            column(rows, |(.., run)| run.whole),
+            column(rows, |(.., run)| i64::from(run.reports)),
+            column(rows, |(.., run)| &run.message[..]),
+            column(rows, |(.., run)| run.signed),
+            column(rows, |(.., run)| run.part()),
+            column(rows, |(.., run)| run.told_by()),
         ];
         all.push(Statement::new(text, columns));
-        let exceptions = self.runs.iter().flat_map(|(number, _, run)| {
+        let exceptions = rows.iter().flat_map(|(number, _, run)| {
             let all = run.exceptions.iter();
             all.map(move |one| (*number, one))
         });
-        let (runs, exceptions): (Vec<i64>, Vec<&'s Exception>) = exceptions.unzip();
-        if exceptions.is_empty() {
+        let rows: Vec<_> = exceptions.collect();
+        if rows.is_empty() {
             return;
         }
         let text = "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[],
                 $6::bytea[], $7::bytea[])";
-        let bytes = |of: fn(&Exception) -> &str| -> Vec<&'s [u8]> {
-            exceptions.iter().map(|one| of(one).as_bytes()).collect()
-        };
         let columns = vec![
-            runs.into(),
-            bytes(|one| &one.rule).into(),
-            bytes(|one| &one.directive).into(),
-            bytes(|one| &one.component).into(),
-            bytes(|one| &one.key).into(),
-            bytes(|one| one.kind).into(),
-            bytes(|one| &one.message).into(),
+            column(&rows, |(run, _)| *run),
+            column(&rows, |(_, one)| one.rule.as_bytes()),
+            column(&rows, |(_, one)| one.directive.as_bytes()),
+            column(&rows, |(_, one)| one.component.as_bytes()),
+            column(&rows, |(_, one)| one.key.as_bytes()),
+            column(&rows, |(_, one)| one.kind.as_bytes()),
+            column(&rows, |(_, one)| one.message.as_bytes()),
         ];
         all.push(Statement::new(text, columns));
     }
@@ -288,15 +273,12 @@ impl<'a> Rows<'a> {
         }
         let text = "INSERT INTO refused (at, name, why, body)
             SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[])";
-        let bytes = |of: fn(&RefusedRecord) -> &[u8]| -> Vec<&'s [u8]> {
-            self.refused.iter().map(|one| of(one)).collect()
-        };
-        let at: Vec<i64> = self.refused.iter().map(|one| one.at).collect();
+        let rows = &self.refused;
         let columns = vec![
-            at.into(),
-            bytes(|one| one.name.as_bytes()).into(),
-            bytes(|one| one.why.as_bytes()).into(),
-            bytes(|one| &one.body).into(),
+            column(rows, |one| one.at),
+            column(rows, |one| one.name.as_bytes()),
+            column(rows, |one| one.why.as_bytes()),
+            column(rows, |one| &one.body[..]),
         ];
         all.push(Statement::new(text, columns));
         let text = "DELETE FROM refused USING unnest($1::bigint[]) AS most (kept)
@@ -314,30 +296,15 @@ impl<'a> Rows<'a> {
             ON CONFLICT (thing, begin) DO UPDATE SET known = excluded.known,
                 lowest = excluded.lowest, highest = excluded.highest,
                 weighted = excluded.weighted, level = excluded.level";
-        let things: Vec<&[u8]> = self
-            .hours
-            .keys()
-            .map(|(thing, _)| thing.as_bytes())
-            .collect();
-        let levels: Vec<&[u8]> = self
-            .hours
-            .values()
-            .map(|(_, level)| level.as_bytes())
-            .collect();
-        let number = |of: fn(&HourAggregate) -> i64| -> Vec<i64> {
-            self.hours.values().map(|(hour, _)| of(hour)).collect()
-        };
-        let fraction = |of: fn(&HourAggregate) -> f64| -> Vec<f64> {
-            self.hours.values().map(|(hour, _)| of(hour)).collect()
-        };
+        let rows = &self.hours;
         let columns = vec![
-            things.into(),
-            number(|hour| hour.begin).into(),
-            number(|hour| hour.known).into(),
-            fraction(|hour| hour.lowest).into(),
-            fraction(|hour| hour.highest).into(),
-            fraction(|hour| hour.weighted).into(),
-            levels.into(),
+            column(rows.keys(), |(thing, _)| thing.as_bytes()),
+            column(rows.values(), |(hour, _)| hour.begin),
+            column(rows.values(), |(hour, _)| hour.known),
+            column(rows.values(), |(hour, _)| hour.lowest),
+            column(rows.values(), |(hour, _)| hour.highest),
+            column(rows.values(), |(hour, _)| hour.weighted),
+            column(rows.values(), |(_, level)| level.as_bytes()),
         ];
         all.push(Statement::new(text, columns));
     }

@@ -1,7 +1,7 @@
 //! Rows of what changes.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Params, Transaction, params};
 
 use crate::reports::history::HourAggregate;
 use crate::server::packed;
@@ -17,25 +17,21 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
         Write::Node(id, record, inventory) => node(transaction, id, record, inventory.as_deref()),
         Write::Forget(_, number) => forget(transaction, *number),
         Write::Definitions(definitions, version, at) => {
-            let json = serde_json::to_vec(&**definitions).map_err(not_json)?;
-            transaction
-                .prepare_cached("INSERT INTO definitions (version, at, body) VALUES (?1, ?2, ?3)")?
-                .execute(params![version, at, packed::pack(&json)])?;
-            let oldest = version - VERSIONS;
+            let body = packed::pack(&serde_json::to_vec(&**definitions).map_err(not_json)?);
+            let insert = "INSERT INTO definitions (version, at, body) VALUES (?1, ?2, ?3)";
+            execute(transaction, insert, params![version, at, body])?;
             for statement in [
                 "DELETE FROM definitions WHERE version < ?1",
                 "DELETE FROM edits WHERE version < ?1",
             ] {
-                transaction.prepare_cached(statement)?.execute([oldest])?;
+                execute(transaction, statement, [version - VERSIONS])?;
             }
             Ok(())
         }
         Write::Edit(edit, version, at) => {
-            let json = serde_json::to_vec(&**edit).map_err(not_json)?;
-            transaction
-                .prepare_cached("INSERT INTO edits (version, at, body) VALUES (?1, ?2, ?3)")?
-                .execute(params![version, at, packed::pack(&json)])
-                .map(drop)
+            let body = packed::pack(&serde_json::to_vec(&**edit).map_err(not_json)?);
+            let insert = "INSERT INTO edits (version, at, body) VALUES (?1, ?2, ?3)";
+            execute(transaction, insert, params![version, at, body])
         }
         Write::Token(token) => {
             let TokenRecord {
@@ -46,18 +42,12 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
                 created,
             } = &**token;
             let access = word(&ACCESSES, access);
-            transaction
-                .prepare_cached(
-                    "INSERT INTO tokens (id, name, access, hash, created)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                )?
-                .execute(params![id, name, access, hash, created])
-                .map(drop)
+            let insert = "INSERT INTO tokens (id, name, access, hash, created)
+                VALUES (?1, ?2, ?3, ?4, ?5)";
+            let values = params![id, name, access, hash, created];
+            execute(transaction, insert, values)
         }
-        Write::Revoke(id) => transaction
-            .prepare_cached("DELETE FROM tokens WHERE id = ?1")?
-            .execute([id])
-            .map(drop),
+        Write::Revoke(id) => execute(transaction, "DELETE FROM tokens WHERE id = ?1", [id]),
         Write::Policy(record, node, run) => {
             policy(transaction, record, *node)?;
             forget_configurations(transaction, *node, record.begin, *run)
@@ -66,6 +56,11 @@ pub(super) fn write(transaction: &Transaction<'_>, write: &Write) -> rusqlite::R
         Write::Refused(record) => refused(transaction, record),
         Write::History(all) => hours(transaction, all),
     }
+}
+
+/// Does a statement that is compiled once.
+fn execute(transaction: &Transaction<'_>, text: &str, values: impl Params) -> rusqlite::Result<()> {
+    transaction.prepare_cached(text)?.execute(values).map(drop)
 }
 
 fn not_json(error: serde_json::Error) -> rusqlite::Error {
@@ -82,25 +77,22 @@ fn node(
     let standing = word(&STANDINGS, &record.known.standing);
     let key_status = word(&KEYS, &record.known.key_status);
     // Without an inventory the one that is there stays.
-    transaction
-        .prepare_cached(
-            "INSERT INTO nodes (number, id, standing, key_status, certificate, node, received,
-                 inventory)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, x''))
-             ON CONFLICT (number) DO UPDATE SET standing = ?3, key_status = ?4, certificate = ?5,
-                 node = ?6, received = ?7, inventory = coalesce(?8, inventory)",
-        )?
-        .execute(params![
-            record.number,
-            id,
-            standing,
-            key_status,
-            record.certificate,
-            node,
-            record.received,
-            inventory,
-        ])
-        .map(drop)
+    let put = "INSERT INTO nodes (number, id, standing, key_status, certificate, node, received,
+            inventory)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce(?8, x''))
+        ON CONFLICT (number) DO UPDATE SET standing = ?3, key_status = ?4, certificate = ?5,
+            node = ?6, received = ?7, inventory = coalesce(?8, inventory)";
+    let values = params![
+        record.number,
+        id,
+        standing,
+        key_status,
+        record.certificate,
+        node,
+        record.received,
+        inventory,
+    ];
+    execute(transaction, put, values)
 }
 
 fn forget(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
@@ -110,7 +102,7 @@ fn forget(transaction: &Transaction<'_>, number: i64) -> rusqlite::Result<()> {
         "DELETE FROM configurations WHERE node = ?1",
         "DELETE FROM nodes WHERE number = ?1",
     ] {
-        transaction.prepare_cached(statement)?.execute([number])?;
+        execute(transaction, statement, [number])?;
     }
     Ok(())
 }
@@ -145,27 +137,14 @@ fn policy(transaction: &Transaction<'_>, record: &PolicyRecord, node: i64) -> ru
         .query_row([node], |row| <(i64, Option<String>)>::try_from(row))
         .optional()?;
     if let Some((number, _)) = current.filter(|(_, id)| id.as_deref() == config_id) {
-        return transaction
-            .prepare_cached(
-                "UPDATE configurations SET policy = ?2, expected = ?3 WHERE number = ?1",
-            )?
-            .execute(params![number, policy, expected])
-            .map(drop);
+        let update = "UPDATE configurations SET policy = ?2, expected = ?3 WHERE number = ?1";
+        return execute(transaction, update, params![number, policy, expected]);
     }
-    transaction
-        .prepare_cached(
-            "INSERT INTO configurations (node, config_id, digest, begin, policy, expected)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
-            node,
-            config_id,
-            served.map(|served| served.digest),
-            record.begin,
-            policy,
-            expected,
-        ])
-        .map(drop)
+    let insert = "INSERT INTO configurations (node, config_id, digest, begin, policy, expected)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (digest, begin) = (served.map(|served| served.digest), record.begin);
+    let values = params![node, config_id, digest, begin, policy, expected];
+    execute(transaction, insert, values)
 }
 
 /// Removes configurations that ended long before `begin`, and those beyond what may be there at
@@ -177,27 +156,18 @@ fn forget_configurations(
     run: Option<i64>,
 ) -> rusqlite::Result<()> {
     // A configuration ended when the next one began.
-    transaction
-        .prepare_cached(
-            "DELETE FROM configurations WHERE node = ?1
-             AND number <= (SELECT number FROM configurations WHERE node = ?1
-                 ORDER BY number DESC LIMIT 1 OFFSET ?2)
-             AND (number < (SELECT max(number) FROM configurations
-                     WHERE node = ?1 AND begin < ?3)
-                 OR number <= (SELECT number FROM configurations WHERE node = ?1
-                     ORDER BY number DESC LIMIT 1 OFFSET ?4))
-             AND number IS NOT (SELECT max(c.number) FROM runs r
-                 JOIN configurations c ON c.node = ?1 AND c.config_id = r.config_id
-                 WHERE r.number = ?5)",
-        )?
-        .execute(params![
-            node,
-            CONFIGURATIONS.0,
-            begin.saturating_sub(CONFIGURATIONS_KEPT),
-            CONFIGURATIONS.1,
-            run
-        ])
-        .map(drop)
+    let delete = "DELETE FROM configurations WHERE node = ?1
+        AND number <= (SELECT number FROM configurations WHERE node = ?1
+            ORDER BY number DESC LIMIT 1 OFFSET ?2)
+        AND (number < (SELECT max(number) FROM configurations WHERE node = ?1 AND begin < ?3)
+            OR number <= (SELECT number FROM configurations WHERE node = ?1
+                ORDER BY number DESC LIMIT 1 OFFSET ?4))
+        AND number IS NOT (SELECT max(c.number) FROM runs r
+            JOIN configurations c ON c.node = ?1 AND c.config_id = r.config_id
+            WHERE r.number = ?5)";
+    let (kept, most) = CONFIGURATIONS;
+    let since = begin.saturating_sub(CONFIGURATIONS_KEPT);
+    execute(transaction, delete, params![node, kept, since, most, run])
 }
 
 fn run(
@@ -206,25 +176,23 @@ fn run(
     number: i64,
     node: i64,
 ) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO runs (number, node, start, received, config_id, whole, reports, message,
-                 signed, part, digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        )?
-        .execute(params![
-            number,
-            node,
-            record.start,
-            record.received,
-            record.config_id,
-            record.whole,
-            record.reports,
-            &record.message[..],
-            record.signed,
-            record.part(),
-            record.told_by(),
-        ])?;
+    let insert = "INSERT INTO runs (number, node, start, received, config_id, whole, reports,
+            message, signed, part, digest)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let values = params![
+        number,
+        node,
+        record.start,
+        record.received,
+        record.config_id,
+        record.whole,
+        record.reports,
+        &record.message[..],
+        record.signed,
+        record.part(),
+        record.told_by(),
+    ];
+    execute(transaction, insert, values)?;
     let mut insert = transaction.prepare_cached(
         "INSERT INTO exceptions (run, rule, directive, component, key, kind, message)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -244,20 +212,16 @@ fn run(
 }
 
 fn refused(transaction: &Transaction<'_>, record: &RefusedRecord) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached("INSERT INTO refused (at, name, why, body) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![
-            record.at,
-            record.name,
-            record.why,
-            &record.body[..]
-        ])?;
-    transaction
-        .prepare_cached(
-            "DELETE FROM refused WHERE number <= (SELECT max(number) FROM refused) - ?1",
-        )?
-        .execute([REFUSED])
-        .map(drop)
+    let RefusedRecord {
+        at,
+        name,
+        why,
+        body,
+    } = record;
+    let insert = "INSERT INTO refused (at, name, why, body) VALUES (?1, ?2, ?3, ?4)";
+    execute(transaction, insert, params![at, name, why, &body[..]])?;
+    let delete = "DELETE FROM refused WHERE number <= (SELECT max(number) FROM refused) - ?1";
+    execute(transaction, delete, [REFUSED])
 }
 
 /// Writes hours in the place of what there was of them.
