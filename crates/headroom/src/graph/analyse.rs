@@ -17,8 +17,8 @@ use traces::analysis::{Analysis, Floors};
 use super::args::AnalyseArgs;
 use super::make::whole;
 use super::spans::{self, Running};
-use crate::output::replace;
-use crate::traces::{of_file as spans_of_file, show};
+use crate::output::{replace, show};
+use crate::traces::of_file as spans_of_file;
 
 /// Longest file of a machine's noise; it has a few kilobytes.
 const NOISE_BYTES: u64 = 1 << 20;
