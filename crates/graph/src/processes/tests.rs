@@ -7,15 +7,7 @@ use processes::Program;
 use super::group::levels;
 use super::*;
 use crate::service::Directory;
-use crate::topology::{ServiceId, Topology};
-
-fn graph(text: &str) -> Topology {
-    let source = document::Source {
-        name: "graph.toml".into(),
-        text: text.into(),
-    };
-    crate::topology::read(&source).unwrap()
-}
+use crate::topology::{ServiceId, of_text as graph};
 
 const DIAMOND: &str = r#"
 [services.root]

@@ -29,6 +29,8 @@ use std::path::PathBuf;
 use crate::Nanos;
 use crate::amount::Amount;
 
+#[cfg(test)]
+pub(crate) use read::of_text;
 pub use read::{Checked, Machine, check, read, read_file};
 
 /// Longest time for an attempt of a call that does not say.

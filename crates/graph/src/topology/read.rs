@@ -62,6 +62,16 @@ pub fn read(source: &Source) -> Result<Topology, Problems> {
     check(source, Path::new(""), None).map(|checked| checked.topology)
 }
 
+/// A graph of a test, in which nothing is wrong.
+#[cfg(test)]
+pub(crate) fn of_text(text: &str) -> Topology {
+    let source = Source {
+        name: "graph.toml".to_owned(),
+        text: text.to_owned(),
+    };
+    read(&source).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
 /// Reads a graph from a file. Files that it names stand in the folder of it.
 ///
 /// # Errors
