@@ -24,7 +24,7 @@ use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::profile::{self, Profiled, PutError};
 use super::serving::{DRAIN, Serving};
-use crate::cells::ended;
+use crate::server::ended;
 
 /// What to start.
 pub(super) struct LocalConfig {
@@ -157,7 +157,7 @@ impl Local {
         served.stop().await;
         let fields = Fields::new().and("drained", drained.unwrap_or(false));
         self.logger.info("stopped", fields);
-        ended(&self.logger, Ok::<(), std::io::Error>(()))
+        ended(&self.logger, anyhow::Ok(()))
     }
 }
 
