@@ -9,7 +9,7 @@ mod token;
 
 use std::path::Path;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use compliance::agent::Rates;
 use compliance::client::ApiClient;
 use compliance::daemon;
