@@ -114,7 +114,8 @@ impl RepWorkers {
     }
 }
 
-fn put<T: Copy>(into: &mut T, asked: Option<T>) {
+/// Puts what was asked for in the place of the usual.
+pub(crate) fn put<T: Copy>(into: &mut T, asked: Option<T>) {
     *into = asked.unwrap_or(*into);
 }
 
