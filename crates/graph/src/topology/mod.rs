@@ -31,7 +31,7 @@ use crate::amount::Amount;
 
 #[cfg(test)]
 pub(crate) use read::of_text;
-pub use read::{Checked, Machine, check, read, read_file};
+pub use read::{Checked, Machine, check, read};
 
 /// Longest time for an attempt of a call that does not say.
 pub const TIMEOUT: Nanos = 1_000_000_000;

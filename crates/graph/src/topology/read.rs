@@ -72,16 +72,6 @@ pub(crate) fn of_text(text: &str) -> Topology {
     read(&source).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-/// Reads a graph from a file. Files that it names stand in the folder of it.
-///
-/// # Errors
-/// When the file cannot be read; everything that is wrong with it.
-pub fn read_file(path: &Path) -> Result<Topology, Problems> {
-    let source = Source::read(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    check(&source, folder, None).map(|checked| checked.topology)
-}
-
 /// Reads a graph for a machine. Files that it names are looked up from `folder` on.
 ///
 /// # Errors
