@@ -140,56 +140,46 @@ impl Collector {
     fn metrics(&self) -> String {
         let counts = self.store.counts();
         let mut page = Page::new();
-        let kept = [
-            (
-                "headroom_collector_traces",
-                "Traces that are kept.",
-                counts.traces as f64,
-            ),
-            (
-                "headroom_collector_spans",
-                "Spans that are kept.",
-                counts.spans as f64,
-            ),
-            (
-                "headroom_collector_kept_bytes",
-                "Memory of the spans that are kept, names not counted.",
-                counts.bytes as f64,
-            ),
-        ];
-        for (name, help, value) in kept {
-            page.gauge(name, help, value);
-        }
-        let counted = [
-            (
-                "headroom_collector_received_spans_total",
-                "Spans that came in.",
-                counts.received,
-            ),
-            (
-                "headroom_collector_dropped_spans_total",
-                "Spans of traces that had too many.",
-                counts.dropped,
-            ),
-            (
-                "headroom_collector_forgotten_spans_total",
-                "Spans that were forgotten to make room.",
-                counts.forgotten,
-            ),
-            (
-                "headroom_collector_refused_spans_total",
-                "Spans without ids or without a sensible time.",
-                self.refused_spans(),
-            ),
-            (
-                "headroom_collector_refused_bodies_total",
-                "Bodies that held no spans, or too many.",
-                self.refused.load(Relaxed),
-            ),
-        ];
-        for (name, help, value) in counted {
-            page.counter(name, help, value);
-        }
+        page.gauge(
+            "headroom_collector_traces",
+            "Traces that are kept.",
+            counts.traces,
+        )
+        .gauge(
+            "headroom_collector_spans",
+            "Spans that are kept.",
+            counts.spans,
+        )
+        .gauge(
+            "headroom_collector_kept_bytes",
+            "Memory of the spans that are kept, names not counted.",
+            counts.bytes,
+        )
+        .counter(
+            "headroom_collector_received_spans_total",
+            "Spans that came in.",
+            counts.received,
+        )
+        .counter(
+            "headroom_collector_dropped_spans_total",
+            "Spans of traces that had too many.",
+            counts.dropped,
+        )
+        .counter(
+            "headroom_collector_forgotten_spans_total",
+            "Spans that were forgotten to make room.",
+            counts.forgotten,
+        )
+        .counter(
+            "headroom_collector_refused_spans_total",
+            "Spans without ids or without a sensible time.",
+            self.refused_spans(),
+        )
+        .counter(
+            "headroom_collector_refused_bodies_total",
+            "Bodies that held no spans, or too many.",
+            self.refused.load(Relaxed),
+        );
         page.into_text()
     }
 }

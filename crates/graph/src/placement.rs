@@ -55,11 +55,7 @@ mod tests {
                 text += &format!("steps = [{{ call = \"s{}\" }}]\n", place + 1);
             }
         }
-        let source = document::Source {
-            name: "graph.toml".into(),
-            text,
-        };
-        crate::topology::read(&source).unwrap()
+        crate::topology::of_text(&text)
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::load::read_text;
-use crate::output::{eprint, print};
+use crate::output::{eprint, json, print};
 use crate::recorded::{Recorded, recorded};
 
 /// Version of the file.
@@ -72,7 +72,7 @@ pub(crate) fn baseline(args: &BaselineArgs) -> Result<Outcome> {
             printable(only)
         ));
     }
-    print(&(serde_json::to_string_pretty(&baseline)? + "\n"))?;
+    print(&json(&baseline)?)?;
     Ok(Outcome::Pass)
 }
 

@@ -3,14 +3,14 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lab_generator::calibrate;
 use lab_load::summary::Floor;
 use lab_store::Outcome;
 use units::{show_seconds, show_share};
 
 use crate::cli::CalibrateArgs;
-use crate::output::{eprint, print};
+use crate::output::{eprint, json, print};
 
 const FULL: Duration = Duration::from_secs(10);
 const QUICK: Duration = Duration::from_secs(2);
@@ -26,12 +26,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<Outcome> {
     let floor = calibrate::measure(length)?;
     // What was measured is shown even if it cannot be kept.
     let kept = calibrate::keep(&floor);
-    if args.json {
-        let json = serde_json::to_string_pretty(&floor).context("write the floor as JSON")?;
-        print(&(json + "\n"))?;
-    } else {
-        print(&words(&floor))?;
-    }
+    print(&match args.json {
+        true => json(&floor)?,
+        false => words(&floor),
+    })?;
     let path = kept?;
     if !args.json {
         print(&format!(

@@ -7,25 +7,19 @@ use anyhow::{Context, Result, ensure};
 use cells::bbs::locket;
 use cells::rep::{Capacity, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
 use cells::{auctioneer, bbs, rep, route_emitter};
-use net::Shutdown;
 use net::tls::Files;
-use telemetry::{Level, Logger, Sink};
+use telemetry::Logger;
 use tokio::io::BufReader;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{
-    AuctioneerArgs, BbsArgs, CellsPart, Executor, LogArgs, LogLevel, RepArgs, StoreAccess, TlsArgs,
-};
+use crate::cli::{AuctioneerArgs, BbsArgs, CellsPart, Executor, RepArgs, StoreAccess, TlsArgs};
+use crate::server::{ended, logger, on_signal, runtime};
 use crate::{cells_auction_sim, cells_benchmark, cells_certs, cells_route_emitter};
 
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn serve(part: CellsPart) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    runtime.block_on(net::local(async {
+    runtime()?.block_on(net::local(async {
         match part {
             CellsPart::Driver => drive().await,
             CellsPart::Certs(args) => cells_certs::make(&args),
@@ -33,18 +27,14 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
             CellsPart::BenchmarkBbs(args) => cells_benchmark::measure(&args).await,
             CellsPart::Bbs(args) => {
                 let logger = logger("bbs", &args.log)?;
-                ended(
-                    &logger,
-                    bbs::run(bbs_config(&args)?, logger.clone(), on_signal()?).await,
-                )
+                let result = bbs::run(bbs_config(&args)?, logger.clone(), on_signal()?).await;
+                ended(&logger, result)
             }
             CellsPart::Auctioneer(args) => {
                 let logger = logger("auctioneer", &args.log)?;
                 let config = auctioneer_config(&args)?;
-                ended(
-                    &logger,
-                    auctioneer::run(config, logger.clone(), on_signal()?).await,
-                )
+                let result = auctioneer::run(config, logger.clone(), on_signal()?).await;
+                ended(&logger, result)
             }
             CellsPart::Locket(args) => {
                 let logger = logger("locket", &args.log)?;
@@ -55,18 +45,14 @@ pub(crate) fn serve(part: CellsPart) -> Result<()> {
                     postgres: store.map(|url| postgres(url, &args.access)).transpose()?,
                     tls: files(&args.tls),
                 };
-                ended(
-                    &logger,
-                    locket::run(config, logger.clone(), on_signal()?).await,
-                )
+                let result = locket::run(config, logger.clone(), on_signal()?).await;
+                ended(&logger, result)
             }
             CellsPart::RouteEmitter(args) => {
                 let logger = logger("route-emitter", &args.log)?;
                 let config = cells_route_emitter::config(&args)?;
-                ended(
-                    &logger,
-                    route_emitter::run(config, logger.clone(), on_signal()?).await,
-                )
+                let result = route_emitter::run(config, logger.clone(), on_signal()?).await;
+                ended(&logger, result)
             }
             CellsPart::Rep(args) => {
                 let logger = logger("rep", &args.log)?;
@@ -104,41 +90,6 @@ async fn drive() -> Result<()> {
     let output = output.and_then(Sender::from_owned_fd).context(no_pipe)?;
     let served = cells::driver::run(BufReader::new(input), output).await;
     served.context("speak with the laboratory")
-}
-
-/// Lines that still wait are written before the process ends.
-pub(crate) fn ended<E>(logger: &Logger, result: Result<(), E>) -> Result<()>
-where
-    anyhow::Error: From<E>,
-{
-    logger.sink().flush();
-    result.map_err(Into::into)
-}
-
-pub(crate) fn logger(source: &str, args: &LogArgs) -> Result<Logger> {
-    let least = match args.log_level {
-        LogLevel::Debug => Level::Debug,
-        LogLevel::Info => Level::Info,
-        LogLevel::Error => Level::Error,
-    };
-    let sink = Sink::stdout().context("start the writer of the log")?;
-    Ok(Logger::new(source, sink, least))
-}
-
-pub(crate) fn on_signal() -> Result<Shutdown> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("watch for SIGINT")?;
-    let mut terminate = signal(SignalKind::terminate()).context("watch for SIGTERM")?;
-    let (ask, shutdown) = net::shutdown();
-    tokio::spawn(net::boxed(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        // The other side is gone only when the process ends anyway.
-        let _ = ask.send(true);
-        // Dropping the sender would be read as a stop too; it lives until here.
-    }));
-    Ok(shutdown)
 }
 
 pub(crate) fn files(args: &TlsArgs) -> Option<Files> {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use cells::auction_sim::{CellKind, Order, Outcome, ProcessKind, Scenario, run};
+use anyhow::Result;
+use cells::auction_sim::{CellKind, Order, ProcessKind, Scenario, run};
 use cells::rep::Mebibytes;
 use clap::{Args, ValueEnum};
 use nix::time::ClockId;
 
-use crate::output::{eprint, print, replace};
+use crate::output::{eprint, replace, show};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuctionSimArgs {
@@ -96,16 +96,7 @@ pub(crate) fn simulate(args: &AuctionSimArgs) -> Result<()> {
         replace(file, outcome.page().as_bytes())?;
         eprint(format_args!("the page is {}", file.display()));
     }
-    print(&shown(&outcome, args.json)?)
-}
-
-fn shown(outcome: &Outcome, json: bool) -> Result<String> {
-    if !json {
-        return Ok(outcome.to_string());
-    }
-    let mut text = serde_json::to_string_pretty(outcome).context("write the outcome as JSON")?;
-    text.push('\n');
-    Ok(text)
+    show(&outcome, args.json)
 }
 
 fn scenario(args: &AuctionSimArgs) -> Scenario {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use cells::benchmark::{Options, run};
 use clap::Args;
 use nix::time::ClockId;
 
 use crate::cells::files;
 use crate::cli::{TlsArgs, duration};
-use crate::output::print;
+use crate::output::show;
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchmarkBbsArgs {
@@ -67,12 +67,7 @@ pub(crate) async fn measure(args: &BenchmarkBbsArgs) -> Result<()> {
         in_flight: args.in_flight,
         seed: args.seed,
     };
-    let outcome = run(&options, processor_time).await?;
-    if !args.json {
-        return print(&outcome.to_string());
-    }
-    let text = serde_json::to_string_pretty(&outcome).context("write the outcome as JSON")?;
-    print(&(text + "\n"))
+    show(&run(&options, processor_time).await?, args.json)
 }
 
 /// Processor time of this process so far.

@@ -16,6 +16,7 @@ use routing_api::model;
 use serde::{Deserialize, Deserializer};
 
 use crate::cells::files;
+use crate::cells_settings::put;
 use crate::cli::RouteEmitterArgs;
 use crate::router::{nats_user, put_over};
 
@@ -112,31 +113,18 @@ pub(crate) fn config(args: &RouteEmitterArgs) -> Result<Config> {
     });
     config.nats_tls = nats_tls(args, &file)?;
     config.cell_id = args.cell_id.clone().unwrap_or_else(|| file.cell_id.clone());
-    put(
-        &mut config.sync_interval,
-        args.sync_interval,
-        file.sync_interval,
-    );
-    put(
-        &mut config.communication_timeout,
-        None,
-        file.communication_timeout,
-    );
-    put(
-        &mut config.unregistration_interval,
-        args.unregistration_interval,
-        file.unregistration_interval,
-    );
-    put(
-        &mut config.unregistration_send_count,
-        args.unregistration_send_count,
-        file.unregistration_send_count,
-    );
-    put(
-        &mut config.tcp_route_ttl,
-        args.tcp_route_ttl,
-        file.tcp_route_ttl,
-    );
+    let asked = args.sync_interval.or(file.sync_interval);
+    put(&mut config.sync_interval, asked);
+    let asked = file.communication_timeout;
+    put(&mut config.communication_timeout, asked);
+    let asked = args.unregistration_interval;
+    let asked = asked.or(file.unregistration_interval);
+    put(&mut config.unregistration_interval, asked);
+    let asked = args.unregistration_send_count;
+    let asked = asked.or(file.unregistration_send_count);
+    put(&mut config.unregistration_send_count, asked);
+    let asked = args.tcp_route_ttl.or(file.tcp_route_ttl);
+    put(&mut config.tcp_route_ttl, asked);
     for (name, interval) in [
         ("sync interval", config.sync_interval),
         ("unregistration interval", config.unregistration_interval),
@@ -166,13 +154,6 @@ pub(crate) fn config(args: &RouteEmitterArgs) -> Result<Config> {
 fn read(path: &Path) -> Result<OriginalFile> {
     let text = std::fs::read_to_string(path)?;
     Ok(serde_json::from_str(&text)?)
-}
-
-/// The flag, else the file, else what it is by itself.
-fn put<T>(into: &mut T, flag: Option<T>, file: Option<T>) {
-    if let Some(value) = flag.or(file) {
-        *into = value;
-    }
 }
 
 fn file_tls(certificate: &Path, key: &Path, authority: &Path) -> Option<Files> {

@@ -114,7 +114,8 @@ impl RepWorkers {
     }
 }
 
-fn put<T: Copy>(into: &mut T, asked: Option<T>) {
+/// Puts what was asked for in the place of the usual.
+pub(crate) fn put<T: Copy>(into: &mut T, asked: Option<T>) {
     *into = asked.unwrap_or(*into);
 }
 
@@ -128,131 +129,58 @@ fn read(path: &Path, describe: impl FnOnce(&mut Form<'_>)) -> Result<()> {
     Ok(())
 }
 
-fn pool(form: &mut Form<'_>, key: &'static str, about: &str, into: &mut usize) {
-    form.within(key, about, 1..=WORKERS_MOST, into);
-}
-
-fn count(form: &mut Form<'_>, key: &'static str, about: &str, into: &mut usize) {
-    form.within(key, about, 1..=COUNT_MOST, into);
-}
-
 fn of_bbs(form: &mut Form<'_>, limits: &mut bbs::Limits) {
     form.section("pools", "Workers.", |form| {
-        let workers = &mut limits.callback_workers;
-        pool(
-            form,
-            "task_callback_workers",
-            "Results sent at once.",
-            workers,
-        );
-        let workers = &mut limits.create_workers;
-        pool(
-            form,
-            "create_workers",
-            "Calls to the auctioneer at once.",
-            workers,
-        );
-        let workers = &mut limits.delete_workers;
-        pool(
-            form,
-            "delete_workers",
-            "Stops and cancellations at once.",
-            workers,
-        );
-        let workers = &mut limits.update_workers;
-        pool(
-            form,
-            "update_workers",
-            "Updates of instances at once.",
-            workers,
-        );
-        let workers = &mut limits.convergence_workers;
-        pool(
-            form,
-            "convergence_workers",
-            "Changes of convergence at once.",
-            workers,
-        );
+        let mut pool = |key, about, to: &mut usize| form.within(key, about, 1..=WORKERS_MOST, to);
+        let to = &mut limits.callback_workers;
+        pool("task_callback_workers", "Results sent at once.", to);
+        let to = &mut limits.create_workers;
+        pool("create_workers", "Calls to the auctioneer at once.", to);
+        let to = &mut limits.delete_workers;
+        pool("delete_workers", "Stops and cancellations at once.", to);
+        let to = &mut limits.update_workers;
+        pool("update_workers", "Updates of instances at once.", to);
+        let to = &mut limits.convergence_workers;
+        pool("convergence_workers", "Changes of convergence at once.", to);
     });
     form.section("limits", "Bounds.", |form| {
-        count(
-            form,
-            "connections",
-            "Connections at once.",
-            &mut limits.connections,
-        );
-        let events = &mut limits.subscriber_events;
-        count(
-            form,
-            "subscriber_events",
-            "Events that wait for a subscriber.",
-            events,
-        );
+        let mut count = |key, about, to: &mut usize| form.within(key, about, 1..=COUNT_MOST, to);
+        let to = &mut limits.connections;
+        count("connections", "Connections at once.", to);
+        let (key, to) = ("subscriber_events", &mut limits.subscriber_events);
+        count(key, "Events that wait for a subscriber.", to);
         form.size("body", "Bytes of a request's body.", &mut limits.body_bytes);
-        let timeout = &mut limits.communication_timeout;
-        form.time(
-            "communication_timeout",
-            "Longest wait for an answer.",
-            timeout,
-        );
+        let to = &mut limits.communication_timeout;
+        form.time("communication_timeout", "Longest wait for an answer.", to);
     });
 }
 
 fn of_auctioneer(form: &mut Form<'_>, config: &mut auctioneer::Config) {
     form.section("pools", "Workers.", |form| {
-        let workers = &mut config.workers;
-        pool(form, "auction_runner_workers", "Calls at once.", workers);
+        let (key, to) = ("auction_runner_workers", &mut config.workers);
+        form.within(key, "Calls at once.", 1..=WORKERS_MOST, to);
     });
     form.section("limits", "Bounds.", |form| {
-        count(
-            form,
-            "queue",
-            "Pieces of work that wait.",
-            &mut config.queue_max,
-        );
-        let timeout = &mut config.cell_state_timeout;
-        form.time(
-            "cell_state_timeout",
-            "Longest wait for a cell's state.",
-            timeout,
-        );
-        let timeout = &mut config.communication_timeout;
-        form.time(
-            "communication_timeout",
-            "Longest wait for an answer.",
-            timeout,
-        );
+        let (about, to) = ("Pieces of work that wait.", &mut config.queue_max);
+        form.within("queue", about, 1..=COUNT_MOST, to);
+        let to = &mut config.cell_state_timeout;
+        form.time("cell_state_timeout", "Longest wait for a cell's state.", to);
+        let to = &mut config.communication_timeout;
+        form.time("communication_timeout", "Longest wait for an answer.", to);
     });
 }
 
 fn of_rep(form: &mut Form<'_>, settings: &mut ProcessSettings) {
     form.section("pools", "Workers.", |form| {
-        pool(
-            form,
-            "spawn_workers",
-            "Starts at once.",
-            &mut settings.spawns,
-        );
-        let workers = &mut settings.monitors;
-        pool(
-            form,
-            "healthcheck_work_pool_size",
-            "Monitors at once.",
-            workers,
-        );
+        let mut pool = |key, about, to: &mut usize| form.within(key, about, 1..=WORKERS_MOST, to);
+        pool("spawn_workers", "Starts at once.", &mut settings.spawns);
+        let to = &mut settings.monitors;
+        pool("healthcheck_work_pool_size", "Monitors at once.", to);
         let transfers = &mut settings.transfers;
-        pool(
-            form,
-            "max_concurrent_downloads",
-            "Downloads at once.",
-            &mut transfers.downloads,
-        );
-        pool(
-            form,
-            "max_concurrent_uploads",
-            "Uploads at once.",
-            &mut transfers.uploads,
-        );
+        let to = &mut transfers.downloads;
+        pool("max_concurrent_downloads", "Downloads at once.", to);
+        let to = &mut transfers.uploads;
+        pool("max_concurrent_uploads", "Uploads at once.", to);
     });
 }
 

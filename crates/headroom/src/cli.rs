@@ -294,6 +294,16 @@ pub(crate) enum LogLevel {
     Error,
 }
 
+impl From<LogLevel> for telemetry::Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Error => Self::Error,
+        }
+    }
+}
+
 /// How a database in PostgreSQL is reached.
 #[derive(Debug, Args)]
 pub(crate) struct StoreAccess {

@@ -34,6 +34,7 @@ mod ready;
 mod recorded;
 mod router;
 mod runs;
+mod server;
 mod shell;
 mod target;
 mod traces;

@@ -7,6 +7,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde::Serialize;
+
+/// A result as JSON, with a line end.
+pub(crate) fn json(result: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(result)? + "\n")
+}
+
+/// Writes a result to standard output, as JSON or as its text.
+pub(crate) fn show(result: &(impl Serialize + Display), as_json: bool) -> Result<()> {
+    print(&match as_json {
+        true => json(result)?,
+        false => result.to_string().trim_end().to_owned() + "\n",
+    })
+}
 
 /// Writes a result to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {

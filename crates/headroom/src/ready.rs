@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::catalogue::catalogue;
 use crate::cli::ListArgs;
-use crate::output::{eprint, print};
+use crate::output::{eprint, json, print};
 
 macro_rules! files {
     ($($path:literal)*) => {
@@ -167,7 +167,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Outcome> {
     let all = experiments().map(|(name, text)| read(name, text));
     let all = all.collect::<Result<Vec<Ready>>>()?;
     if args.json {
-        print(&(serde_json::to_string_pretty(&all)? + "\n"))?;
+        print(&json(&all)?)?;
         return Ok(Outcome::Pass);
     }
     let mut text = String::new();

@@ -14,10 +14,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use units::grouped;
 
-use crate::cells::on_signal;
 use crate::cli::{duration, rate, share};
 use crate::output::{eprint, print};
 use crate::router::body_size;
+use crate::server::on_signal;
 
 pub(crate) const AFTER_HELP: &str = "\
 Its queue is computed: --pool 20 with --latency 20ms serves exactly 1,000 requests a second.

@@ -234,11 +234,7 @@ fn all_follow_one_config_map_by_its_folder() {
     let objects = objects(&graph);
     let map = find(&objects, "ConfigMap", "shop-test-topology");
     let text = map["data"][FILE].as_str().unwrap();
-    let source = Source {
-        name: FILE.into(),
-        text: text.into(),
-    };
-    let read = crate::topology::read(&source).unwrap();
+    let read = crate::topology::of_text(text);
     assert_eq!(read, graph.topology);
     assert!(
         read.services

@@ -119,17 +119,21 @@ fn by_cause(totals: &Totals) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
-/// A number of totals: how it is called, what it is, and where it stands.
+/// A number of totals: how it is called, what it is, and where it stands. What only grows is
+/// called a total.
 type Number = (&'static str, &'static str, fn(&Totals) -> f64);
 
 fn numbers<const N: usize, const NUMBERS: usize>(
     page: &mut Page,
-    kind: Kind,
     labels: [&str; N],
     rows: &[Row<'_, N>],
     numbers: [Number; NUMBERS],
 ) {
     for (name, help, value) in numbers {
+        let kind = match name.ends_with("_total") {
+            true => Kind::Counter,
+            false => Kind::Gauge,
+        };
         let samples = rows.iter().map(|(of, totals)| (of.clone(), value(totals)));
         page.table(kind, name, help, labels, samples);
     }
@@ -149,35 +153,24 @@ fn servers(page: &mut Page, rows: &[Row<'_, 2>]) {
         ["service", "path", "cause"],
         split(rows, by_cause),
     );
-    let labels = ["service", "path"];
-    numbers(
-        page,
-        Kind::Counter,
-        labels,
-        rows,
-        [
-            (
-                "headroom_graph_server_dropped_total",
-                "Requests whose connection closed before an answer.",
-                |totals| totals.dropped as f64,
-            ),
-            (
-                "headroom_graph_server_queue_seconds_total",
-                "Time that requests waited to be looked at.",
-                |totals| seconds(totals.queue),
-            ),
-        ],
-    );
-    let in_flight = "headroom_graph_server_in_flight";
-    numbers(
-        page,
-        Kind::Gauge,
-        labels,
-        rows,
-        [(in_flight, "Requests under way.", |totals| {
-            totals.in_flight as f64
-        })],
-    );
+    let all: [Number; 3] = [
+        (
+            "headroom_graph_server_dropped_total",
+            "Requests whose connection closed before an answer.",
+            |totals| totals.dropped as f64,
+        ),
+        (
+            "headroom_graph_server_queue_seconds_total",
+            "Time that requests waited to be looked at.",
+            |totals| seconds(totals.queue),
+        ),
+        (
+            "headroom_graph_server_in_flight",
+            "Requests under way.",
+            |totals| totals.in_flight as f64,
+        ),
+    ];
+    numbers(page, ["service", "path"], rows, all);
 }
 
 fn clients(page: &mut Page, rows: &[Row<'_, 2>]) {
@@ -194,58 +187,44 @@ fn clients(page: &mut Page, rows: &[Row<'_, 2>]) {
         ["service", "edge", "cause"],
         split(rows, by_cause),
     );
-    let labels = ["service", "edge"];
-    numbers(
-        page,
-        Kind::Counter,
-        labels,
-        rows,
-        [
-            (
-                "headroom_graph_client_attempts_total",
-                "Attempts of calls.",
-                |totals| totals.attempts as f64,
-            ),
-            (
-                "headroom_graph_client_retries_total",
-                "Attempts after the first.",
-                |totals| totals.retries as f64,
-            ),
-            (
-                "headroom_graph_client_queue_seconds_total",
-                "Time until a connection was free and made.",
-                |totals| seconds(totals.queue),
-            ),
-            (
-                "headroom_graph_client_connections_opened_total",
-                "Connections that were begun.",
-                |totals| totals.opened as f64,
-            ),
-        ],
-    );
-    numbers(
-        page,
-        Kind::Gauge,
-        labels,
-        rows,
-        [
-            (
-                "headroom_graph_client_connections",
-                "Connections that are open.",
-                |totals| totals.open as f64,
-            ),
-            (
-                "headroom_graph_client_in_flight",
-                "Attempts under way.",
-                |totals| totals.in_flight as f64,
-            ),
-            (
-                "headroom_graph_client_waiting",
-                "Calls that wait for a connection.",
-                |totals| totals.waiting as f64,
-            ),
-        ],
-    );
+    let all: [Number; 7] = [
+        (
+            "headroom_graph_client_attempts_total",
+            "Attempts of calls.",
+            |totals| totals.attempts as f64,
+        ),
+        (
+            "headroom_graph_client_retries_total",
+            "Attempts after the first.",
+            |totals| totals.retries as f64,
+        ),
+        (
+            "headroom_graph_client_queue_seconds_total",
+            "Time until a connection was free and made.",
+            |totals| seconds(totals.queue),
+        ),
+        (
+            "headroom_graph_client_connections_opened_total",
+            "Connections that were begun.",
+            |totals| totals.opened as f64,
+        ),
+        (
+            "headroom_graph_client_connections",
+            "Connections that are open.",
+            |totals| totals.open as f64,
+        ),
+        (
+            "headroom_graph_client_in_flight",
+            "Attempts under way.",
+            |totals| totals.in_flight as f64,
+        ),
+        (
+            "headroom_graph_client_waiting",
+            "Calls that wait for a connection.",
+            |totals| totals.waiting as f64,
+        ),
+    ];
+    numbers(page, ["service", "edge"], rows, all);
 }
 
 fn works(page: &mut Page, rows: &[Row<'_, 3>]) {
@@ -260,60 +239,45 @@ fn works(page: &mut Page, rows: &[Row<'_, 3>]) {
         labels,
         times,
     );
-    numbers(
-        page,
-        Kind::Counter,
-        labels,
-        rows,
-        [
-            (
-                "headroom_graph_work_cpu_seconds_total",
-                "Processor time that work used.",
-                |totals| seconds(totals.cpu),
-            ),
-            (
-                "headroom_graph_work_stolen_seconds_total",
-                "Time in which work could run and others had the processor.",
-                |totals| seconds(totals.stolen),
-            ),
-            (
-                "headroom_graph_work_queue_seconds_total",
-                "Time that work waited for a worker.",
-                |totals| seconds(totals.queue),
-            ),
-            (
-                "headroom_graph_work_failures_total",
-                "Work that could not be done.",
-                |totals| totals.failures.values().sum::<u64>() as f64,
-            ),
-        ],
-    );
+    let all: [Number; 4] = [
+        (
+            "headroom_graph_work_cpu_seconds_total",
+            "Processor time that work used.",
+            |totals| seconds(totals.cpu),
+        ),
+        (
+            "headroom_graph_work_stolen_seconds_total",
+            "Time in which work could run and others had the processor.",
+            |totals| seconds(totals.stolen),
+        ),
+        (
+            "headroom_graph_work_queue_seconds_total",
+            "Time that work waited for a worker.",
+            |totals| seconds(totals.queue),
+        ),
+        (
+            "headroom_graph_work_failures_total",
+            "Work that could not be done.",
+            |totals| totals.failures.values().sum::<u64>() as f64,
+        ),
+    ];
+    numbers(page, labels, rows, all);
 }
 
 fn connections(page: &mut Page, rows: &[Row<'_, 1>]) {
-    let labels = ["service"];
-    let accepted = "headroom_graph_server_connections_accepted_total";
-    numbers(
-        page,
-        Kind::Counter,
-        labels,
-        rows,
-        [(
-            accepted,
+    let all: [Number; 2] = [
+        (
+            "headroom_graph_server_connections_accepted_total",
             "Connections of clients that were accepted.",
             |totals| totals.opened as f64,
-        )],
-    );
-    let open = "headroom_graph_server_connections";
-    numbers(
-        page,
-        Kind::Gauge,
-        labels,
-        rows,
-        [(open, "Connections of clients that are open.", |totals| {
-            totals.open as f64
-        })],
-    );
+        ),
+        (
+            "headroom_graph_server_connections",
+            "Connections of clients that are open.",
+            |totals| totals.open as f64,
+        ),
+    ];
+    numbers(page, ["service"], rows, all);
 }
 
 fn spans(page: &mut Page, counts: &TracerCounts) {

@@ -7,15 +7,7 @@ use processes::Program;
 use super::group::levels;
 use super::*;
 use crate::service::Directory;
-use crate::topology::{ServiceId, Topology};
-
-fn graph(text: &str) -> Topology {
-    let source = document::Source {
-        name: "graph.toml".into(),
-        text: text.into(),
-    };
-    crate::topology::read(&source).unwrap()
-}
+use crate::topology::{ServiceId, of_text as graph};
 
 const DIAMOND: &str = r#"
 [services.root]
@@ -85,9 +77,23 @@ impl Heard {
     }
 }
 
+/// The diamond, whose programs are these; `None`: `stop` was there before all had started.
+async fn started(
+    program: &dyn Fn(ServiceId, u32, &Directory) -> Program,
+    said: Arc<dyn Fn(String) + Send + Sync>,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<ProcessGroup>, ProcessError> {
+    let topology = graph(DIAMOND);
+    let start = Start {
+        topology: &topology,
+        program,
+        said,
+    };
+    ProcessGroup::start(&start, stop).await
+}
+
 #[tokio::test]
 async fn a_group_starts_and_stops_in_order() {
-    let topology = graph(DIAMOND);
     let (heard, said) = Heard::new();
     let program = |service: ServiceId, replica: u32, known: &Directory| {
         let services = ["root", "price", "stock", "store"];
@@ -102,17 +108,9 @@ async fn a_group_starts_and_stops_in_order() {
             "while :; do sleep 0.01; done",
         )
     };
-    let start = Start {
-        topology: &topology,
-        program: &program,
-        said,
-    };
-    let group = ProcessGroup::start(&start, pending())
-        .await
-        .unwrap()
-        .unwrap();
+    let group = started(&program, said, pending()).await.unwrap().unwrap();
     assert_eq!((group.children().len(), group.running()), (5, 5));
-    assert!(group.stop(topology.entry, Duration::from_secs(30)).await);
+    assert!(group.stop(ServiceId(0), Duration::from_secs(30)).await);
     assert_eq!(group.running(), 0);
     let heard = heard.0.lock().unwrap();
     assert!(heard.contains(&"0-0 knows 4".to_owned()), "{heard:?}");
@@ -126,27 +124,18 @@ async fn a_group_starts_and_stops_in_order() {
 
 #[tokio::test]
 async fn one_that_does_not_start_ends_all() {
-    let topology = graph(DIAMOND);
-    let pids = Arc::<Mutex<Vec<String>>>::default();
-    let to = Arc::clone(&pids);
+    let (pids, said) = Heard::new();
     let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         0 => shell("echo no such thing; exit 3"),
         _ => announced("echo $$; while :; do sleep 0.01; done"),
     };
-    let start = Start {
-        topology: &topology,
-        program: &program,
-        said: Arc::new(move |line| to.lock().unwrap().push(line)),
-    };
-    let error = ProcessGroup::start(&start, pending())
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = started(&program, said, pending()).await.unwrap_err();
+    let error = error.to_string();
     assert!(
         error.contains("root") && error.contains("status 3"),
         "{error}"
     );
-    let pids = pids.lock().unwrap().clone();
+    let pids = pids.0.lock().unwrap().clone();
     let pids = pids.iter().filter(|line| line.parse::<u32>().is_ok());
     for pid in pids {
         assert!(
@@ -158,43 +147,28 @@ async fn one_that_does_not_start_ends_all() {
 
 #[tokio::test]
 async fn the_end_of_one_is_seen() {
-    let topology = graph(DIAMOND);
     let (_, said) = Heard::new();
     let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         3 => announced("kill -9 $$"),
         _ => announced("exec sleep 600"),
     };
-    let start = Start {
-        topology: &topology,
-        program: &program,
-        said,
-    };
-    let group = ProcessGroup::start(&start, pending())
-        .await
-        .unwrap()
-        .unwrap();
+    let group = started(&program, said, pending()).await.unwrap().unwrap();
     let mut watched: Vec<usize> = (0..group.children().len()).collect();
     let (place, how) = group.next_end(&mut watched).await;
     assert_eq!(how, "signal 9");
     assert_eq!(group.children()[place].name, "store");
     assert_eq!(watched.len(), 4);
     // `sleep` ends by SIGTERM.
-    assert!(group.stop(topology.entry, Duration::from_secs(30)).await);
+    assert!(group.stop(ServiceId(0), Duration::from_secs(30)).await);
 }
 
 #[tokio::test]
 async fn a_stop_ends_the_start() {
-    let topology = graph(DIAMOND);
     let (_, said) = Heard::new();
     let program = |service: ServiceId, _: u32, _: &Directory| match service.0 {
         0 => shell("exec sleep 600"),
         _ => announced("exec sleep 600"),
     };
-    let start = Start {
-        topology: &topology,
-        program: &program,
-        said,
-    };
     let stop = tokio::time::sleep(Duration::from_millis(300));
-    assert!(ProcessGroup::start(&start, stop).await.unwrap().is_none());
+    assert!(started(&program, said, stop).await.unwrap().is_none());
 }

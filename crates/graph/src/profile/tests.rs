@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
+use crate::topology::of_text as graph;
 use document::Source;
 
 fn now() -> i64 {
@@ -145,13 +146,6 @@ replicas = 2
 
 #[test]
 fn some_things_cannot_change_while_a_graph_runs() {
-    let graph = |text: &str| {
-        let source = Source {
-            name: "graph.toml".into(),
-            text: text.into(),
-        };
-        crate::topology::read(&source).unwrap()
-    };
     let change = |from: &str, to: &str| {
         assert!(GRAPH.contains(from), "{from}");
         let changed = GRAPH.replace(from, to);

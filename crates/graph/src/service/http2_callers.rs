@@ -61,10 +61,8 @@ impl Http2Caller {
         if slot >= self.active_requests.len() {
             self.active_requests.resize(slot + 1, None);
         }
-        if let Some(place) = self.active_requests.get_mut(slot) {
-            *place = Some(one);
-            self.in_hand += 1;
-        }
+        self.active_requests[slot] = Some(one);
+        self.in_hand += 1;
     }
 
     /// The request of a stream that is over.

@@ -272,9 +272,7 @@ impl Planner {
         if at >= plan.steps.len() {
             plan.steps.resize_with(at + 1, || StepPlan::Nothing);
         }
-        if let Some(place) = plan.steps.get_mut(at) {
-            *place = made;
-        }
+        plan.steps[at] = made;
         Ok(())
     }
 
@@ -318,13 +316,11 @@ impl Planner {
         if slot >= plan.callees.len() {
             plan.callees.resize_with(slot + 1, || None);
         }
-        if let Some(place) = plan.callees.get_mut(slot) {
-            *place = Some(Callee {
-                addresses,
-                connections,
-                protocol: callee.protocol,
-            });
-        }
+        plan.callees[slot] = Some(Callee {
+            addresses,
+            connections,
+            protocol: callee.protocol,
+        });
         let mut head = Vec::new();
         head.extend_from_slice(b" HTTP/1.1\r\n");
         wire::http1::write::field(b"Host", callee.name.as_bytes(), &mut head);

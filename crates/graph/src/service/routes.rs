@@ -105,9 +105,7 @@ impl Routes {
         if instance >= self.0.len() {
             self.0.resize_with(instance + 1, Vec::new);
         }
-        let Some(routes) = self.0.get_mut(instance) else {
-            return stale;
-        };
+        let routes = &mut self.0[instance];
         let slots = plan.callees.len().max(routes.len());
         routes.resize_with(slots, Route::default);
         for (slot, route) in routes.iter_mut().enumerate() {

@@ -2,6 +2,11 @@
 
 use document::{Entry, Node, Problem, Value};
 
+/// What was read; a problem is noted, and it is as if nothing had been there.
+pub(super) fn noted<T>(read: Result<T, Problem>, problems: &mut Vec<Problem>) -> Option<T> {
+    read.map_err(|problem| problems.push(problem)).ok()
+}
+
 /// The keys of a table.
 pub(super) struct Fields<'a> {
     entries: &'a [Entry],
@@ -43,13 +48,7 @@ impl<'a> Fields<'a> {
         problems: &mut Vec<Problem>,
         read: impl FnOnce(&'a Node) -> Result<T, Problem>,
     ) -> Option<T> {
-        match read(self.node(key)?) {
-            Ok(value) => Some(value),
-            Err(problem) => {
-                problems.push(problem);
-                None
-            }
-        }
+        noted(read(self.node(key)?), problems)
     }
 
     /// Reads the value of a key into a place that keeps what it has if there is none.

@@ -29,7 +29,9 @@ use std::path::PathBuf;
 use crate::Nanos;
 use crate::amount::Amount;
 
-pub use read::{Checked, Machine, check, read, read_file};
+#[cfg(test)]
+pub(crate) use read::of_text;
+pub use read::{Checked, Machine, check, read};
 
 /// Longest time for an attempt of a call that does not say.
 pub const TIMEOUT: Nanos = 1_000_000_000;

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use document::{Node, Problem, Problems, Source, Span};
 
-use super::fields::Fields;
+use super::fields::{Fields, noted};
 use super::names::named;
 use super::settings::{
     collector, connections, propagation, protocol, queue, response, seed, workers,
@@ -62,14 +62,14 @@ pub fn read(source: &Source) -> Result<Topology, Problems> {
     check(source, Path::new(""), None).map(|checked| checked.topology)
 }
 
-/// Reads a graph from a file. Files that it names stand in the folder of it.
-///
-/// # Errors
-/// When the file cannot be read; everything that is wrong with it.
-pub fn read_file(path: &Path) -> Result<Topology, Problems> {
-    let source = Source::read(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    check(&source, folder, None).map(|checked| checked.topology)
+/// A graph of a test, in which nothing is wrong.
+#[cfg(test)]
+pub(crate) fn of_text(text: &str) -> Topology {
+    let source = Source {
+        name: "graph.toml".to_owned(),
+        text: text.to_owned(),
+    };
+    read(&source).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// Reads a graph for a machine. Files that it names are looked up from `folder` on.
@@ -242,14 +242,8 @@ impl<'a> Reader<'a> {
     }
 
     fn background(&mut self, node: &Node) -> Vec<Background> {
-        let nodes = match value::list(node) {
-            Ok(nodes) => nodes,
-            Err(_) => {
-                let what = "a list of tables, as [[background]]";
-                self.problems.push(value::expected(what, node));
-                return Vec::new();
-            }
-        };
+        let nodes = value::list(node, "a list of tables, as [[background]]");
+        let nodes = noted(nodes, &mut self.problems).unwrap_or_default();
         nodes.iter().map(|node| self.one_background(node)).collect()
     }
 
@@ -286,14 +280,8 @@ impl<'a> Reader<'a> {
 
     /// The service that a call names.
     pub(super) fn service_named(&mut self, node: &Node) -> Option<ServiceId> {
-        let name = match value::text(node) {
-            Ok(name) => name,
-            Err(_) => {
-                self.problems
-                    .push(value::expected("the name of a service", node));
-                return None;
-            }
-        };
+        let name = value::text_of(node, "the name of a service");
+        let name = noted(name, &mut self.problems)?;
         let add = Some(format!("add it as [services.{name}]"));
         named(&self.names, name, node, add, &mut self.problems)
     }

@@ -72,7 +72,7 @@ pub(super) fn labels(node: &Node) -> Result<Vec<(String, String)>, Problem> {
 /// Which contexts are sent: W3C's, B3.
 pub(super) fn propagation(node: &Node) -> Result<(bool, bool), Problem> {
     let (mut w3c, mut b3) = (false, false);
-    for node in value::list(node)? {
+    for node in value::list(node, "a list")? {
         match &node.value {
             Value::Text(text) if text == "w3c" => w3c = true,
             Value::Text(text) if text == "b3" => b3 = true,

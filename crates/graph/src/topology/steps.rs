@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use document::{Kind, Node, Problem, Span, Value};
 
 use super::amounts::{self, CALLS, SIZE, STEPS, TIME};
-use super::fields::Fields;
+use super::fields::{Fields, noted};
 use super::read::{Connected, Reader};
 use super::{Action, Call, Join, ServiceId, Step, StepId, Work, draft, value};
 use crate::amount::Amount;
@@ -66,14 +66,9 @@ pub(super) struct WrittenCall {
 impl Reader<'_> {
     /// A list of steps.
     pub(super) fn steps(&mut self, node: &Node, at: At) -> Vec<Step> {
-        match value::list(node) {
-            Ok(nodes) => nodes.iter().filter_map(|one| self.step(one, at)).collect(),
-            Err(_) => {
-                let what = "a list of steps such as [{ cpu = \"1ms\" }]";
-                self.problems.push(value::expected(what, node));
-                Vec::new()
-            }
-        }
+        let nodes = value::list(node, "a list of steps such as [{ cpu = \"1ms\" }]");
+        let nodes = noted(nodes, &mut self.problems).unwrap_or_default();
+        nodes.iter().filter_map(|one| self.step(one, at)).collect()
     }
 
     /// The next step's number.
@@ -84,13 +79,7 @@ impl Reader<'_> {
 
     fn step(&mut self, node: &Node, at: At) -> Option<Step> {
         let id = self.next_step();
-        let kind = match kind(node) {
-            Ok(kind) => kind,
-            Err(problem) => {
-                self.problems.push(problem);
-                return None;
-            }
-        };
+        let kind = noted(kind(node), &mut self.problems)?;
         let mut fields = Fields::of(node, &mut self.problems)?;
         let action = match kind {
             "call" => self.call(&mut fields, at).map(Action::Call),

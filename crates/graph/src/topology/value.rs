@@ -48,16 +48,22 @@ pub(super) fn of_unit(error: UnitError, text: &str, node: &Node) -> Problem {
 }
 
 pub(super) fn text(node: &Node) -> Result<&str, Problem> {
+    text_of(node, "a text")
+}
+
+/// A text, which is `what`.
+pub(super) fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, Problem> {
     match &node.value {
         Value::Text(text) => Ok(text),
-        _ => Err(expected("a text", node)),
+        _ => Err(expected(what, node)),
     }
 }
 
-pub(super) fn list(node: &Node) -> Result<&[Node], Problem> {
+/// A list, which is `what`.
+pub(super) fn list<'a>(node: &'a Node, what: &str) -> Result<&'a [Node], Problem> {
     match &node.value {
         Value::List(nodes) => Ok(nodes),
-        _ => Err(expected("a list", node)),
+        _ => Err(expected(what, node)),
     }
 }
 

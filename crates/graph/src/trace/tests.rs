@@ -87,11 +87,12 @@ impl Handler for Collector {
         let status = status.unwrap_or(StatusCode::OK);
         if status.is_success() {
             let names = &mut traces::names::Names::default();
-            let spans = match zipkin {
-                true => zipkin::read(&body, &origin, names),
-                false => otlp::read_protobuf(&body, &origin, names),
+            let form = match zipkin {
+                true => traces::Form::Zipkin,
+                false => traces::Form::OtlpProtobuf,
             };
-            self.store.extend(spans.unwrap());
+            let decoded = traces::decode_posted(form, &body, &origin, names);
+            self.store.extend(decoded.unwrap().spans);
         }
         let mut answer = Response::new(net::full(Bytes::new()));
         *answer.status_mut() = status;

@@ -142,10 +142,8 @@ fn runs(clock_ns: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use document::Source;
-
     use super::*;
-    use crate::topology::read;
+    use crate::topology::of_text;
 
     #[test]
     fn costs_are_those_of_this_machine() {
@@ -183,12 +181,9 @@ mod tests {
     #[test]
     fn a_machine_that_became_slower_is_told_where_work_is_counted() {
         let topology = |work: &str| {
-            let text = format!("[services.a]\nentry = true\nsteps = [{{ {work} }}]\n");
-            let source = Source {
-                name: "graph.toml".to_owned(),
-                text,
-            };
-            read(&source).unwrap()
+            of_text(&format!(
+                "[services.a]\nentry = true\nsteps = [{{ {work} }}]\n"
+            ))
         };
         let drift = |now_ns| Drift {
             before_ns: 2.0,

@@ -62,7 +62,7 @@ pub(crate) enum ClientCommand {
     RetireActualLrp(Retire),
     /// List instances by process and index
     #[command(hide = true)]
-    ActualLrpGroups(Groups),
+    ActualLrpGroups(OnCellInDomain),
     /// List the instances of a process by index
     #[command(hide = true)]
     ActualLrpGroupsForGuid(GroupsForGuid),
@@ -255,12 +255,6 @@ pub(crate) struct Retire {
     pub(crate) index: i32,
     #[command(flatten)]
     pub(crate) asking: Asking,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Groups {
-    #[command(flatten)]
-    pub(crate) filter: OnCellInDomain,
 }
 
 #[derive(Debug, Args)]

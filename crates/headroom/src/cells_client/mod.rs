@@ -201,10 +201,10 @@ async fn perform(command: &ClientCommand, out: &mut Output) -> Result<(), Failur
         ClientCommand::ActualLrpGroups(args) => {
             eprint("Command \"actual-lrp-groups\" is deprecated, use \"actual-lrps\" instead.");
             let request = ActualLrpGroupsRequest {
-                domain: args.filter.domain.clone(),
-                cell_id: args.filter.cell_id.clone(),
+                domain: args.domain.clone(),
+                cell_id: args.cell_id.clone(),
             };
-            let caller = flags::caller(&args.filter.asking)?;
+            let caller = flags::caller(&args.asking)?;
             out.rows(&caller.actual_lrp_groups(&request).await?)
         }
         ClientCommand::ActualLrpGroupsForGuid(args) => {

@@ -17,8 +17,8 @@ use stats::holm;
 
 use crate::baseline::runs_of;
 use crate::compare_page;
-use crate::gate::{ForMetric, LIMIT, Limit, chosen, for_metric, outcome, verdict_word};
-use crate::output::print;
+use crate::gate::{ForMetric, LIMIT, chosen, limit, outcome, verdict_word};
+use crate::output::{json, print};
 use crate::recorded::{Read, Recorded, plan_differences, read};
 
 /// Most runs of a group.
@@ -62,8 +62,8 @@ pub(crate) struct CompareArgs {
     #[arg(long = "metric", value_name = "NAME")]
     pub(crate) metrics: Vec<String>,
     /// How much worse the new runs may be [default: 3%], or NAME=LIMIT for one metric; may be repeated
-    #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = for_metric::<Limit>)]
-    pub(crate) limits: Vec<ForMetric<Limit>>,
+    #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = limit)]
+    pub(crate) limits: Vec<ForMetric<f64>>,
     /// Judge runs even if their plans or processors differ
     #[arg(long)]
     pub(crate) despite_differences: bool,
@@ -122,7 +122,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome> {
         compare_page::write(file, &shown, base, new)?;
     }
     print(&match args.json {
-        true => serde_json::to_string_pretty(&compared)? + "\n",
+        true => json(&compared)?,
         false => text(&compared),
     })?;
     Ok(outcome(compared.verdict))
@@ -180,7 +180,7 @@ fn compared(base: &[Recorded], new: &[Recorded], args: &CompareArgs) -> Result<C
     let metrics: Vec<Comparison> = metrics
         .into_iter()
         .map(|metric| {
-            let limit = chosen(&args.limits, &metric.name).map_or(LIMIT, |limit| limit.0);
+            let limit = chosen(&args.limits, &metric.name).unwrap_or(LIMIT);
             of_metric(metric, limit, base, new)
         })
         .collect();

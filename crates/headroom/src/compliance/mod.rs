@@ -21,17 +21,14 @@ use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde_json::{Value, json};
 
-use crate::cells::{ended, logger, on_signal, postgres};
+use crate::cells::postgres;
 use crate::output::{explained, print};
+use crate::server::{ended, logger, on_signal, runtime};
 use args::{AdminArgs, AgentArgs, ComplianceCommand, ServerArgs};
 
 /// `headroom compliance`.
 pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let done = runtime.block_on(net::local(async {
+    let done = runtime()?.block_on(net::local(async {
         match command {
             ComplianceCommand::Server(args) => serve(args).await?,
             ComplianceCommand::Agent(args) => return agent(*args).await,

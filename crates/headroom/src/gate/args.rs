@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lab_judgement::Direction;
 
 use super::reading::{Reading, reading};
@@ -38,7 +38,7 @@ Exit codes:
   2  cannot tell   the noise hides the limit; it says what would help
   4  error         a command failed, printed no number, or took too long";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct GateArgs {
     /// An experiment file (or the name of a ready one) whose runs are compared, instead of commands
     pub(crate) file: Option<PathBuf>,
@@ -73,11 +73,11 @@ pub(crate) struct GateArgs {
     #[arg(long = "metric", value_name = "METRIC", value_parser = reading, conflicts_with = "file")]
     pub(crate) metrics: Vec<Reading>,
     /// Which way metrics get better, or NAME=WAY for one of them; may be repeated
-    #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = for_metric::<Better>)]
-    pub(crate) better: Vec<ForMetric<Better>>,
+    #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = better)]
+    pub(crate) better: Vec<ForMetric<Direction>>,
     /// How much worse the new one may be [default: 3%], or NAME=LIMIT for one metric; may be repeated
-    #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = for_metric::<Limit>)]
-    pub(crate) limits: Vec<ForMetric<Limit>>,
+    #[arg(long = "limit", value_name = "[NAME=]SHARE", value_parser = limit)]
+    pub(crate) limits: Vec<ForMetric<f64>>,
     /// How long one run of a command may take
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) time_limit: Duration,
@@ -86,7 +86,7 @@ pub(crate) struct GateArgs {
 }
 
 /// How many pairs, in which order, and what becomes of the verdict.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PairArgs {
     /// Most pairs of runs; it ends earlier once it can decide [default: 24, or as the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(6..=1_000))]
@@ -112,41 +112,25 @@ impl GateArgs {
     pub(crate) fn of_run(args: &RunArgs) -> Self {
         Self {
             file: Some(args.check.file.clone()),
-            base: None,
-            new: None,
-            program: None,
-            build: None,
-            built: None,
-            base_set: Vec::new(),
-            new_set: Vec::new(),
             set: args.check.set.clone(),
             out: args.out.clone(),
-            metrics: Vec::new(),
-            better: Vec::new(),
-            limits: Vec::new(),
-            time_limit: Duration::MAX,
             pairs: PairArgs {
-                pairs: None,
-                seed: None,
                 json: args.json,
-                picture: None,
-                picture_address: None,
                 files: args.files.clone(),
+                ..PairArgs::default()
             },
+            ..Self::default()
         }
     }
 
     /// Which way a metric gets better, if it was said; a name counts for more than a way for all.
     pub(crate) fn direction(&self, metric: &str) -> Option<Direction> {
-        chosen(&self.better, metric).map(|better| match better {
-            Better::Higher => Direction::HigherIsBetter,
-            Better::Lower => Direction::LowerIsBetter,
-        })
+        chosen(&self.better, metric)
     }
 
     /// The share that a metric may be worse by, if it was said.
     pub(crate) fn limit(&self, metric: &str) -> Option<f64> {
-        chosen(&self.limits, metric).map(|limit| limit.0)
+        chosen(&self.limits, metric)
     }
 
     /// The first name that `--better` or `--limit` is told of and no metric has.
@@ -181,44 +165,36 @@ pub(crate) fn chosen<T: Copy>(all: &[ForMetric<T>], metric: &str) -> Option<T> {
     of(Some(metric)).or_else(|| of(None)).map(|one| one.value)
 }
 
-/// What stands after `NAME=`.
-pub(crate) trait Setting: Sized {
-    fn read(text: &str) -> Result<Self, String>;
+/// Reads a way in which metrics get better.
+pub(crate) fn better(text: &str) -> Result<ForMetric<Direction>, String> {
+    for_metric(text, |way| match way {
+        "lower" => Ok(Direction::LowerIsBetter),
+        "higher" => Ok(Direction::HigherIsBetter),
+        _ => Err(format!(
+            "expected lower or higher, or NAME=lower, found \"{way}\""
+        )),
+    })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Better {
-    Lower,
-    Higher,
+/// Reads a share above 0 and below 1.
+pub(crate) fn limit(text: &str) -> Result<ForMetric<f64>, String> {
+    for_metric(text, |text| match share(text)? {
+        found if found > 0.0 && found < 1.0 => Ok(found),
+        _ => Err("a limit is above 0% and below 100%".into()),
+    })
 }
 
-impl Setting for Better {
-    fn read(text: &str) -> Result<Self, String> {
-        Self::from_str(text, false)
-            .map_err(|_| format!("expected lower or higher, or NAME=lower, found \"{text}\""))
-    }
-}
-
-/// A share above 0 and below 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Limit(pub(crate) f64);
-
-impl Setting for Limit {
-    fn read(text: &str) -> Result<Self, String> {
-        match share(text)? {
-            found if found > 0.0 && found < 1.0 => Ok(Self(found)),
-            _ => Err("a limit is above 0% and below 100%".into()),
-        }
-    }
-}
-
-pub(crate) fn for_metric<T: Setting>(text: &str) -> Result<ForMetric<T>, String> {
+/// Reads what may stand behind `NAME=`.
+fn for_metric<T>(
+    text: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<ForMetric<T>, String> {
     let (metric, value) = match text.rsplit_once('=') {
         Some((name, value)) => (Some(name.to_owned()), value),
         None => (None, text),
     };
     Ok(ForMetric {
         metric,
-        value: T::read(value)?,
+        value: read(value)?,
     })
 }

@@ -136,7 +136,8 @@ impl<'a> Commands<'a> {
         let mut program = Program::new("/bin/sh").args(["-c", self.command(side)]);
         let (name, value) = self.tag.variable();
         program.env.insert(name.into(), value.into());
-        program.standard = [None, Some(outputs.stdout()?), Some(outputs.stderr()?)];
+        let [stdout, stderr] = outputs.0.each_ref().map(open);
+        program.standard = [None, Some(stdout?), Some(stderr?)];
         let start = Instant::now();
         let mut process = program.spawn().context("start a shell")?;
         let until = start + self.time_limit;
@@ -227,14 +228,6 @@ impl Outputs {
     fn new() -> Result<Self> {
         let file = || NamedTempFile::new().context("make a file for what the command prints");
         Ok(Self([file()?, file()?]))
-    }
-
-    fn stdout(&self) -> Result<std::os::fd::OwnedFd> {
-        open(&self.0[0])
-    }
-
-    fn stderr(&self) -> Result<std::os::fd::OwnedFd> {
-        open(&self.0[1])
     }
 
     fn too_long(&self) -> bool {

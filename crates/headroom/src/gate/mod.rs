@@ -16,7 +16,7 @@ use lab_judgement::{Direction, Gate, GateSettings, Gated, Metric, Unit};
 use lab_store::Outcome;
 
 use args::PairArgs;
-pub(crate) use args::{AFTER_HELP, Better, ForMetric, GateArgs, LIMIT, Limit, chosen, for_metric};
+pub(crate) use args::{AFTER_HELP, ForMetric, GateArgs, LIMIT, better, chosen, limit};
 use command::Commands;
 use experiment::{Experiments, Sides, gated, sides};
 pub(crate) use pairs::outcome;

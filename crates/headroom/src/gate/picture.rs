@@ -1,8 +1,8 @@
 //! The changes of a gate, drawn.
 
 use anyhow::{Context as _, Result};
+use embedded_graphics::mono_font::MonoTextStyle;
 use embedded_graphics::mono_font::iso_8859_15::{FONT_9X15, FONT_9X15_BOLD, FONT_9X18_BOLD};
-use embedded_graphics::mono_font::{MonoFont, MonoTextStyle};
 use embedded_graphics::pixelcolor::Rgb888;
 use embedded_graphics::prelude::*;
 use embedded_graphics::primitives::{PrimitiveStyle, Rectangle};
@@ -30,6 +30,11 @@ const LIMIT: Rgb888 = Rgb888::new(217, 130, 125);
 /// Beyond the limit.
 const FORBIDDEN: Rgb888 = Rgb888::new(252, 232, 230);
 
+type Letters = MonoTextStyle<'static, Rgb888>;
+const TITLE: Letters = MonoTextStyle::new(&FONT_9X18_BOLD, INK);
+const NAME: Letters = MonoTextStyle::new(&FONT_9X15_BOLD, INK);
+const NOTE: Letters = MonoTextStyle::new(&FONT_9X15, QUIET);
+
 /// A PNG with a row for each metric: the interval of its change as a bar, the estimate as a mark in
 /// it, and what lies beyond the limit shaded. One scale holds for all rows.
 pub(super) fn png(name: &str, judgement: &GateJudgement) -> Result<Vec<u8>> {
@@ -37,15 +42,8 @@ pub(super) fn png(name: &str, judgement: &GateJudgement) -> Result<Vec<u8>> {
     let axis = HEAD + ROW * i32::try_from(metrics.len())?;
     let mut paper = Paper::new(axis + AXIS);
     let title = format!("{name}: {}", judgement.verdict.in_words());
-    paper.text(&title, (MARGIN, 14), &FONT_9X18_BOLD, INK, Alignment::Left);
-    let below = (MARGIN, 36);
-    paper.text(
-        &judgement.sentence,
-        below,
-        &FONT_9X15,
-        QUIET,
-        Alignment::Left,
-    );
+    paper.text(&title, (MARGIN, 14), TITLE, Alignment::Left);
+    paper.text(&judgement.sentence, (MARGIN, 36), NOTE, Alignment::Left);
     let scale = Scale::of(metrics);
     for (top, metric) in (HEAD..).step_by(ROW as usize).zip(metrics) {
         paper.metric(metric, top, &scale);
@@ -132,36 +130,22 @@ impl Paper {
 
     fn metric(&mut self, metric: &MetricJudgement, top: i32, scale: &Scale) {
         let colour = colour(metric.verdict);
-        let name = (MARGIN, top);
-        self.text(
-            &metric.metric.name,
-            name,
-            &FONT_9X15_BOLD,
-            INK,
-            Alignment::Left,
-        );
+        let name = &metric.metric.name;
+        self.text(name, (MARGIN, top), NAME, Alignment::Left);
         let word = metric.verdict.in_words();
         let change = match &metric.effect {
             Some(effect) => format!("{word}: {}", effect.in_words()),
             None => format!("{word}: no change to tell"),
         };
         // Room for the name first: what is said of it may be cut.
-        let room = WIDTH - 2 * MARGIN - 9 * metric.metric.name.chars().count() as i32 - 18;
+        let room = WIDTH - 2 * MARGIN - 9 * name.chars().count() as i32 - 18;
         let change: String = change.chars().take((room / 9).max(0) as usize).collect();
-        self.text(
-            &change,
-            (WIDTH - MARGIN, top),
-            &FONT_9X15,
-            colour,
-            Alignment::Right,
-        );
+        let style = MonoTextStyle::new(&FONT_9X15, colour);
+        self.text(&change, (WIDTH - MARGIN, top), style, Alignment::Right);
         let bar = top + 20;
         let limit = scale.x(metric.limit_share);
-        self.fill(
-            (limit, bar - 2),
-            (WIDTH - MARGIN - limit, BAR + 4),
-            FORBIDDEN,
-        );
+        let beyond = (WIDTH - MARGIN - limit, BAR + 4);
+        self.fill((limit, bar - 2), beyond, FORBIDDEN);
         self.fill((MARGIN, bar + BAR / 2), (WIDTH - 2 * MARGIN, 1), FAINT);
         self.fill((limit, bar - 2), (1, BAR + 4), LIMIT);
         if let Some(effect) = &metric.effect {
@@ -169,12 +153,9 @@ impl Paper {
                 let (low, high) = (scale.x(low), scale.x(high));
                 self.fill((low, bar + 3), ((high - low).max(1), BAR - 6), colour);
             }
-            self.fill(
-                (scale.x(effect.worse_by_share) - 2, bar - 1),
-                (5, BAR + 2),
-                PAPER,
-            );
-            self.fill((scale.x(effect.worse_by_share) - 1, bar), (3, BAR), INK);
+            let mark = scale.x(effect.worse_by_share);
+            self.fill((mark - 2, bar - 1), (5, BAR + 2), PAPER);
+            self.fill((mark - 1, bar), (3, BAR), INK);
         }
         self.fill((scale.x(0.0), bar - 4), (1, BAR + 8), QUIET);
     }
@@ -182,50 +163,22 @@ impl Paper {
     fn axis(&mut self, top: i32, scale: &Scale) {
         self.fill((MARGIN, top), (WIDTH - 2 * MARGIN, 1), QUIET);
         for share in scale.ticks() {
-            self.fill((scale.x(share), top), (1, 5), QUIET);
+            let x = scale.x(share);
+            self.fill((x, top), (1, 5), QUIET);
             let label = format!("{} %", (share * 1e4).round() / 100.0);
-            self.text(
-                &label,
-                (scale.x(share), top + 7),
-                &FONT_9X15,
-                QUIET,
-                Alignment::Center,
-            );
+            self.text(&label, (x, top + 7), NOTE, Alignment::Center);
         }
-        let below = top + 24;
-        self.text(
-            "better",
-            (MARGIN, below),
-            &FONT_9X15,
-            QUIET,
-            Alignment::Left,
-        );
-        self.text(
-            "worse",
-            (WIDTH - MARGIN, below),
-            &FONT_9X15,
-            QUIET,
-            Alignment::Right,
-        );
-        let about = "shaded: beyond the limit";
-        self.text(
-            about,
-            (WIDTH / 2, below),
-            &FONT_9X15,
-            QUIET,
-            Alignment::Center,
-        );
+        for (text, x, side) in [
+            ("better", MARGIN, Alignment::Left),
+            ("worse", WIDTH - MARGIN, Alignment::Right),
+            ("shaded: beyond the limit", WIDTH / 2, Alignment::Center),
+        ] {
+            self.text(text, (x, top + 24), NOTE, side);
+        }
     }
 
     /// One line; what does not fit ends at the edge.
-    fn text(
-        &mut self,
-        text: &str,
-        at: (i32, i32),
-        font: &MonoFont<'_>,
-        colour: Rgb888,
-        side: Alignment,
-    ) {
+    fn text(&mut self, text: &str, at: (i32, i32), character: Letters, side: Alignment) {
         let style = TextStyleBuilder::new()
             .alignment(side)
             .baseline(Baseline::Top)
@@ -234,14 +187,13 @@ impl Paper {
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
-        let character = MonoTextStyle::new(font, colour);
-        let text = Text::with_text_style(&text, Point::new(at.0, at.1), character, style);
+        let text = Text::with_text_style(&text, at.into(), character, style);
         let Ok(_) = text.draw(self);
     }
 
     fn fill(&mut self, at: (i32, i32), (width, height): (i32, i32), colour: Rgb888) {
         let size = Size::new(width.max(0) as u32, height.max(0) as u32);
-        let area = Rectangle::new(Point::new(at.0, at.1), size);
+        let area = Rectangle::new(at.into(), size);
         let Ok(()) = area
             .into_styled(PrimitiveStyle::with_fill(colour))
             .draw(self);

@@ -6,7 +6,7 @@ use lab_judgement::{GateJudgement, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::pairs::Decided;
-use crate::output::eprint;
+use crate::output::{self, eprint};
 
 /// Most failures of runs that are told; the JSON has all.
 const FAILURES_SHOWN: usize = 3;
@@ -27,13 +27,12 @@ pub(crate) struct GateReport {
 }
 
 pub(crate) fn json(decided: &Decided, base: &str, new: &str) -> Result<String> {
-    let report = GateReport {
+    output::json(&GateReport {
         schema: SCHEMA,
         base: base.to_owned(),
         new: new.to_owned(),
         decided: decided.clone(),
-    };
-    Ok(serde_json::to_string_pretty(&report)? + "\n")
+    })
 }
 
 /// A sentence for each metric, then the verdict.

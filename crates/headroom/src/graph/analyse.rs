@@ -17,8 +17,9 @@ use traces::analysis::{Analysis, Floors};
 use super::args::AnalyseArgs;
 use super::make::whole;
 use super::spans::{self, Running};
-use crate::output::replace;
-use crate::traces::{of_file as spans_of_file, show};
+use crate::output::{replace, show};
+use crate::server::control_runtime;
+use crate::traces::of_file as spans_of_file;
 
 /// Longest file of a machine's noise; it has a few kilobytes.
 const NOISE_BYTES: u64 = 1 << 20;
@@ -132,7 +133,7 @@ fn is_address(source: &str) -> bool {
 /// topology, and what it says of itself.
 fn of_running(args: &AnalyseArgs) -> Result<(Vec<Span>, (Topology, Value, usize))> {
     let running = Running::at(&args.source);
-    let (bytes, topology, graph) = super::serving::runtime()?.block_on(net::local(async {
+    let (bytes, topology, graph) = control_runtime()?.block_on(net::local(async {
         let topology = running.topology().await?;
         running.quiet().await?;
         let bytes = running.spans(args.last, args.path.as_deref()).await?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use document::Source;
 use graph::admin::{Control, Instance};
 use graph::metrics::Metrics;
@@ -22,9 +22,9 @@ use traces::{Span, StoreLimits};
 use super::background::BackgroundWork;
 use super::deployment::Deployment;
 use super::file::TopologyFile;
-use super::profile::{self, Profiled, PutError};
+use super::profile::{self, Profiled};
 use super::serving::{DRAIN, Serving};
-use crate::cells::ended;
+use crate::server::ended;
 
 /// What to start.
 pub(super) struct LocalConfig {
@@ -108,7 +108,7 @@ impl Local {
         }))
     }
 
-    fn put(&self, source: &Source) -> Result<u32, PutError> {
+    fn put(&self, source: &Source) -> Result<u32> {
         // One of several processes is pinned itself, and sees fewer processors than there
         // are: whoever started it has looked.
         let machine = self.background.as_ref().map(|_| super::machine());
@@ -116,7 +116,8 @@ impl Local {
         let topology = Arc::new(checked.topology);
         if let Some(background) = &self.background {
             fixed(&self.host.topology().0, &topology)?;
-            background.follow(&topology.background)?;
+            let followed = background.follow(&topology.background);
+            followed.map_err(|error| anyhow!("start the background work: {error}"))?;
         }
         let revision = self.host.swap(Arc::clone(&topology))?;
         let exports = exports(&topology, self.collector.as_ref());
@@ -157,7 +158,7 @@ impl Local {
         served.stop().await;
         let fields = Fields::new().and("drained", drained.unwrap_or(false));
         self.logger.info("stopped", fields);
-        ended(&self.logger, Ok::<(), std::io::Error>(()))
+        ended(&self.logger, anyhow::Ok(()))
     }
 }
 
@@ -175,7 +176,7 @@ impl Local {
 }
 
 impl Profiled for Local {
-    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
+    fn take(&self, found: Result<Source, String>) -> Result<u32> {
         profile::take(&self.profile, &self.logger, found, |source| {
             self.put(source)
         })

@@ -8,14 +8,14 @@ use lab_store::Outcome;
 use units::{show_seconds, show_share};
 
 use super::args::NoiseArgs;
-use crate::output::{eprint, print};
+use crate::output::{eprint, json, print};
 
 pub(super) fn noise(args: &NoiseArgs) -> Result<Outcome> {
     let noise = Noise::measure(args.length).context("measure the machine's noise")?;
-    match args.json {
-        true => print(&(serde_json::to_string_pretty(&noise)? + "\n"))?,
-        false => print(&format!("{noise}\n"))?,
-    }
+    print(&match args.json {
+        true => json(&noise)?,
+        false => format!("{noise}\n"),
+    })?;
     let mut outcome = Outcome::Pass;
     let lost = noise.all_gaps().lost_share();
     if let Some(most) = args.most_lost.filter(|most| lost > *most) {

@@ -3,52 +3,28 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use document::{Problems, Source};
-use graph::profile::{EVERY, Fixed, Profile, Watch};
-use graph::service::SwapError;
-use graph::work::WorkError;
+use anyhow::{Error, Result};
+use document::Source;
+use graph::profile::{EVERY, Profile, Watch};
 use net::Shutdown;
 use telemetry::prometheus::Page;
 use telemetry::{Fields, Logger};
 
 use super::file::TopologyFile;
 
-/// Why a profile was not put in force. The one before still is.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PutError {
-    /// It cannot be read.
-    #[error("{0}")]
-    Unread(String),
-    /// It is no topology.
-    #[error("{0}")]
-    Wrong(#[from] Problems),
-    /// It is none that can take the place of the one in force.
-    #[error("{0}")]
-    Unfit(#[from] SwapError),
-    /// Its background work cannot be done here.
-    #[error("start the background work: {0}")]
-    Background(#[from] WorkError),
-    /// It changes what stays as it was at the start.
-    #[error("{0}")]
-    Fixed(#[from] Fixed),
-    /// Another process did not take it.
-    #[error("change the profile: {0}")]
-    Elsewhere(String),
-}
-
 /// What takes a profile: it is put in force, or what is wrong with it is kept and told.
 pub(super) trait Profiled: Send + Sync + 'static {
-    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError>;
+    fn take(&self, found: Result<Source, String>) -> Result<u32>;
 }
 
-/// Puts what was found in force, and keeps and tells what became of it.
+/// Puts what was found in force, or leaves the one before there; keeps and tells what became of it.
 pub(super) fn take(
     profile: &Profile,
     logger: &Logger,
     found: Result<Source, String>,
-    put: impl FnOnce(&Source) -> Result<u32, PutError>,
-) -> Result<u32, PutError> {
-    let put = found.map_err(PutError::Unread).and_then(|source| {
+    put: impl FnOnce(&Source) -> Result<u32>,
+) -> Result<u32> {
+    let put = found.map_err(Error::msg).and_then(|source| {
         let revision = put(&source)?;
         profile.taken(source);
         Ok(revision)

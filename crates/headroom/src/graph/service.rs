@@ -19,7 +19,7 @@ use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
 use super::serving;
-use crate::cells::{logger, on_signal};
+use crate::server::{control_runtime, logger, on_signal};
 
 /// How long a name of a called service may be unknown: its Service of Kubernetes may come
 /// into being after us.
@@ -52,7 +52,7 @@ pub(super) fn service(args: &ServiceArgs) -> Result<()> {
         Some(text) => serde_json::from_str(text).context("read --calibration")?,
         None => Calibration::measure(),
     };
-    serving::runtime()?.block_on(net::local(run(args, wanted, calibration)))
+    control_runtime()?.block_on(net::local(run(args, wanted, calibration)))
 }
 
 /// Keeps this process, and all its threads to come, to the processors of its service.

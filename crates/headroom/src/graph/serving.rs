@@ -14,15 +14,11 @@ use graph::trace::Tracer;
 use net::Shutdown;
 use rustix::thread::CpuSet;
 use telemetry::Logger;
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::file::TopologyFile;
 use super::profile::{self, Profiled};
-
-/// Threads of the control server. Services have threads of their own.
-const CONTROL_THREADS: usize = 2;
 
 /// Longest wait for requests in hand when the graph stops.
 pub(super) const DRAIN: Duration = Duration::from_secs(10);
@@ -105,14 +101,6 @@ pub(super) async fn listen(address: SocketAddr) -> Result<(tokio::net::TcpListen
     )?;
     let address = listener.local_addr().context("ask for an own address")?;
     Ok((listener, address))
-}
-
-pub(super) fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(CONTROL_THREADS)
-        .enable_all()
-        .build()
-        .context("start the runtime")
 }
 
 /// Whether every service may run where it shall. The kernel would refuse later, when

@@ -15,7 +15,7 @@ use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::local::{Local, LocalConfig};
 use super::serving;
-use crate::cells::{logger, on_signal};
+use crate::server::{control_runtime, logger, on_signal};
 
 pub(super) fn up(args: &UpArgs) -> Result<()> {
     let file = TopologyFile::read(&args.topology)?;
@@ -26,7 +26,7 @@ pub(super) fn up(args: &UpArgs) -> Result<()> {
     }
     let warnings = unkept_limits(&topology);
     super::warn(&warnings);
-    serving::runtime()?.block_on(net::local(async {
+    control_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("graph", &args.log)?;
         let (listener, admin) = serving::listen(args.admin).await?;

@@ -1,15 +1,14 @@
 //! Histories and results of other programs.
 
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use lab_judgement::{Direction, Fingerprint, Metric, MetricValue, Record, Unit, read_records};
-use measure::Machine;
+use measure::{Clock, Machine};
 use serde::Deserialize;
 
 use super::{ImportArgs, New, read_text};
-use crate::gate::{Better, ForMetric, chosen, unit_of};
+use crate::gate::{ForMetric, chosen, unit_of};
 
 pub(crate) const AFTER_HELP: &str = "\
 Two forms are read:
@@ -93,8 +92,7 @@ pub(super) fn records(args: &ImportArgs) -> Result<New> {
         .into_iter()
         .map(|entry| metric(entry, args))
         .collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+    let now = Clock::start().origin_unix_ns();
     // Several results of a commit are runs of their own, also those of one moment.
     let short: String = commit.chars().take(12).collect();
     let run = format!("{}-{short}-{now}", args.name);
@@ -145,18 +143,16 @@ fn metric(entry: Entry, args: &ImportArgs) -> MetricValue {
         .unwrap_or(word);
     let rate = rate_of(word).map(|factor| (factor, Unit::PerSecond));
     let (factor, unit) = rate.or_else(|| unit_of(word)).unwrap_or((1.0, Unit::Count));
-    let direction = match chosen(&args.better, &entry.name) {
-        Some(Better::Higher) => Direction::HigherIsBetter,
-        Some(Better::Lower) => Direction::LowerIsBetter,
-        None if unit == Unit::PerSecond => Direction::HigherIsBetter,
-        None => Direction::LowerIsBetter,
+    let usual = match unit {
+        Unit::PerSecond => Direction::HigherIsBetter,
+        _ => Direction::LowerIsBetter,
     };
     MetricValue {
         value: entry.value * factor,
         metric: Metric {
+            direction: chosen(&args.better, &entry.name).unwrap_or(usual),
             name: entry.name,
             unit,
-            direction,
         },
         replicates: Vec::new(),
     }

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use lab_judgement::{Record, done_by_hand, read_records, write_record};
+use lab_judgement::{Direction, Record, done_by_hand, read_records, write_record};
 use lab_store::Outcome;
 
-use crate::gate::{Better, ForMetric, for_metric};
+use crate::gate::{ForMetric, better};
 use crate::output::{eprint, print};
 use crate::recorded::recorded;
 use store::Store;
@@ -106,8 +106,8 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "NAME", default_value = "imported")]
     pub(crate) name: String,
     /// Which way metrics of a list get better, or NAME=WAY for one of them; may be repeated
-    #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = for_metric::<Better>)]
-    pub(crate) better: Vec<ForMetric<Better>>,
+    #[arg(long = "better", value_name = "[NAME=]lower|higher", value_parser = better)]
+    pub(crate) better: Vec<ForMetric<Direction>>,
     #[command(flatten)]
     pub(crate) history: HistoryFile,
 }

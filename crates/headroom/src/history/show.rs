@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ShowArgs;
 use super::store::stored;
-use crate::output::print;
+use crate::output::{json, print};
 
 /// A change as recent as this many runs makes the exit code.
 const RECENT: usize = 10;
@@ -77,7 +77,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<Outcome> {
     let log = |from: &str, to: &str| commits(&args.repository, from, to);
     let shown = judged(&records, &args.metrics, &log)?;
     print(&match args.json {
-        true => serde_json::to_string_pretty(&shown)? + "\n",
+        true => json(&shown)?,
         false => text(&shown),
     })?;
     Ok(match shown.got_worse {

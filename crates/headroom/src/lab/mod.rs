@@ -19,7 +19,7 @@ use crate::catalogue::catalogue;
 use crate::ci::CiResult;
 use crate::cli::{CheckArgs, ReportArgs, RunArgs};
 use crate::gate;
-use crate::output::{eprint, explained, print};
+use crate::output::{eprint, explained, json, print};
 use crate::page::{LivePage, PageActions, PageSource};
 use crate::ready::{self, Unpacked};
 use crate::runs::print_ending;
@@ -125,12 +125,10 @@ fn one_run(args: &RunArgs, checked: &Checked) -> Result<Outcome> {
     // The verdict stands whether or not the report can be written.
     let report = report_or_note(&finished.folder);
     if args.json {
-        let told = JsonOutput {
+        print(&json(&JsonOutput {
             verdict: &finished.verdict,
             findings: finished.folder.findings()?,
-        };
-        let json = serde_json::to_string_pretty(&told)?;
-        print(&(json + "\n"))?;
+        })?)?;
     } else {
         let style = Style::of_stdout();
         print_ending(&finished.folder, &finished.verdict, style)?;

@@ -15,7 +15,7 @@ use super::{Checked, ExperimentFile, made, report_or_note};
 use crate::ci::CiResult;
 use crate::cli::RunArgs;
 use crate::gate;
-use crate::output::{eprint, explained, print, replace};
+use crate::output::{eprint, explained, json, print, replace};
 
 /// Makes every run of the sweep. What was found is stored after each, so a sweep that is cut
 /// off leaves what it has.
@@ -46,7 +46,7 @@ pub(super) fn run(args: &RunArgs, checked: &Checked, planned: &Sweep) -> Result<
     }
     let (found, files) = (sweep.found, sweep.files);
     match (args.json, &files) {
-        (true, _) => print(&(serde_json::to_string_pretty(&found)? + "\n"))?,
+        (true, _) => print(&json(&found)?)?,
         (false, Some(files)) => {
             let style = Style::of_stdout();
             let page = files.page.display();

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use lab_load::Pace;
+use lab_load::summary::WarmUp;
 
 use super::kubernetes::KubernetesArgs;
-use crate::cli::{self, meant};
+use crate::cli::{self, duration, meant};
 
 /// Where the flags of hey, wrk and oha agree, these are theirs.
 #[derive(Debug, Args)]
@@ -39,7 +40,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, conflicts_with_all = ["rate", "ramp", "trace", "arrivals", "knee"], help_heading = RATE)]
     pub(crate) closed: bool,
     /// Pause of a user between an answer and the next request
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "closed", help_heading = RATE)]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "closed", help_heading = RATE)]
     pub(crate) think: Option<Duration>,
     /// How long; 10s if -n is not given either
     #[arg(short = 'z', long, value_name = "TIME", value_parser = some_time, help_heading = RATE)]
@@ -48,7 +49,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = count, help_heading = RATE)]
     pub(crate) requests: Option<u64>,
     /// Seed of arrivals and of everything random
-    #[arg(long, value_name = "N", value_parser = seed, default_value_t = 1, help_heading = RATE)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1, help_heading = RATE)]
     pub(crate) seed: u64,
 
     /// Find the highest rate at which this holds: "p99 < 20ms, errors < 0.1%"
@@ -110,10 +111,10 @@ pub(crate) struct LoadArgs {
     pub(crate) timeout: Duration,
 
     /// Connections opened before the first request; with --closed the number of users
-    #[arg(short = 'c', long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
+    #[arg(short = 'c', long, value_name = "N", value_parser = up_to::<1_000_000>, help_heading = CONNECTIONS)]
     pub(crate) connections: Option<u32>,
     /// Most connections of an open loop, which opens more when all are busy
-    #[arg(long, value_name = "N", value_parser = connections, help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = up_to::<1_000_000>, help_heading = CONNECTIONS)]
     pub(crate) max_connections: Option<u32>,
     /// Requests after which a connection is replaced
     #[arg(long, value_name = "N", value_parser = count, help_heading = CONNECTIONS)]
@@ -125,10 +126,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, help_heading = CONNECTIONS)]
     pub(crate) http2: bool,
     /// Exchanges at a time on one connection (HTTP/2 and gRPC)
-    #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = up_to::<10_000>, help_heading = CONNECTIONS)]
     pub(crate) streams: Option<u32>,
     /// Commands at a time on one connection (Redis) [default: 1]
-    #[arg(long, value_name = "N", value_parser = streams, help_heading = CONNECTIONS)]
+    #[arg(long, value_name = "N", value_parser = up_to::<10_000>, help_heading = CONNECTIONS)]
     pub(crate) pipeline: Option<u32>,
     /// File with the password of a database [default: the variable REDISCLI_AUTH or PGPASSWORD]
     #[arg(long, value_name = "FILE", help_heading = CONNECTIONS)]
@@ -154,7 +155,7 @@ pub(crate) struct LoadArgs {
     pub(crate) key: Option<PathBuf>,
 
     /// Threads of the generator
-    #[arg(long, value_name = "N", value_parser = threads, help_heading = GENERATOR)]
+    #[arg(long, value_name = "N", value_parser = up_to::<256>, help_heading = GENERATOR)]
     pub(crate) threads: Option<u32>,
     /// Processors to pin threads to, such as 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus, help_heading = GENERATOR)]
@@ -171,7 +172,7 @@ pub(crate) struct LoadArgs {
     /// Time at the start that latency leaves out; auto: none, but the steady part is shown as
     /// well; none: not even that
     #[arg(long, value_name = "WHAT", value_parser = warm_up, default_value = "auto", help_heading = GENERATOR)]
-    pub(crate) warm_up: WarmUpArg,
+    pub(crate) warm_up: WarmUp,
 
     #[command(flatten)]
     pub(crate) guard: GuardArgs,
@@ -224,7 +225,7 @@ pub(crate) struct LoadArgs {
 #[derive(Debug, Args)]
 pub(crate) struct WorkersArgs {
     /// Send the load from this many workers instead of from here
-    #[arg(long, value_name = "N", value_parser = workers, conflicts_with = "worker", help_heading = WORKERS)]
+    #[arg(long, value_name = "N", value_parser = up_to::<1_000>, conflicts_with = "worker", help_heading = WORKERS)]
     pub(crate) workers: Option<u32>,
     /// Be a worker, driven by the coordinator of the session
     #[arg(long, help_heading = WORKERS)]
@@ -280,56 +281,32 @@ Exit codes:
   3  invalid       the generator or the machine was the limit
   4  error         there was no load";
 
-/// What is left out at the start.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WarmUpArg(pub(crate) lab_load::summary::WarmUp);
-
 /// Processors, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Cpus(pub(crate) Vec<u32>);
-
-fn time(text: &str) -> Result<Duration, String> {
-    units::parse_duration(text).map_err(meant)
-}
 
 fn share(text: &str) -> Result<f64, String> {
     units::parse_share(text).map_err(meant)
 }
 
 fn count(text: &str) -> Result<u64, String> {
-    match units::parse_count(text).map_err(meant)? {
+    match whole(text)? {
         0 => Err("expected one request or more".into()),
         count => Ok(count),
     }
 }
 
-fn seed(text: &str) -> Result<u64, String> {
+fn whole(text: &str) -> Result<u64, String> {
     units::parse_count(text).map_err(meant)
 }
 
-fn connections(text: &str) -> Result<u32, String> {
-    up_to(1_000_000, text)
-}
-
-fn streams(text: &str) -> Result<u32, String> {
-    up_to(10_000, text)
-}
-
-fn threads(text: &str) -> Result<u32, String> {
-    up_to(256, text)
-}
-
-fn workers(text: &str) -> Result<u32, String> {
-    up_to(1_000, text)
-}
-
-/// A whole number from 1 to `most`.
-fn up_to(most: u32, text: &str) -> Result<u32, String> {
+/// A whole number from 1 to `MOST`.
+fn up_to<const MOST: u32>(text: &str) -> Result<u32, String> {
     let count = units::parse_count(text).ok();
     let count = count.and_then(|count| u32::try_from(count).ok());
     count
-        .filter(|count| (1..=most).contains(count))
-        .ok_or_else(|| format!("expected a whole number from 1 to {most}"))
+        .filter(|count| (1..=MOST).contains(count))
+        .ok_or_else(|| format!("expected a whole number from 1 to {MOST}"))
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -349,14 +326,14 @@ fn ramp(text: &str) -> Result<String, String> {
 
 /// A length of time that is not 0.
 fn some_time(text: &str) -> Result<Duration, String> {
-    match time(text)? {
+    match duration(text)? {
         Duration::ZERO => Err("expected a time above 0".into()),
         time => Ok(time),
     }
 }
 
 fn tick(text: &str) -> Result<Duration, String> {
-    let tick = time(text)?;
+    let tick = duration(text)?;
     match Pace::TICKS.contains(&tick) {
         true => Ok(tick),
         false => Err("a tick is from 10us to 1s".into()),
@@ -383,13 +360,14 @@ fn timeout(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn warm_up(text: &str) -> Result<WarmUpArg, String> {
-    use lab_load::summary::WarmUp;
-    Ok(WarmUpArg(match text {
-        "auto" => WarmUp::Auto,
-        "none" => WarmUp::None,
-        text => WarmUp::Fixed(time(text).map_err(|error| format!("{error}; or auto, or none"))?),
-    }))
+fn warm_up(text: &str) -> Result<WarmUp, String> {
+    match text {
+        "auto" => Ok(WarmUp::Auto),
+        "none" => Ok(WarmUp::None),
+        text => duration(text)
+            .map(WarmUp::Fixed)
+            .map_err(|error| format!("{error}; or auto, or none")),
+    }
 }
 
 fn cpus(text: &str) -> Result<Cpus, String> {

@@ -168,8 +168,8 @@ fn load(
 }
 
 fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summary> {
-    let warm_up = args.warm_up.0;
-    let mut summary = Summary::of(warm_up, &args.name, url, &plan.workload, &done.recorded)?;
+    let (warm_up, workload) = (args.warm_up, &plan.workload);
+    let mut summary = Summary::of(warm_up, &args.name, url, workload, &done.recorded)?;
     if let Some(judged) = judged(args, plan, done) {
         summary.validity = validity::check_for(&plan.workload, &done.recorded, &judged);
     }
@@ -191,7 +191,7 @@ fn summary(args: &LoadArgs, url: &str, plan: &Plan, done: &Done) -> Result<Summa
 
 /// What the load came to against what is expected of it.
 fn judged(args: &LoadArgs, plan: &Plan, done: &Done) -> Option<Judgement> {
-    let load = steady::judged(&done.recorded, args.warm_up.0.left_out());
+    let load = steady::judged(&done.recorded, args.warm_up.left_out());
     plan.expect.as_ref().map(|expect| expect.judge(&load))
 }
 

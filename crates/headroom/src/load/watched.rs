@@ -1,11 +1,12 @@
 //! `--page`: the report of a load while it goes on.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lab_load::{Recorded, Segment, Span, Summary};
 use lab_report::Page;
+use measure::Clock;
 
 use super::args::LoadArgs;
 use super::files::environment;
@@ -29,7 +30,7 @@ impl Watched {
     ) -> Result<Self> {
         let recorded = Arc::new(Mutex::new(Recorded::begun(segment.clone())));
         let shown = Arc::clone(&recorded);
-        let (warm_up, workload) = (args.warm_up.0, plan.workload.clone());
+        let (warm_up, workload) = (args.warm_up, plan.workload.clone());
         let (name, target) = (args.name.clone(), url.to_owned());
         let began = Instant::now();
         let look = move || {
@@ -53,10 +54,8 @@ impl Watched {
 
     /// A span has passed.
     pub(super) fn span(&self, span: &Span) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.pass(span, now);
+        recorded.pass(span, Clock::start().origin_unix_ns());
     }
 
     /// Shows the end to those who have the page open, and serves no more.

@@ -4,9 +4,8 @@ use anyhow::{Context, Result};
 use routing_api::{self as api, ApiSettings, Database, settings_file};
 
 use super::args::ApiArgs;
-use super::runtime;
-use crate::cells::{ended, logger, on_signal};
 use crate::output;
+use crate::server::{control_runtime, ended, logger, on_signal};
 
 /// The database's file within the folder that was named.
 const DATABASE: &str = "routing-api.sqlite";
@@ -23,7 +22,7 @@ pub(super) fn serve(args: &ApiArgs) -> Result<()> {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("make the folder {}", folder.display()))?;
     }
-    runtime()?.block_on(net::local(async {
+    control_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("routing-api", &args.log)?;
         let result = api::run(settings, logger.clone(), shutdown).await;
@@ -39,17 +38,13 @@ fn settings(args: &ApiArgs) -> Result<ApiSettings> {
         }
         None => ApiSettings::default(),
     };
-    if args.listen.is_some() {
-        settings.listen = args.listen;
-    }
+    settings.listen = args.listen.or(settings.listen);
     if let Some(folder) = &args.data {
         settings.database = Database::Sqlite(folder.join(DATABASE));
     }
     if args.token_key.is_some() {
         settings.token_key.clone_from(&args.token_key);
     }
-    if args.health.is_some() {
-        settings.status = args.health;
-    }
+    settings.status = args.health.or(settings.status);
     Ok(settings)
 }

@@ -8,10 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::HttpArgs;
-use super::control_runtime;
-use crate::cells::ended;
-use crate::cli::LogLevel;
 use crate::output;
+use crate::server::{ended, nice_runtime};
 
 pub(super) fn serve(args: &HttpArgs) -> Result<()> {
     let settings = http_settings(args)?;
@@ -24,7 +22,7 @@ pub(super) fn serve(args: &HttpArgs) -> Result<()> {
         settings.log_level,
     )
     .with_times(settings.log_times);
-    control_runtime()?.block_on(net::local(async {
+    nice_runtime()?.block_on(net::local(async {
         let signals = signals(args.clone(), logger.clone())?;
         let (running, _) = tokio::sync::watch::channel(Router::default());
         let result = router::run(settings, logger.clone(), signals, running).await;
@@ -93,9 +91,7 @@ fn http_settings(args: &HttpArgs) -> Result<RouterSettings> {
         }
         settings = loaded.settings;
     }
-    if args.listen.is_some() {
-        settings.http.listen = args.listen;
-    }
+    settings.http.listen = args.listen.or(settings.http.listen);
     if !args.nats.is_empty() {
         let nats = settings.nats.get_or_insert_with(NatsSettings::default);
         nats.servers.clone_from(&args.nats);
@@ -108,33 +104,16 @@ fn http_settings(args: &HttpArgs) -> Result<RouterSettings> {
     if args.routes.is_some() {
         settings.routes_file.clone_from(&args.routes);
     }
-    if args.status_listen.is_some() {
-        settings.status.listen = args.status_listen;
-    }
-    if args.routes_listen.is_some() {
-        settings.status.routes_listen = args.routes_listen;
-    }
-    if args.metrics_listen.is_some() {
-        settings.metrics_listen = args.metrics_listen;
-    }
-    if let Some(threads) = args.threads {
-        settings.http.threads = Some(usize::from(threads));
-    }
+    let status = &mut settings.status;
+    status.listen = args.status_listen.or(status.listen);
+    status.routes_listen = args.routes_listen.or(status.routes_listen);
+    settings.metrics_listen = args.metrics_listen.or(settings.metrics_listen);
+    settings.http.threads = args.threads.map(usize::from).or(settings.http.threads);
     if args.access_log.is_some() {
         settings.http.access_log.file.clone_from(&args.access_log);
     }
-    if let Some(delay) = args.start_delay {
-        settings.start_delay = delay;
-    }
-    if let Some(wait) = args.drain_wait {
-        settings.drain.wait = wait;
-    }
-    if let Some(level) = args.log_level {
-        settings.log_level = match level {
-            LogLevel::Debug => Level::Debug,
-            LogLevel::Info => Level::Info,
-            LogLevel::Error => Level::Error,
-        };
-    }
+    settings.start_delay = args.start_delay.unwrap_or(settings.start_delay);
+    settings.drain.wait = args.drain_wait.unwrap_or(settings.drain.wait);
+    settings.log_level = args.log_level.map_or(settings.log_level, Level::from);
     Ok(settings)
 }

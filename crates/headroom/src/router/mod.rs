@@ -13,22 +13,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use backend::{self, BackendSettings};
 use document::Secret;
-use tokio::runtime::{Builder, Runtime};
 
 pub(crate) use api_client::put_over;
 use args::StaticArgs;
 pub(crate) use args::{ApiClientArgs, RouterCommand, body_size};
 pub(crate) use nats::user as nats_user;
 
-use crate::cells::{ended, logger, on_signal};
-
-/// Threads of the control plane. Data paths have threads of their own.
-const CONTROL_THREADS: usize = 2;
-
-/// How much nicer than its data path the control plane of a router is. Linux gives a tenth
-/// of a processor to a thread that shares it with one that is 10 less nice: a burst of
-/// heartbeats does not hold up requests, and a flood of requests does not let routes expire.
-const CONTROL_NICENESS: i32 = 10;
+use crate::server::{control_runtime, ended, logger, on_signal};
 
 /// Serves until a signal ends it.
 pub(crate) fn serve(command: RouterCommand) -> Result<()> {
@@ -40,31 +31,6 @@ pub(crate) fn serve(command: RouterCommand) -> Result<()> {
         RouterCommand::Static(args) => serve_static(&args),
         RouterCommand::Nats(args) => nats::serve(&args),
     }
-}
-
-/// For what does its work on the runtime's threads.
-fn runtime() -> Result<Runtime> {
-    built(&mut builder())
-}
-
-/// For a router, whose data path has threads of its own: those of the runtime stand back.
-/// The data path must be started on the thread that blocks on the runtime, since threads
-/// inherit how nice they are.
-fn control_runtime() -> Result<Runtime> {
-    built(builder().on_thread_start(|| {
-        // Of this thread only. Without it, bursts of registrations delay requests.
-        let _ = rustix::process::nice(CONTROL_NICENESS);
-    }))
-}
-
-fn builder() -> Builder {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(CONTROL_THREADS).enable_all();
-    builder
-}
-
-fn built(builder: &mut Builder) -> Result<Runtime> {
-    builder.build().context("start the runtime")
 }
 
 /// Certificate and key of the static backend.
@@ -91,12 +57,10 @@ fn serve_static(args: &StaticArgs) -> Result<()> {
         control: args.control,
         tls: static_tls(args)?,
     };
-    runtime()?.block_on(net::local(async {
+    control_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("static", &args.log)?;
-        ended(
-            &logger,
-            backend::run(settings, logger.clone(), shutdown).await,
-        )
+        let result = backend::run(settings, logger.clone(), shutdown).await;
+        ended(&logger, result)
     }))
 }

@@ -8,8 +8,7 @@ use nats::server::{Server, ServerConfig};
 use telemetry::Fields;
 
 use super::args::NatsArgs;
-use super::runtime;
-use crate::cells::{ended, logger, on_signal};
+use crate::server::{control_runtime, ended, logger, on_signal};
 
 /// Serves until a signal.
 pub(super) fn serve(args: &NatsArgs) -> Result<()> {
@@ -18,7 +17,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
         user: user(args.user.as_deref(), args.password_file.as_deref())?,
         ..ServerConfig::default()
     };
-    runtime()?.block_on(net::local(async {
+    control_runtime()?.block_on(net::local(async {
         let mut shutdown = on_signal()?;
         let logger = logger("nats", &args.log)?;
         let server = Server::start(config).await?;
@@ -34,7 +33,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
             .and("out-messages", stats.out_messages)
             .and("slow-consumers", stats.slow_consumers);
         logger.info("stopped", fields);
-        ended(&logger, Ok::<(), std::io::Error>(()))
+        ended(&logger, anyhow::Ok(()))
     }))
 }
 

@@ -15,20 +15,18 @@ use tokio::sync::watch;
 use super::api_client;
 use super::args::PopulateArgs;
 use super::nats::user;
-use super::runtime;
-use crate::cells::{ended, logger, on_signal};
+use crate::server::{control_runtime, ended, logger, on_signal};
 
 /// Registers until a signal, or for as long as was asked for.
 pub(super) fn populate(args: &PopulateArgs) -> Result<()> {
-    runtime()?.block_on(net::local(async {
+    control_runtime()?.block_on(net::local(async {
         let shutdown = ends(on_signal()?, args.length);
         let logger = logger("populate", &args.log)?;
         let result = match &args.api {
             Some(url) => tcp(args, url, logger.clone(), shutdown).await,
             None => http(args, &logger, shutdown).await,
         };
-        logger.sink().flush();
-        ended(&logger, Ok::<(), std::io::Error>(())).and(result)
+        ended(&logger, result)
     }))
 }
 

@@ -12,10 +12,10 @@ use telemetry::{Fields, Logger};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::api_client;
 use super::args::TcpArgs;
-use super::{api_client, control_runtime};
-use crate::cells::{ended, logger, on_signal};
 use crate::output;
+use crate::server::{ended, logger, nice_runtime, on_signal};
 
 /// Serves until a signal.
 pub(super) fn serve(args: &TcpArgs) -> Result<()> {
@@ -33,7 +33,7 @@ pub(super) fn serve(args: &TcpArgs) -> Result<()> {
     if let Some(api) = &settings.routing_api {
         ApiClient::new(api)?;
     }
-    control_runtime()?.block_on(net::local(async {
+    nice_runtime()?.block_on(net::local(async {
         let shutdown = on_signal()?;
         let logger = logger("tcp-router", &args.log)?;
         let (changes, told) = mpsc::channel(CHANGES);
@@ -115,17 +115,9 @@ fn settings(args: &TcpArgs) -> Result<Loaded> {
     if !args.segment.is_empty() {
         settings.isolation_segments.clone_from(&args.segment);
     }
-    if let Some(listen) = args.listen {
-        settings.listen = listen;
-    }
-    if args.health.is_some() {
-        settings.status = args.health;
-    }
-    if let Some(threads) = args.threads {
-        settings.threads = Some(usize::from(threads));
-    }
-    if let Some(wait) = args.drain_wait {
-        settings.drain_wait = wait;
-    }
+    settings.listen = args.listen.unwrap_or(settings.listen);
+    settings.status = args.health.or(settings.status);
+    settings.threads = args.threads.map(usize::from).or(settings.threads);
+    settings.drain_wait = args.drain_wait.unwrap_or(settings.drain_wait);
     Ok(Loaded { settings, routes })
 }

@@ -17,7 +17,7 @@ use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table}
 use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
 use units::show_bytes;
 
-use crate::output::{eprint, print, replace};
+use crate::output::{eprint, json, print, replace};
 
 pub(crate) const AFTER_HELP: &str = "\
   headroom runs                              list the runs
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &RunsArgs) -> Result<Outcome> {
         Some(RunsCommand::Again(args)) => again::again(args),
         Some(RunsCommand::Export(args)) => export::export(args),
         Some(RunsCommand::Dashboard) => {
-            print(&(serde_json::to_string_pretty(&metrics::dashboard())? + "\n"))?;
+            print(&json(&metrics::dashboard())?)?;
             Ok(Outcome::Pass)
         }
         Some(RunsCommand::Page(args)) => page(&args.folder),
@@ -123,7 +123,7 @@ fn list(args: &ListRunsArgs) -> Result<Outcome> {
         runs.retain(|run| run.name == *name);
     }
     if args.json {
-        print(&(serde_json::to_string_pretty(&runs)? + "\n"))?;
+        print(&json(&runs)?)?;
         return Ok(Outcome::Pass);
     }
     if runs.is_empty() {

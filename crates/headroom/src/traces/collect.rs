@@ -5,18 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
-use tokio::runtime::Builder;
 use traces::{Nanos, Origin, StoreLimits, Wanted, normalise, otlp};
 use units::grouped;
 
 use super::kept_file::KeptFile;
-use crate::cells::on_signal;
 use crate::cli::{duration, meant};
 use crate::output::{eprint, print};
+use crate::server::{control_runtime, on_signal};
 
 pub(super) const AFTER_HELP: &str = "\
 Send it spans as to any collector (OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318, or :4317 for
@@ -63,12 +62,7 @@ pub(super) fn collect(args: &CollectArgs) -> Result<()> {
         bytes: args.memory,
         ..StoreLimits::default()
     });
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    runtime.block_on(net::local(serve(args, Arc::clone(&collector))))?;
+    control_runtime()?.block_on(net::local(serve(args, Arc::clone(&collector))))?;
     match file {
         Some(file) => keep(&collector, file),
         None => Ok(()),

@@ -4,13 +4,11 @@
 mod collect;
 mod kept_file;
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_store::Outcome;
-use serde::Serialize;
 use traces::analysis::{
     Question, Run, Verdict, compare as compare_runs, entered_paths, shared_path,
 };
@@ -18,7 +16,7 @@ use traces::{Origin, Span, join_paths, normalise, part_requests};
 use units::grouped;
 
 use crate::graph::whole;
-use crate::output::{eprint, print};
+use crate::output::{eprint, show};
 
 /// Longest file of spans.
 const FILE_BYTES: u64 = 1 << 30;
@@ -202,13 +200,4 @@ fn decoded(file: &Path) -> Result<Vec<Span>> {
         bail!("read {}: no span of it can be used", file.display());
     }
     Ok(decoded.spans)
-}
-
-/// Text, or JSON.
-pub(crate) fn show(what: &(impl Serialize + Display), json: bool) -> Result<()> {
-    let text = match json {
-        true => serde_json::to_string_pretty(what)?,
-        false => what.to_string(),
-    };
-    print(&(text.trim_end().to_owned() + "\n"))
 }

@@ -1,7 +1,5 @@
 //! The critical path of one request, for people.
 
-use serde::Serialize;
-
 use super::cause::Cause;
 use super::forest::{Tree, by_trace, traces};
 use super::known::Known;
@@ -11,10 +9,9 @@ use crate::SpanId;
 use crate::{Name, Span};
 
 /// A span on the critical path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Which.
-    #[serde(serialize_with = "hexadecimal")]
     pub span: SpanId,
     /// From here on its parent could not go on without it.
     pub from: Nanos,
@@ -22,11 +19,6 @@ pub struct Segment {
     pub to: Nanos,
     /// What no span below it covers, by cause. Those of all segments add up to the root.
     pub own: Vec<(Cause, Nanos)>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn hexadecimal<S: serde::Serializer>(span: &SpanId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{:016x}", span.0))
 }
 
 #[derive(Default)]

@@ -19,26 +19,6 @@ pub(super) struct Late {
     pub(super) events: Sums,
 }
 
-impl Late {
-    fn new(stretches: usize) -> Self {
-        Self {
-            excess: vec![0.0; stretches],
-            events: vec![0.0; stretches],
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        for (sum, more) in [
-            (&mut self.excess, &other.excess),
-            (&mut self.events, &other.events),
-        ] {
-            for (sum, more) in sum.iter_mut().zip(more) {
-                *sum += more;
-            }
-        }
-    }
-}
-
 /// A run, ready to be asked.
 pub(super) struct Evidence<'a> {
     pub(super) ledger: &'a Ledger,
@@ -165,18 +145,21 @@ impl<'a> Evidence<'a> {
 
     /// What parts take beyond the machine's floor, and how often they came up.
     pub(super) fn late(&self, parts: impl IntoIterator<Item = usize>) -> Late {
-        let mut all = Late::new(self.resamples.stretches());
+        let nothing = vec![0.0; self.resamples.stretches()];
+        let mut all = Late {
+            excess: nothing.clone(),
+            events: nothing,
+        };
         for at in parts {
             let floor = self.floors.of_cause(self.ledger.parts[at].cause).median_ns;
             let within: f64 = self.within[at].iter().sum();
             let each = self.ledger.often(at) / within.max(1.0);
-            let events: Sums = self.within[at].iter().map(|one| one * each).collect();
-            let pairs = self.lengths[at].iter().zip(&events);
-            let excess = pairs.map(|(length, events)| length - floor * events);
-            all.add(&Late {
-                excess: excess.collect(),
-                events,
-            });
+            let pairs = self.lengths[at].iter().zip(&self.within[at]);
+            for (stretch, (length, within)) in pairs.enumerate() {
+                let events = within * each;
+                all.excess[stretch] += length - floor * events;
+                all.events[stretch] += events;
+            }
         }
         all
     }

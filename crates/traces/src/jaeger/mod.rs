@@ -10,7 +10,6 @@ mod tests;
 mod write;
 
 pub(crate) use read::decode;
-pub use read::read;
 pub use write::write;
 
 /// Keys with which such a file begins, unlike OTLP's.

@@ -12,16 +12,8 @@ use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
 
-/// Reads the traces. Spans that do not say their kind are inner ones until they are
-/// [normalised](crate::normalise).
-///
-/// # Errors
-/// When it is no such JSON, or the ids of a span are not.
-pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    decode(json, origin, names)?.whole()
-}
-
-/// Likewise; spans without ids are counted.
+/// Reads the traces; spans without ids are counted. Those that do not say their kind are inner
+/// ones until they are [normalised](crate::normalise).
 ///
 /// # Errors
 /// When it is no such JSON.

@@ -8,6 +8,10 @@ use crate::names::Names;
 use crate::random_spans::any_span;
 use crate::{Epoch, Origin, ReadError, Span, SpanKind, normalise};
 
+fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    decode(json, origin, names)?.whole()
+}
+
 fn spans(json: &str) -> Result<Vec<Span>, ReadError> {
     let mut spans = read(json.as_bytes(), &Origin::unix(), &mut Names::default())?;
     normalise(&mut spans);

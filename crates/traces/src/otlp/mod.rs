@@ -13,7 +13,6 @@ mod write;
 
 pub use answer::{Partial, status_protobuf};
 pub(crate) use read::{decode_json, decode_json_lines, decode_protobuf, decode_protobuf_bodies};
-pub use read::{read_json, read_protobuf};
 pub use write::{write_json, write_protobuf};
 
 /// Where spans are posted.

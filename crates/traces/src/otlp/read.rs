@@ -11,19 +11,8 @@ use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind};
 use crate::{SpanId, TraceId};
 
-/// Reads the body of a request in protobuf. What ends before it begins takes no time.
-///
-/// # Errors
-/// When it is no such message, or a span's ids are not.
-pub fn read_protobuf(
-    body: &[u8],
-    origin: &Origin,
-    names: &mut Names,
-) -> Result<Vec<Span>, ReadError> {
-    decode_protobuf(body, origin, names)?.whole().map(settled)
-}
-
-/// Likewise, as it is written: spans may end before they begin, and those without ids are counted.
+/// Reads the body of a request in protobuf, as it is written: spans may end before they begin, and
+/// those without ids are counted.
 ///
 /// # Errors
 /// When it is no such message.
@@ -77,15 +66,7 @@ fn framed(bodies: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// Reads the body of a request in JSON. What ends before it begins takes no time.
-///
-/// # Errors
-/// When it is no such message, or a span's ids are not.
-pub fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    decode_json(body, origin, names)?.whole().map(settled)
-}
-
-/// Likewise, as it is written: spans may end before they begin, and those without ids are counted.
+/// Likewise, in JSON.
 ///
 /// # Errors
 /// When it is no such message.
@@ -139,14 +120,6 @@ pub(crate) fn decode_json_lines(
         }
     }
     Ok(decoded)
-}
-
-/// What ends before it begins takes no time.
-fn settled(mut spans: Vec<Span>) -> Vec<Span> {
-    for span in &mut spans {
-        span.end = span.end.max(span.start);
-    }
-    spans
 }
 
 fn read(traces: &Traces, origin: &Origin, names: &mut Names, into: &mut Decoded) {

@@ -6,7 +6,7 @@ use super::*;
 use crate::names::Names;
 use crate::random_spans::any_span;
 use crate::samples::server;
-use crate::{Epoch, Origin, Span, SpanKind, normalise};
+use crate::{Epoch, Origin, ReadError, Span, SpanKind, normalise};
 use crate::{SpanId, TraceId};
 
 fn origin(ahead: u64, boot: &str) -> Origin {
@@ -14,6 +14,16 @@ fn origin(ahead: u64, boot: &str) -> Origin {
         epoch: Epoch::ahead(ahead),
         boot: boot.into(),
     }
+}
+
+type Spans = Result<Vec<Span>, ReadError>;
+
+fn read_protobuf(body: &[u8], origin: &Origin, names: &mut Names) -> Spans {
+    decode_protobuf(body, origin, names)?.whole()
+}
+
+fn read_json(body: &[u8], origin: &Origin, names: &mut Names) -> Spans {
+    decode_json(body, origin, names)?.whole()
 }
 
 fn sorted(mut spans: Vec<Span>) -> Vec<Span> {

@@ -10,7 +10,6 @@ mod tests;
 mod write;
 
 pub(crate) use read::decode;
-pub use read::read;
 pub use write::write;
 
 /// Where spans are posted.

@@ -13,18 +13,10 @@ use crate::names::Names;
 use crate::{Decoded, Origin, ReadError, Span, SpanKind, hex};
 
 /// Reads a list of spans of either version, or one of traces, which are lists of spans. Those
-/// without a time stamp are left out: they have no place.
+/// without a time stamp, which have no place, and those without ids are counted.
 ///
 /// B3 lets a server share the span of its client. One that says so gets an id of its own
 /// below it; [`normalise`](crate::normalise) does the rest.
-///
-/// # Errors
-/// When it is no such list, or the ids of a span are not.
-pub fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
-    decode(json, origin, names)?.whole()
-}
-
-/// Likewise; those without a time stamp and without ids are counted.
 ///
 /// # Errors
 /// When it is no such list.

@@ -6,6 +6,10 @@ use crate::random_spans::any_span;
 use crate::{Epoch, Origin, ReadError, Span, SpanKind, normalise};
 use crate::{SpanId, TraceId};
 
+fn read(json: &[u8], origin: &Origin, names: &mut Names) -> Result<Vec<Span>, ReadError> {
+    decode(json, origin, names)?.whole()
+}
+
 fn of(json: &str) -> Result<Vec<Span>, ReadError> {
     let mut spans = read(json.as_bytes(), &Origin::unix(), &mut Names::default())?;
     normalise(&mut spans);

@@ -6,16 +6,8 @@ use super::comparing::chain;
 use super::*;
 use crate::noise::{Facts, Gaps, Lateness, Noise};
 use crate::topology::budget::{Costs, Simulation};
-use crate::topology::{self, Topology};
+pub(super) use crate::topology::of_text as graph;
 use traces::analysis::Cause;
-
-pub(super) fn graph(text: &str) -> Topology {
-    let source = document::Source {
-        name: "graph.toml".to_owned(),
-        text: text.to_owned(),
-    };
-    topology::read(&source).unwrap()
-}
 
 fn noise() -> Noise {
     Noise {

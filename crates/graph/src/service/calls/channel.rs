@@ -131,9 +131,7 @@ impl Channel {
                         if key.slot() >= self.calls.len() {
                             self.calls.resize(key.slot() + 1, None);
                         }
-                        if let Some(place) = self.calls.get_mut(key.slot()) {
-                            *place = Some((key, attempt));
-                        }
+                        self.calls[key.slot()] = Some((key, attempt));
                     }
                     Err(_) => ended.push((attempt, Err(StreamError::Closed))),
                 }

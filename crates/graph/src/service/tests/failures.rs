@@ -135,27 +135,20 @@ fn a_connection_that_was_closed_while_idle_is_no_failure() {
     let leaf = listener();
     let stage = with_leaf(&leaf, "");
     let player = std::thread::spawn(move || {
-        for _ in 0..20 {
-            // One answer for each connection, without a word that it was the last.
+        let answered = || {
             let (mut stream, _) = leaf.accept().unwrap();
             request(&mut stream).unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+            stream.write_all(answer).unwrap();
             stream
-                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                .unwrap();
+        };
+        for _ in 0..20 {
+            // One answer for each connection, without a word that it was the last.
+            drop(answered());
         }
         // And one that is closed with the next request in hand.
-        let (mut stream, _) = leaf.accept().unwrap();
-        request(&mut stream).unwrap();
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            .unwrap();
-        request(&mut stream).unwrap();
-        drop(stream);
-        let (mut stream, _) = leaf.accept().unwrap();
-        request(&mut stream).unwrap();
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            .unwrap();
+        request(&mut answered()).unwrap();
+        answered();
     });
     let mut client = stage.client("root");
     for _ in 0..22 {

@@ -6,12 +6,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use document::Source;
-
 use crate::Nanos;
 use crate::metrics::Metrics;
 use crate::service::{Directory, Host, HostConfig, Hosted};
-use crate::topology::{self, ServiceId, Topology};
+use crate::topology::{ServiceId, Topology, of_text};
 use crate::trace::Tracer;
 use crate::work::{Calibration, SharedResources};
 use traces::{Span, StoreLimits};
@@ -26,14 +24,7 @@ pub(super) fn graph(text: &str) -> Arc<Topology> {
         (false, true) => text.replace("[defaults]\n", PATIENT),
         (false, false) => format!("{text}\n{PATIENT}"),
     };
-    let source = Source {
-        name: "graph.toml".to_owned(),
-        text,
-    };
-    match topology::read(&source) {
-        Ok(topology) => Arc::new(topology),
-        Err(problems) => panic!("{problems}"),
-    }
+    Arc::new(of_text(&text))
 }
 
 /// Where a test plays a callee.

@@ -1,16 +1,6 @@
-use document::Source;
-
 use super::*;
-use crate::topology::{demand, generate, read};
+use crate::topology::{demand, generate, of_text as graph};
 use traces::SpanKind;
-
-fn graph(text: &str) -> Topology {
-    let source = Source {
-        name: "graph.toml".to_owned(),
-        text: text.to_owned(),
-    };
-    read(&source).unwrap()
-}
 
 const FREE: Costs = Costs {
     hop: 0,

@@ -19,7 +19,7 @@ use super::Imported;
 use crate::amount::Amount;
 use crate::script::bound;
 use crate::topology::draft::{Draft, step};
-use crate::topology::fields::Fields;
+use crate::topology::fields::{Fields, noted};
 use crate::topology::names::{SERVICE_NAME, is_service_name, named};
 use crate::topology::steps::{At, WrittenCall};
 use crate::topology::walk::{along_calls, uncalled};
@@ -101,16 +101,15 @@ impl Reader {
         }
         let services = fields.node("services");
         fields.finish(&mut self.warnings);
-        let nodes = match services.map(|node| (value::list(node), node)) {
-            Some((Ok(nodes), _)) if !nodes.is_empty() => nodes,
-            found => {
-                let span = found.map_or(0..0, |(_, node)| node.span.clone());
-                let message = "expected a list of services with at least one";
-                self.problems.push(Problem::new(span, message));
-                return None;
-            }
-        };
-        self.graph(nodes, &defaults)
+        if let Some(Value::List(nodes)) = services.map(|node| &node.value)
+            && !nodes.is_empty()
+        {
+            return self.graph(nodes, &defaults);
+        }
+        let span = services.map_or(0..0, |node| node.span.clone());
+        let message = "expected a list of services with at least one";
+        self.problems.push(Problem::new(span, message));
+        None
     }
 
     fn graph(&mut self, nodes: &[Node], defaults: &Defaults<'_>) -> Option<ServiceId> {
@@ -233,16 +232,10 @@ impl Reader {
     }
 
     fn service(&mut self, id: ServiceId, own: &Defaults<'_>, labels: Vec<(String, String)>) {
-        let mut steps = Vec::new();
-        if let Some(script) = own.script {
-            match value::list(script) {
-                Ok(nodes) => {
-                    let each = nodes.iter();
-                    steps = each.filter_map(|node| self.step(id, own, node)).collect();
-                }
-                Err(problem) => self.problems.push(problem),
-            }
-        }
+        let script = own.script.map(|node| value::list(node, "a list"));
+        let script = script.and_then(|nodes| noted(nodes, &mut self.problems));
+        let each = script.unwrap_or_default().iter();
+        let steps: Vec<Step> = each.filter_map(|node| self.step(id, own, node)).collect();
         let Some(service) = self.draft.topology.services.get_mut(id.0 as usize) else {
             return;
         };
@@ -289,24 +282,7 @@ impl Reader {
         };
         let command = command.map(|only| (only.key.as_str(), &only.node));
         match command {
-            Some(("sleep", length)) => {
-                let time = match &length.value {
-                    Value::Text(text) => document::parse_go_duration(text),
-                    _ => None,
-                };
-                let Some(time) = time else {
-                    let problem = value::expected("a length of time such as 10ms", length);
-                    self.problems.push(problem);
-                    return None;
-                };
-                if time.as_nanos() > u128::from(bound::TIME) {
-                    let problem = value::expected("a length of time of at most 1h", length);
-                    self.problems.push(problem);
-                    return None;
-                }
-                let nanos = Amount::Constant(time.as_nanos() as f64);
-                Some(step(Action::Work(Work::Sleep(nanos))))
-            }
+            Some(("sleep", length)) => noted(sleep(length), &mut self.problems),
             Some(("call", call)) => {
                 let call = self.call(id, own, call)?;
                 Some(step(Action::Call(call)))
@@ -364,15 +340,22 @@ impl Reader {
     }
 
     fn service_named(&mut self, node: &Node) -> Option<ServiceId> {
-        let name = match value::text(node) {
-            Ok(name) => name,
-            Err(problem) => {
-                self.problems.push(problem);
-                return None;
-            }
-        };
+        let name = noted(value::text(node), &mut self.problems)?;
         named(&self.names, name, node, None, &mut self.problems)
     }
+}
+
+fn sleep(node: &Node) -> Result<Step, Problem> {
+    let time = match &node.value {
+        Value::Text(text) => document::parse_go_duration(text),
+        _ => None,
+    };
+    let time = time.ok_or_else(|| value::expected("a length of time such as 10ms", node))?;
+    if time.as_nanos() > u128::from(bound::TIME) {
+        return Err(value::expected("a length of time of at most 1h", node));
+    }
+    let nanos = Amount::Constant(time.as_nanos() as f64);
+    Ok(step(Action::Work(Work::Sleep(nanos))))
 }
 
 fn protocol(node: &Node) -> Result<Protocol, Problem> {

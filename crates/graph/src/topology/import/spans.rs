@@ -12,9 +12,9 @@ use traces::{SpanId, TraceId};
 const MOST_DEPTH: usize = 64;
 
 /// A graph that behaves as the services of these spans did: our own, or those that
-/// [`traces::zipkin::read`] and [`traces::otlp::read_json`] give. Client and
-/// server may share an id, as Zipkin's do. Attempts after a first one are left out, and so
-/// are spans that came already: who sends spans again does so after an answer that was lost.
+/// [`traces::read`] gives. Client and server may share an id, as Zipkin's do. Attempts after a
+/// first one are left out, and so are spans that came already: who sends spans again does so
+/// after an answer that was lost.
 ///
 /// # Errors
 /// There is no call, or too many services.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::anyhow;
 use bytes::Bytes;
 use document::Source;
 use graph::admin::{Control, Instance, Peer};
@@ -22,7 +23,7 @@ use traces::Span;
 use crate::graph::analyse;
 use crate::graph::background::BackgroundWork;
 use crate::graph::deployment::Deployment;
-use crate::graph::profile::{self, Profiled, PutError};
+use crate::graph::profile::{self, Profiled};
 
 /// Longest wait for a process to take a profile.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
@@ -71,7 +72,7 @@ impl Supervisor {
         }
     }
 
-    fn put(&self, source: &Source) -> Result<u32, PutError> {
+    fn put(&self, source: &Source) -> anyhow::Result<u32> {
         let checked = super::super::checked(source, Some(&super::super::machine()))?;
         let topology = Arc::new(checked.topology);
         let (before, revision) = self.in_force().clone();
@@ -79,7 +80,8 @@ impl Supervisor {
         if *before == *topology {
             return Ok(revision);
         }
-        self.background.follow(&topology.background)?;
+        let followed = self.background.follow(&topology.background);
+        followed.map_err(|error| anyhow!("start the background work: {error}"))?;
         self.runtime
             .block_on(net::local(self.spread(&before, &topology)))?;
         let revision = revision + 1;
@@ -90,7 +92,7 @@ impl Supervisor {
     /// Gives a profile to all processes, the entry's last: it decides under which one a
     /// request runs, and the others know that by then. If one refuses, those that took it
     /// get the one before again.
-    async fn spread(&self, before: &Topology, topology: &Topology) -> Result<(), PutError> {
+    async fn spread(&self, before: &Topology, topology: &Topology) -> anyhow::Result<()> {
         let text = Bytes::from(topology.to_toml());
         let children = self.group.children();
         let running = children.iter().filter(|one| one.state() == State::Running);
@@ -102,7 +104,7 @@ impl Supervisor {
                 let all: Vec<_> = children.iter().collect();
                 // Whoever cannot take it back has ended, and that is told already.
                 let _ = self.give(&all, &old).await;
-                return Err(PutError::Elsewhere(why));
+                return Err(anyhow!("change the profile: {why}"));
             }
         }
         Ok(())
@@ -168,7 +170,7 @@ pub(super) fn peers(group: &ProcessGroup) -> Vec<Peer> {
 }
 
 impl Profiled for Supervisor {
-    fn take(&self, found: Result<Source, String>) -> Result<u32, PutError> {
+    fn take(&self, found: Result<Source, String>) -> anyhow::Result<u32> {
         profile::take(&self.profile, &self.logger, found, |source| {
             self.put(source)
         })

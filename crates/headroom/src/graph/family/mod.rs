@@ -23,11 +23,11 @@ use super::deployment::Deployment;
 use super::file::TopologyFile;
 use super::serving::{self, DRAIN, Serving};
 use super::up::{self, entry_address};
-use crate::cells::{ended, logger, on_signal};
+use crate::server::{control_runtime, ended, logger, on_signal};
 
 pub(super) fn up(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Result<()> {
     // Children must be started on the thread that blocks here: see `processes::Program::spawn`.
-    serving::runtime()?.block_on(net::local(run(args, file, topology)))
+    control_runtime()?.block_on(net::local(run(args, file, topology)))
 }
 
 /// Where an entry that has a network of its own is reached from this one.
@@ -68,7 +68,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let mut asked = shutdown.clone();
     let group = ProcessGroup::start(&start, asked.asked()).await;
     let Some(group) = group.inspect_err(|_| logger.sink().flush())? else {
-        return ended(&logger, Ok::<(), std::io::Error>(()));
+        return ended(&logger, anyhow::Ok(()));
     };
     placing.all_started();
     let group = Arc::new(group);
@@ -137,5 +137,5 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     served.stop().await;
     drop(placing);
     logger.info("stopped", Fields::new().and("drained", drained));
-    ended(&logger, Ok::<(), std::io::Error>(()))
+    ended(&logger, anyhow::Ok(()))
 }

@@ -1,6 +1,6 @@
 //! What a load came to: printed, written, and as an exit code.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lab_load::Summary;
 use lab_load::slo::{Judgement, Measured, Quantity};
 use lab_report::load::load_text;
@@ -13,7 +13,7 @@ use super::Done;
 use super::args::LoadArgs;
 use super::files::Files;
 use super::plan::Plan;
-use crate::output::{eprint, print};
+use crate::output::{self, eprint, print};
 
 /// Prints and writes the result, and says what it means.
 pub(super) fn report(
@@ -73,12 +73,10 @@ fn json(summary: &Summary, measured: &[Measured]) -> Result<String> {
         measured: measured.value,
         holds: measured.holds,
     });
-    let told = Told {
+    output::json(&Told {
         summary,
         expectations: expectations.collect(),
-    };
-    let json = serde_json::to_string_pretty(&told).context("write the result as JSON")?;
-    Ok(json + "\n")
+    })
 }
 
 /// The outcome: a load that says nothing about its target is neither passed nor failed.

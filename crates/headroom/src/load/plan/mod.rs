@@ -239,7 +239,7 @@ fn warm_up(args: &LoadArgs, task: &Task) -> Result<()> {
     let Task::Load(segment) = task else {
         return Ok(());
     };
-    let left_out = args.warm_up.0.left_out();
+    let left_out = args.warm_up.left_out();
     match segment.lasts() {
         Some(lasts) if !left_out.is_zero() && left_out >= lasts => bail!(
             "--warm-up {} leaves nothing of a load of {}; shorten it, or let the load go on for \

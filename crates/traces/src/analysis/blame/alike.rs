@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::changes::{ENOUGH, Slower};
+use super::changes::{ENOUGH, Slower, usual};
 use super::places::{Place, Stay, Visits};
 use crate::Name;
 
@@ -35,8 +35,8 @@ impl<'v> Growth<'v> {
             let (count, earlier) = (now.passages.len(), before.passages.len());
             if count.min(earlier) >= ENOUGH {
                 let sums = services.entry(&at.service).or_default();
-                sums.0 += usual(before) * count as f64;
-                sums.1 += usual(now) * count as f64;
+                sums.0 += usual_spent(before) * count as f64;
+                sums.1 += usual_spent(now) * count as f64;
             }
         }
         let took = services.into_iter().filter(|(_, sums)| sums.0 > 0.0);
@@ -72,8 +72,6 @@ impl<'v> Growth<'v> {
 }
 
 /// The usual time of a request that passes, in nanoseconds.
-fn usual(stay: &Stay) -> f64 {
-    let mut all: Vec<f64> = stay.passages.iter().map(|one| one.spent).collect();
-    all.sort_by(f64::total_cmp);
-    stats::nearest_rank(&all, 0.5).unwrap_or(0.0)
+fn usual_spent(stay: &Stay) -> f64 {
+    usual(stay.passages.iter().map(|one| one.spent))
 }

@@ -372,12 +372,8 @@ fn slower(
     };
     let spent = means(|one| one.spent);
     let longer = spent.1 - spent.0;
-    let earlier: Vec<Passage> = kinds
-        .iter()
-        .flat_map(|(before, _)| before)
-        .copied()
-        .collect();
-    let latency = usual_latency(&earlier);
+    let earlier = kinds.iter().flat_map(|(before, _)| before);
+    let latency = usual(earlier.map(|one| one.latency));
     // Most places end here, which spares them a rank sum. What spans of the same service
     // had before, and have no more, only moved.
     if kinds.is_empty() || longer < latency * WORTH || more(|one| one.inclusive) < longer * GREW {
@@ -416,8 +412,9 @@ fn exceeds(a: &[f64], b: &[f64], chance: f64) -> bool {
         && drawn.product::<f64>() < chance
 }
 
-fn usual_latency(passages: &[Passage]) -> f64 {
-    let mut all: Vec<f64> = passages.iter().map(|one| one.latency).collect();
+/// The usual one of some times.
+pub(super) fn usual(times: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = times.collect();
     all.sort_by(f64::total_cmp);
     stats::nearest_rank(&all, 0.5).unwrap_or(0.0)
 }

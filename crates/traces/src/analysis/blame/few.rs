@@ -33,29 +33,17 @@ const POWER: f64 = 0.84;
 #[derive(Debug, Clone)]
 pub(super) struct Few {
     pub(super) entry: Entry,
-    /// Where most of that is.
-    pub(super) place: Place,
     /// Beyond `beyond`, before and after.
     pub(super) shares: (f64, f64),
     /// Nanoseconds.
     pub(super) beyond: f64,
     /// Requests of the entry.
     requests: usize,
-    /// What a slow one takes more than the mean before, in nanoseconds.
-    pub(super) excess: f64,
-    /// What of that the place's service has.
-    pub(super) held: f64,
-    /// Who visits the place more often in such requests, if those visits take no longer each.
-    pub(super) often: Option<Often>,
+    /// What a slow one takes more than the mean before.
+    pub(super) held: Held,
 }
 
 impl Few {
-    /// Who is behind it.
-    pub(super) fn service(&self) -> &Name {
-        let often = self.often.as_ref();
-        often.map_or(self.place.service(), Often::service)
-    }
-
     /// Requests that are slow, beyond those that were.
     pub(super) fn more(&self) -> f64 {
         (self.shares.1 - self.shares.0) * self.requests as f64
@@ -63,7 +51,7 @@ impl Few {
 
     /// What all of them lost, in nanoseconds.
     pub(super) fn lost(&self) -> f64 {
-        self.more() * self.held
+        self.more() * self.held.of_service
     }
 }
 
@@ -168,13 +156,10 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
         {
             let few = Few {
                 entry: Entry::of(entry),
-                place: held.place,
                 shares,
                 beyond,
                 requests: sides.1.requests.len(),
-                excess: held.excess,
-                held: held.of_service,
-                often: held.often,
+                held,
             };
             told.insert(entry, (by_chance, few));
         }
@@ -182,14 +167,25 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
     told.into_values().map(|(_, few)| few).collect()
 }
 
-/// Where slow requests spend what they take more than those before.
-struct Held {
-    place: Place,
-    /// All that they take more, in nanoseconds.
-    excess: f64,
+/// Where requests spend what they take more than those before.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    /// Where its service has the most of that.
+    pub(super) place: Place,
+    /// All of it, in nanoseconds.
+    pub(super) excess: f64,
     /// What of that the place's service has.
-    of_service: f64,
-    often: Option<Often>,
+    pub(super) of_service: f64,
+    /// Who visits the place more often, if those visits take no longer each.
+    pub(super) often: Option<Often>,
+}
+
+impl Held {
+    /// Who is behind it.
+    pub(super) fn service(&self) -> &Name {
+        let often = self.often.as_ref();
+        often.map_or(self.place.service(), Often::service)
+    }
 }
 
 /// `None`: no service has most of it.
@@ -283,11 +279,7 @@ pub(super) fn in_groups(a: &Visits, b: &Visits, chance: f64) -> Vec<Groups> {
         }
         let means = (stats::mean(&before.latencies)?, stats::mean(&slow)?);
         let held = held((a, before), (b, now), beyond);
-        let who = held.map(|held| {
-            let often = held.often.as_ref();
-            let service = often.map_or(held.place.service(), Often::service);
-            (service.clone(), held.of_service)
-        });
+        let who = held.map(|held| (held.service().clone(), held.of_service));
         Some(Groups {
             entry,
             requests: (slow.len(), now.latencies.len()),

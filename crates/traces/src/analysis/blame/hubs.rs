@@ -79,7 +79,7 @@ pub(super) fn of(changes: &Changes) -> Vec<Culprit> {
         }
     }
     for few in &changes.few {
-        let case = cases.entry(few.service().clone()).or_default();
+        let case = cases.entry(few.held.service().clone()).or_default();
         case.lost += few.lost();
         case.add(few.more(), sentences::few(few));
     }

@@ -90,9 +90,9 @@ impl Sides {
         }
         let shift = shift::between(&a, &b, FALSE)?;
         Some(Culprit {
-            service: shift.service().to_string(),
+            service: shift.held.service().to_string(),
             reasons: vec![sentences::shift(&shift)],
-            lost_ns: shift.held as u64,
+            lost_ns: shift.held.of_service as u64,
             is_waited_for: true,
         })
     }

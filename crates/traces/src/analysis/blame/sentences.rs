@@ -3,7 +3,7 @@
 use units::{grouped, show_count, show_share};
 
 use super::changes::{Changes, Failing, Otherwise, Reshaped, Slower, ways_grown};
-use super::few::{Few, Groups};
+use super::few::{Few, Groups, Held};
 use super::often::Often;
 use super::places::{Endpoint, Place};
 use super::shift::Shift;
@@ -114,19 +114,24 @@ fn visits(often: &Often) -> String {
     )
 }
 
+/// Who makes more visits of a place, behind what else is said of it.
+fn more_visits(held: &Held) -> String {
+    let often = held.often.as_ref();
+    often.map_or_else(String::new, |often| format!(": {}", visits(often)))
+}
+
 /// Why a service is named though only a few requests are slow.
 pub(super) fn few(few: &Few) -> String {
-    let entry = few.entry.named();
-    let place = named(&few.place);
-    let often = few.often.as_ref();
-    let often = often.map_or_else(String::new, |often| format!(": {}", visits(often)));
+    let (entry, held) = (few.entry.named(), &few.held);
     format!(
-        "{} ({} before) of the requests to {entry} take longer than {}, and {place} has {} of the {} that such a request takes more{often}",
+        "{} ({} before) of the requests to {entry} take longer than {}, and {} has {} of the {} that such a request takes more{}",
         share(few.shares.1),
         share(few.shares.0),
         time(few.beyond),
-        time(few.held),
-        time(few.excess),
+        named(&held.place),
+        time(held.of_service),
+        time(held.excess),
+        more_visits(held),
     )
 }
 
@@ -155,14 +160,14 @@ pub(super) fn groups(one: &Groups) -> String {
 /// Why a service is named though no place is much slower by itself.
 pub(super) fn shift(shift: &Shift) -> String {
     let mean = |sum: f64| time(sum / shift.requests.max(1) as f64);
-    let often = shift.often.as_ref();
-    let often = often.map_or_else(String::new, |often| format!(": {}", visits(often)));
+    let held = &shift.held;
     format!(
-        "{} has {} of the {} that requests take longer in the mean, {} of them{often}",
-        named(&shift.place),
-        mean(shift.held),
-        mean(shift.all),
-        grouped(shift.requests as u64)
+        "{} has {} of the {} that requests take longer in the mean, {} of them{}",
+        named(&held.place),
+        mean(held.of_service),
+        mean(held.excess),
+        grouped(shift.requests as u64),
+        more_visits(held),
     )
 }
 

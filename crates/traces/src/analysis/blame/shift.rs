@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{normal_quantile, rank_sum};
 
-use super::few::{Side, entries, waited};
-use super::often::{self, Often};
+use super::few::{Held, Side, entries, waited};
+use super::often;
 use super::places::{Place, Stay, Visits};
 use crate::Name;
 
@@ -18,34 +18,20 @@ const HELD: f64 = 0.3;
 
 /// Who holds most of what moved.
 pub(super) struct Shift {
-    /// Where the service has the most of it.
-    pub(super) place: Place,
-    /// What all requests take longer, in nanoseconds, those of which that is beyond chance.
-    pub(super) all: f64,
-    /// What of that the service has.
-    pub(super) held: f64,
+    /// What all requests take longer together, those of which that is beyond chance.
+    pub(super) held: Held,
     /// Such requests.
     pub(super) requests: usize,
-    /// Who visits the place more often, if those visits take no longer each.
-    pub(super) often: Option<Often>,
-}
-
-impl Shift {
-    /// Who is behind it.
-    pub(super) fn service(&self) -> &Name {
-        let often = self.often.as_ref();
-        often.map_or(self.place.service(), Often::service)
-    }
 }
 
 /// What each place of a service takes longer.
-type Held<'v> = BTreeMap<&'v Name, BTreeMap<&'v Place, f64>>;
+type Longer<'v> = BTreeMap<&'v Name, BTreeMap<&'v Place, f64>>;
 
 /// Looks for it; each of its tests errs in so many cases, together.
 pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Option<Shift> {
     let entries = entries(a, b);
     let (mut all, mut requests) = (0.0, 0);
-    let mut services = Held::new();
+    let mut services = Longer::new();
     let each = chance / entries.len().max(1) as f64;
     for (before, now) in entries.values() {
         let more = stats::mean(&now.latencies)? - stats::mean(&before.latencies)?;
@@ -65,11 +51,13 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Option<Shift> {
     let held = sum(most);
     let (place, _) = most.iter().max_by(|one, other| one.1.total_cmp(other.1))?;
     (held >= all * HELD).then(|| Shift {
-        place: (*place).clone(),
-        all,
-        held,
+        held: Held {
+            place: (*place).clone(),
+            excess: all,
+            of_service: held,
+            often: often::of_requests(place, (a, &of_side(a)), (b, &of_side(b))),
+        },
         requests,
-        often: often::of_requests(place, (a, &of_side(a)), (b, &of_side(b))),
     })
 }
 
@@ -82,7 +70,7 @@ fn proven<'v>(
     (a, before): (&'v Visits, &Side),
     (b, now): (&'v Visits, &Side),
     chance: f64,
-    services: &mut Held<'v>,
+    services: &mut Longer<'v>,
 ) {
     let of = |side: &Side| -> BTreeSet<usize> { side.requests.iter().copied().collect() };
     let (earlier, later) = (of(before), of(now));

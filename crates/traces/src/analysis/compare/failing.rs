@@ -33,12 +33,12 @@ pub struct Failing {
 impl Failing {
     /// Of runs that are neighbours in time; `None`: a side has no requests.
     pub(super) fn of(a: &[Run], b: &[Run]) -> Option<Self> {
-        let (all_a, all_b) = (Counted::of(a), Counted::of(b));
-        let (a_share, b_share) = (all_a.share()?, all_b.share()?);
+        let (all_a, all_b) = (counted(a), counted(b));
+        let (a_share, b_share) = (share(all_a)?, share(all_b)?);
         let is_more = b_share > a_share;
         let by_chance = match is_more {
-            true => larger_by_chance(all_a.pair(), all_b.pair()),
-            false => larger_by_chance(all_b.pair(), all_a.pair()),
+            true => larger_by_chance(all_a, all_b),
+            false => larger_by_chance(all_b, all_a),
         };
         let runs = of_runs(a, b);
         let agree = runs.as_ref().is_none_or(Estimate::excludes_zero);
@@ -64,7 +64,7 @@ impl Failing {
 
 /// The mean difference over pairs of runs; `None`: too few of them.
 fn of_runs(a: &[Run], b: &[Run]) -> Option<Estimate> {
-    let share = |run: &Run| Counted::of(std::slice::from_ref(run)).share();
+    let share = |run: &Run| share(counted(std::slice::from_ref(run)));
     let pairs = a.iter().zip(b);
     let differences: Vec<f64> = pairs
         .filter_map(|(a, b)| Some(share(b)? - share(a)?))
@@ -75,27 +75,13 @@ fn of_runs(a: &[Run], b: &[Run]) -> Option<Estimate> {
     }
 }
 
-/// Requests of a side, and those of them that failed.
-struct Counted {
-    failed: u64,
-    requests: u64,
+/// Requests of a side that failed, and all of them.
+fn counted(runs: &[Run]) -> (u64, u64) {
+    let failed: u64 = runs.iter().map(Run::failed).sum();
+    let succeeded: u64 = runs.iter().map(Run::succeeded).sum();
+    (failed, failed + succeeded)
 }
 
-impl Counted {
-    fn of(runs: &[Run]) -> Self {
-        let failed = runs.iter().map(Run::failed).sum();
-        let succeeded: u64 = runs.iter().map(Run::succeeded).sum();
-        Self {
-            failed,
-            requests: succeeded + failed,
-        }
-    }
-
-    fn share(&self) -> Option<f64> {
-        (self.requests > 0).then(|| self.failed as f64 / self.requests as f64)
-    }
-
-    fn pair(&self) -> (u64, u64) {
-        (self.failed, self.requests)
-    }
+fn share((failed, requests): (u64, u64)) -> Option<f64> {
+    (requests > 0).then(|| failed as f64 / requests as f64)
 }
