@@ -77,12 +77,14 @@ impl Tokens {
         let (key, algorithms) = rsa
             .or_else(|_| DecodingKey::from_ec_pem(&pem).map(|key| (key, vec![Algorithm::ES256])))
             .map_err(|error| refuse(error.to_string()))?;
-        let mut validation = Validation::default();
-        validation.algorithms = algorithms;
-        validation.leeway = 0;
-        validation.validate_nbf = true;
-        // routing-api does not look at the audience either: the scope says enough.
-        validation.validate_aud = false;
+        let mut validation = Validation {
+            algorithms,
+            leeway: 0,
+            validate_nbf: true,
+            // routing-api does not look at the audience either: the scope says enough.
+            validate_aud: false,
+            ..Validation::default()
+        };
         // Zones of a UAA that have no key of their own sign with the same one, and only their
         // issuer tells their tokens apart.
         if let Some(issuer) = issuer {
