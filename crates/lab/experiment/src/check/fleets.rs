@@ -21,13 +21,9 @@ pub(super) fn fleet(
     seed: u64,
 ) -> Option<Found> {
     let known: Vec<&str> = COMMON.into_iter().chain(["kind", "talk_to"]).collect();
-    let fields = Fields::open_any(entry.value, entry.label, &mut reader.problems)?;
+    let fields = Fields::open_any(entry.value, entry.label, reader)?;
     let kind = fields
-        .require(
-            "kind",
-            "\"...\", one of the kinds of agent",
-            &mut reader.problems,
-        )
+        .require("kind", "\"...\", one of the kinds of agent", reader)
         .and_then(|field| reader.text(field, "a kind of agent"));
     let kind = kind.and_then(|text| {
         let found = catalogue
@@ -42,17 +38,17 @@ pub(super) fn fleet(
     });
     let common = process::common(reader, &fields, kind);
     let agents = fields
-        .require("count", "100", &mut reader.problems)
+        .require("count", "100", reader)
         .and_then(|field| reader.count(field, 1..=MOST));
-    let words = fields.get("args").map_or(Some(Vec::new()), |field| {
+    let words = fields.value_or("args", Vec::new(), |field| {
         reader.command(field, Place::System)
     });
-    let talk_to = fields.get("talk_to").map_or(Some(None), |field| {
+    let talk_to = fields.value_or("talk_to", None, |field| {
         system_name(reader, field).map(|name| Some((name, field.span())))
     });
     // Without the kind nothing is known about the other keys.
     let kind = kind?;
-    let settings = settings::read(reader, &fields, &known, &[], &kind.settings);
+    let settings = settings::read(reader, &fields, &known, &kind.settings);
     let (words, mut common, talk_to, agents) = (words?, common?, talk_to?, agents?);
     if let Some(builtin) = catalogue
         .builtins
