@@ -41,9 +41,7 @@ pub(super) fn share_of(pieces: &[(f64, f64)]) -> Option<Share> {
 
 /// The share of equal pieces of the time in which something was so; see [`share_of`].
 pub(super) fn share_of_time(flags: impl Iterator<Item = bool>) -> Option<Share> {
-    let pieces: Vec<(f64, f64)> = flags
-        .map(|flag| (f64::from(u8::from(flag)), 1.0))
-        .collect();
+    let pieces: Vec<(f64, f64)> = flags.map(|flag| (f64::from(u8::from(flag)), 1.0)).collect();
     share_of(&pieces)
 }
 
