@@ -25,18 +25,6 @@ const PAGE_BYTES: usize = 200_000;
 /// Logs that are longer, all together, are not read again.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// What the plan of a run says of logs and of what is found in them.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct PlannedLife {
-    pub(crate) name: String,
-    #[serde(default)]
-    key: Vec<String>,
-    #[serde(default)]
-    alias: Vec<Vec<String>>,
-    #[serde(default)]
-    points: Vec<(String, String)>,
-}
-
 /// A system, as the plan has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PlannedSystem {
@@ -90,7 +78,7 @@ pub(crate) fn pack(
     run: &RunFolder,
     origin_unix_ns: i64,
     systems: &[PlannedSystem],
-    planned: &[PlannedLife],
+    planned: &[Definition],
     tables: &[Table],
     blob: &mut Blob,
 ) -> Vec<Option<Text>> {
@@ -131,18 +119,15 @@ struct Sought<'t> {
 
 impl<'t> Sought<'t> {
     /// `None` where the plan does not say how the table was made.
-    fn of(table: &'t Table, planned: &[PlannedLife], most: usize) -> Option<Self> {
+    fn of(table: &'t Table, planned: &[Definition], most: usize) -> Option<Self> {
         let planned = planned.iter().find(|life| life.name == table.name)?;
         let named = planned.points.iter().map(|(name, _)| name);
         let same = !planned.key.is_empty() && named.eq(&table.points);
         same.then(|| Self {
             table,
             definition: Definition {
-                name: planned.name.clone(),
-                key: planned.key.clone(),
-                alias: planned.alias.clone(),
                 group: Vec::new(),
-                points: planned.points.clone(),
+                ..planned.clone()
             },
             rows: chosen(table, most),
         })

@@ -8,7 +8,7 @@ use std::fs;
 use std::hash::Hash;
 use std::path::Path;
 
-use lab_lifecycle::Table;
+use lab_lifecycle::{Definition, Table};
 use lab_load::Summary;
 use lab_store::{
     EntityCount, Environment, Event, FindingRecord, LoadRate, LoopTurn, ProbeSample, ProcessSample,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
-use crate::log_lines::{self, PlannedLife, PlannedSystem};
+use crate::log_lines::{self, PlannedSystem};
 use crate::moment::Moment;
 use crate::page_events::{Fault, Note, SkippedStep, Step, faults_so_far, notes, skipped, steps};
 use crate::page_loads::PageLoad;
@@ -134,7 +134,7 @@ struct PlanHead {
     about: String,
     seed: u64,
     #[serde(default)]
-    lifecycles: Vec<PlannedLife>,
+    lifecycles: Vec<Definition>,
     #[serde(default)]
     systems: Vec<PlannedSystem>,
 }
