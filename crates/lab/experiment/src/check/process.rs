@@ -55,67 +55,13 @@ pub(super) fn command_words(command: &str) -> Vec<Template> {
     command.split_whitespace().map(Template::literal).collect()
 }
 
-/// What systems and fleets have in common.
-pub(super) struct Common {
-    ready: Option<Ready>,
-    ready_within: Duration,
-    pub(super) after: Vec<String>,
-    pub(super) after_spans: Vec<Span>,
-    ports: Vec<String>,
-    env: BTreeMap<String, Template>,
-    cpus: Option<Vec<u32>>,
-    memory_bytes: Option<u64>,
-    disk_bytes: Option<u64>,
-    watch: Vec<Watch>,
-    log: LogFormat,
-    inputs: Vec<Input>,
-    on_exit: OnExit,
-    needs: Option<String>,
-}
-
-impl Common {
-    pub(super) fn into_found(
-        self,
-        name: String,
-        program: Program,
-        args: Vec<Template>,
-        count: u32,
-        agents: Option<u32>,
-        span: Span,
-    ) -> Found {
-        let system = System {
-            name,
-            program,
-            args,
-            needs: self.needs,
-            ready: self.ready,
-            ready_within: self.ready_within,
-            after: self.after,
-            count,
-            ports: self.ports,
-            env: self.env,
-            cpus: self.cpus,
-            memory_bytes: self.memory_bytes,
-            disk_bytes: self.disk_bytes,
-            watch: self.watch,
-            log: self.log,
-            inputs: self.inputs,
-            on_exit: self.on_exit,
-            agents,
-        };
-        Found {
-            system,
-            span,
-            after: self.after_spans,
-        }
-    }
-}
-
+/// What systems and fleets have in common. Its name, program and arguments, and how many there
+/// are, the caller adds.
 pub(super) fn common(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     kind: Option<&FleetKind>,
-) -> Option<Common> {
+) -> Option<Found> {
     // Each key is read before the first missing one ends the reading, so that every
     // problem is found.
     let ready = fields.value_or("ready", kind.and_then(|kind| kind.ready.clone()), |field| {
@@ -142,11 +88,15 @@ pub(super) fn common(
         reader.line(field, "the name of a program such as \"nginx\"")
     });
     let (after, after_spans) = after?;
-    Some(Common {
+    let system = System {
+        name: String::new(),
+        program: Program::OwnBinary,
+        args: Vec::new(),
+        needs: needs?,
         ready: ready?,
         ready_within: ready_within?,
         after,
-        after_spans,
+        count: 1,
         ports: ports?,
         env: env?,
         cpus: cpus?,
@@ -156,7 +106,12 @@ pub(super) fn common(
         log: log?,
         inputs: inputs?,
         on_exit: on_exit?,
-        needs: needs?,
+        agents: None,
+    };
+    Some(Found {
+        system,
+        span: fields.span.clone(),
+        after: after_spans,
     })
 }
 
@@ -181,22 +136,10 @@ fn disk(reader: &mut Reader<'_>, field: Field<'_>) -> Option<u64> {
 }
 
 /// Who refers to its disk has one.
-pub(super) fn check_disk(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    common: &Common,
-    program: &Program,
-    args: &[Template],
-) {
-    let program = match program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
-    };
-    let all = program.into_iter().chain(args).chain(common.env.values());
-    let mut references = all
-        .chain(common.inputs.iter().flat_map(Input::templates))
-        .flat_map(Template::references);
-    if common.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
+pub(super) fn check_disk(reader: &mut Reader<'_>, fields: &Fields<'_>, system: &System) {
+    let inputs = system.inputs.iter().flat_map(Input::templates);
+    let mut references = system.texts().chain(inputs).flat_map(Template::references);
+    if system.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
         let span = fields
             .get("run")
             .map_or(fields.span.clone(), |field| field.span());
@@ -384,24 +327,12 @@ fn watch(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Watch>> {
 }
 
 /// A system that is ready when its port answers must be told its port.
-pub(super) fn check_port(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    common: &Common,
-    program: &Program,
-    args: &[Template],
-) {
-    if !matches!(common.ready, Some(Ready::Tcp | Ready::Http(_))) {
+pub(super) fn check_port(reader: &mut Reader<'_>, fields: &Fields<'_>, system: &System) {
+    if !matches!(system.ready, Some(Ready::Tcp | Ready::Http(_))) {
         return;
     }
-    let program = match program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
-    };
-    let told = program
-        .into_iter()
-        .chain(args)
-        .chain(common.env.values())
+    let told = system
+        .texts()
         .flat_map(Template::references)
         .any(|reference| matches!(reference, Reference::OwnPort | Reference::OwnAddr));
     if !told {

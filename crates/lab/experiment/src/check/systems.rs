@@ -9,7 +9,7 @@ use super::settings;
 use super::values::Reader;
 use crate::catalogue::Catalogue;
 use crate::names::Place;
-use crate::plan::{Program, Template};
+use crate::plan::{Program, System, Template};
 
 /// Most copies of one system.
 const MOST_COPIES: u64 = 1_000;
@@ -33,7 +33,7 @@ pub(super) fn system(
 ) -> Option<Found> {
     let known: Vec<&str> = COMMON.into_iter().chain(["run", "builtin"]).collect();
     let fields = Fields::open(entry.value, entry.label, &known, reader)?;
-    let common = process::common(reader, &fields, None);
+    let found = process::common(reader, &fields, None);
     let count = fields.value_or("count", 1, |field| reader.count(field, 1..=MOST_COPIES));
     let command = match (fields.get("run"), fields.get("builtin")) {
         (Some(run), None) => {
@@ -58,11 +58,17 @@ pub(super) fn system(
         }
     };
     let (program, args) = command?;
-    let (common, name) = (common?, entry.name.clone()?);
-    check_port(reader, &fields, &common, &program, &args);
-    check_disk(reader, &fields, &common, &program, &args);
-    let count = u32::try_from(count?).ok()?;
-    Some(common.into_found(name, program, args, count, None, fields.span))
+    let mut found = found?;
+    found.system = System {
+        name: entry.name.clone()?,
+        program,
+        args,
+        ..found.system
+    };
+    check_port(reader, &fields, &found.system);
+    check_disk(reader, &fields, &found.system);
+    found.system.count = u32::try_from(count?).ok()?;
+    Some(found)
 }
 
 fn builtin(

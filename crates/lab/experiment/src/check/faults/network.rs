@@ -10,9 +10,7 @@ use super::super::fields::{Field, Fields};
 use super::super::process::SHORTEST;
 use super::super::values::Reader;
 use super::Named;
-use crate::plan::{
-    Connection, Direction, FaultKind, NetworkFault, Part, Program, System, Template,
-};
+use crate::plan::{Connection, Direction, FaultKind, NetworkFault, Part};
 
 /// Directions of what passes.
 const DIRECTIONS: [(&str, Direction); 2] = [
@@ -182,8 +180,7 @@ impl Named<'_> {
         let found = self.systems.iter().map(|found| &found.system);
         let mut systems = found.filter(|system| system.name == name);
         if let Some(system) = systems.next() {
-            let words = system.args.iter().chain(system.env.values());
-            return words.chain(program(system)).any(|word| word.refers_to(to));
+            return system.texts().any(|text| text.refers_to(to));
         }
         let mut loads = self.loads.iter().filter(|found| found.name == name);
         let load = loads.next().and_then(|found| found.load.as_ref());
@@ -194,12 +191,5 @@ impl Named<'_> {
         let loads = self.loads.iter().filter(|found| found.name == name);
         let mut loads = loads.filter_map(|found| found.load.as_ref());
         loads.any(|load| load.protocol == Protocol::Udp)
-    }
-}
-
-fn program(system: &System) -> Option<&Template> {
-    match &system.program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
     }
 }
