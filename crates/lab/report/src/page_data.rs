@@ -31,7 +31,7 @@ use crate::timelines::{self, TIMES_MOST, Timelines};
 const VERSION: u32 = 1;
 
 /// The data of a page, apart from the numbers in the blob.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct PageData {
     version: u32,
     name: String,
@@ -267,26 +267,10 @@ impl PageData {
                 [] => "No load".into(),
                 targets => targets.join(", "),
             },
-            about: String::new(),
-            seed: None,
             environment: environment.clone(),
-            verdict: None,
-            underway: None,
-            steps: Vec::new(),
-            skipped: Vec::new(),
-            faults: Vec::new(),
-            notes: Vec::new(),
-            findings: Vec::new(),
-            profile: None,
-            counts: Vec::new(),
-            processes: Vec::new(),
-            loops: Vec::new(),
-            probes: Vec::new(),
-            lifecycles: Vec::new(),
             loads,
-            experiment: None,
-            files: Vec::new(),
             problems,
+            ..Self::default()
         };
         (data, blob.finish())
     }
