@@ -7,7 +7,7 @@ use lab_store::{Outcome, Unit};
 use stats::nearest_rank;
 
 use super::SweepRecord;
-use crate::markup::{COLOURS, counted, escaped, head};
+use crate::markup::{COLOURS, and_more, escaped, head};
 
 /// Size of a chart in pixels, and what is left free for its axes.
 const WIDTH: f64 = 560.0;
@@ -229,14 +229,8 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
         }
         svg += "</p>";
     }
-    if more > 0 {
-        let _ = write!(
-            svg,
-            "<p>And {}, which the table has.</p>",
-            counted(more, "further line", "further lines")
-        );
-    }
-    svg
+    let noun = ["further line", "further lines"];
+    svg + &and_more(more, noun, ", which the table has")
 }
 
 /// The other constants of a setting, by which the lines of a chart are told apart.
