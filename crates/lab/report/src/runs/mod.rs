@@ -119,6 +119,16 @@ impl ListedRun {
         self.left_out = verdict.left_out.len();
     }
 
+    /// How it ended, by the word for its outcome if it has one.
+    fn how_it_ended(&self, word: fn(Outcome) -> &'static str) -> &'static str {
+        match (self.state, self.outcome) {
+            (RunState::Ended, Some(outcome)) => word(outcome),
+            (RunState::Unreadable, _) => "unreadable",
+            (RunState::Broken, _) => "could not be stored",
+            _ => "goes on or was killed",
+        }
+    }
+
     /// `3 of 4`, or `3 of 4, 2 left out`; empty where nothing was expected.
     fn score(&self) -> String {
         match (self.expectations, self.left_out) {

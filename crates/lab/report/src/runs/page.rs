@@ -6,7 +6,7 @@ use lab_judgement::MetricValue;
 use lab_store::Outcome;
 use units::{show_bytes, show_seconds};
 
-use super::{ListedRun, RunState, by_name};
+use super::{ListedRun, by_name};
 use crate::markup::{and_more, counted, escaped, head, in_url};
 use crate::sparkline::Frame;
 use crate::terminal::word;
@@ -77,12 +77,7 @@ fn table(runs: &[&ListedRun]) -> String {
             ),
             false => write!(text, "{id}"),
         };
-        let outcome = match (run.state, run.outcome) {
-            (RunState::Ended, Some(outcome)) => word(outcome),
-            (RunState::Unreadable, _) => "unreadable",
-            (RunState::Broken, _) => "could not be stored",
-            _ => "goes on or was killed",
-        };
+        let outcome = run.how_it_ended(word);
         let why = run.reason.as_deref().unwrap_or_default();
         let commit: String = run
             .git_commit
