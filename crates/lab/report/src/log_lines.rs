@@ -229,19 +229,13 @@ impl EntityLines {
 /// Rows of a table by how likely a reader asks for them: the slowest in all, the slowest of
 /// each phase, those that lack a point or go backwards, and some of all others.
 fn chosen(table: &Table, most: usize) -> Vec<usize> {
-    let length = |row: &Row| {
-        let times = || row.at_ns.iter().flatten();
-        times()
-            .max()
-            .zip(times().min())
-            .map(|(end, start)| end.saturating_sub(*start))
-    };
     let phase = |row: &Row, point: usize| {
         let (from, to) = (row.at_ns.get(point)?, row.at_ns.get(point + 1)?);
         to.zip(*from).map(|(to, from)| to.saturating_sub(from))
     };
     let rows = || table.rows.iter().enumerate();
-    let mut slowest: Vec<(usize, Option<i64>)> = rows().map(|(n, row)| (n, length(row))).collect();
+    let lengths = rows().map(|(n, row)| (n, row.length_ns()));
+    let mut slowest: Vec<(usize, Option<i64>)> = lengths.collect();
     slowest.sort_by_key(|(n, length)| (std::cmp::Reverse(*length), *n));
     let phases = 0..table.points.len().saturating_sub(1);
     let worst = phases.clone().filter_map(|point| {
