@@ -255,9 +255,10 @@ fn address_of(
     if let Some(system) = target.all_of() {
         let message = format!("one target is needed, and this is every copy of {system}");
         let problem = Problem::new(base.whole(), message);
-        return reader.refuse(problem.help(format!(
+        reader.problem(problem.help(format!(
             "write one for each copy, to {{{system}[0].addr}}, {{{system}[1].addr}} and so on"
         )));
+        return None;
     }
     Some(Address {
         protocol,

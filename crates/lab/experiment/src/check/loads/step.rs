@@ -157,7 +157,11 @@ fn at_rate(
         Ok(arrivals) => Some(Traffic::Arrivals(arrivals)),
         Err(error) => {
             let problem = Problem::new(text.span(error.at), error.message);
-            reader.refuse(problem.suggest_if(error.suggestion))
+            reader.problem(match error.suggestion {
+                Some(meant) => problem.suggest(meant),
+                None => problem,
+            });
+            None
         }
     }
 }
