@@ -57,7 +57,7 @@ pub(super) fn no_statement(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
         return Some(());
     };
     let message = "only a postgres target takes statements";
-    Nonereader.refuse(Problem::new(field.span(), message))
+    reader.refuse(Problem::new(field.span(), message))
 }
 
 /// Refuses what the requests of databases do not have; says whether there was none of it.
