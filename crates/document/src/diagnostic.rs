@@ -185,6 +185,13 @@ impl Problem {
         self
     }
 
+    /// Proposes a name, if there is one.
+    #[must_use]
+    pub fn suggest_if(mut self, name: Option<String>) -> Self {
+        self.suggestion = name.or(self.suggestion);
+        self
+    }
+
     /// Proposes the name nearest to `word`, if one is near.
     #[must_use]
     pub fn suggest_near<'c>(

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use lab_experiment::draft;
-use lab_experiment::plan::Lifecycle;
-use lab_lifecycle::{Definition, Format, NoKey, Suggested, Suggestions, Why, suggest};
+use lab_lifecycle::{Format, NoKey, Suggested, Suggestions, Why, suggest};
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde_json::{Value, json};
@@ -147,16 +146,6 @@ fn logs_of(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-fn planned(definition: &Definition) -> Lifecycle {
-    Lifecycle {
-        name: definition.name.clone(),
-        key: definition.key.clone(),
-        alias: definition.alias.clone(),
-        group: definition.group.clone(),
-        points: definition.points.clone(),
-    }
-}
-
 fn as_toml(suggested: &Suggested) -> String {
     let count = |count: u64| show_count(count as f64);
     let mut text = format!(
@@ -192,7 +181,7 @@ fn as_toml(suggested: &Suggested) -> String {
             }
         })
         .collect();
-    text + &draft::lifecycle(&planned(&suggested.definition), &remarks) + "\n"
+    text + &draft::lifecycle(&suggested.definition, &remarks) + "\n"
 }
 
 fn seconds(ns: i64) -> String {
@@ -262,7 +251,7 @@ fn as_json(found: &Suggestions) -> Value {
                 .iter()
                 .map(|left| json!({ "message": left.message, "why": why(left.why) }));
             json!({
-                "lifecycle": planned(&suggested.definition),
+                "lifecycle": suggested.definition,
                 "entities": suggested.entities,
                 "complete": suggested.complete,
                 "others": suggested.others,

@@ -68,19 +68,6 @@ pub fn mser(means: &[f64]) -> Option<WarmUp> {
     })
 }
 
-/// [`mser`] on means of five observations each (MSER-5); the cut is in observations.
-/// Observations at the end that fill no batch are not looked at.
-pub fn mser5(observations: &[f64]) -> Option<WarmUp> {
-    let means: Vec<f64> = observations
-        .chunks_exact(5)
-        .map(|batch| batch.iter().sum::<f64>() / 5.0)
-        .collect();
-    Some(match mser(&means)? {
-        WarmUp::Cut(batches) => WarmUp::Cut(batches * 5),
-        WarmUp::NotSteady => WarmUp::NotSteady,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -136,16 +123,6 @@ mod tests {
         let deep = |w: &&WarmUp| matches!(w, WarmUp::Cut(cut) if *cut > 10);
         assert!(unsteady <= 25, "{unsteady}");
         assert!(found.iter().filter(deep).count() <= 75);
-    }
-
-    #[test]
-    fn five_observations_make_a_batch() {
-        let mut series = noise(5, 203);
-        series[..30].iter_mut().for_each(|value| *value += 50.0);
-        let Some(WarmUp::Cut(cut)) = mser5(&series) else {
-            panic!("not steady")
-        };
-        assert!((30..=60).contains(&cut) && cut % 5 == 0, "{cut}");
     }
 
     proptest! {

@@ -114,17 +114,19 @@ impl Reference {
 }
 
 impl System {
-    /// Other systems whose addresses or ports it is told, in order, each once.
-    pub fn told_of(&self) -> Vec<String> {
+    /// What each copy is started with: its program, its arguments and its environment.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Template> {
         let program = match &self.program {
             Program::OwnBinary => None,
             Program::Path(path) => Some(path),
         };
-        let templates = program
-            .into_iter()
-            .chain(&self.args)
-            .chain(self.env.values());
-        let named = templates.flat_map(Template::references);
+        let program = program.into_iter();
+        program.chain(&self.args).chain(self.env.values())
+    }
+
+    /// Other systems whose addresses or ports it is told, in order, each once.
+    pub fn told_of(&self) -> Vec<String> {
+        let named = self.texts().flat_map(Template::references);
         let mut told = Vec::new();
         for name in named.filter_map(Reference::system) {
             if name != self.name && !told.iter().any(|known| known == name) {

@@ -18,7 +18,6 @@ mod gate;
 mod groups;
 mod history;
 mod metric;
-mod objective;
 mod pairs;
 mod record;
 mod sentence;
@@ -27,11 +26,8 @@ mod verdict;
 
 pub use gate::{Gate, GateError, GateJudgement, GateSettings, Gated, MetricJudgement, Next};
 pub use groups::{Comparison, Licence, compare_groups, compare_runs};
-pub use history::{
-    Change, Drift, FastAlarm, HistoryJudgement, HistorySettings, commits_between, judge_history,
-};
+pub use history::{Change, Drift, FastAlarm, HistoryJudgement, HistorySettings, judge_history};
 pub use metric::{Direction, Metric, Unit};
-pub use objective::{apdex, burn_rate};
 pub use pairs::{Missing, Order, PairValues};
 pub use record::{
     Difference, Fingerprint, MetricValue, Record, RecordError, Weight, differences, done_by_hand,

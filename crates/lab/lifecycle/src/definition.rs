@@ -1,5 +1,7 @@
 //! What to look for in the logs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::fields::Fields;
 use crate::identity::Identity;
 use crate::matcher::{Matcher, MatcherError};
@@ -8,28 +10,32 @@ use crate::matcher::{Matcher, MatcherError};
 pub const MAX_POINTS: usize = 64;
 
 /// A lifecycle: how entities are told apart and which points they pass.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Definition {
     /// Name of the lifecycle.
     pub name: String,
     /// Fields that identify the entity; the first one present wins. A field with
     /// an empty text is not present. `/expression/` stands for what its only group captures
     /// in the message.
+    #[serde(default)]
     pub key: Vec<String>,
     /// Identities that an entity has before its key exists. Each is a list of
     /// fields that together identify it; the first whose fields are all present
     /// wins. A line with both ties the earlier lines to the key; see
     /// [`Collector`](crate::Collector) for the rule.
+    #[serde(default)]
     pub alias: Vec<Vec<String>>,
     /// Fields that say where the entity ran, or expressions as in `key`; the first one
     /// present wins.
+    #[serde(default)]
     pub group: Vec<String>,
     /// Names of points in order, each with the text of its [`Matcher`].
+    #[serde(default)]
     pub points: Vec<(String, String)>,
 }
 
 /// Recurring work with a start line and an end line.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LoopDefinition {
     /// Name of the loop.
     pub name: String,

@@ -24,3 +24,12 @@ pub struct Row {
     /// `None`: no line showed that point. As long as [`Table::points`].
     pub at_ns: Vec<Option<i64>>,
 }
+
+impl Row {
+    /// From its earliest time to its latest, in nanoseconds; `None` without any.
+    pub fn length_ns(&self) -> Option<i64> {
+        let times = || self.at_ns.iter().flatten();
+        let ends = times().max().zip(times().min());
+        ends.map(|(last, first)| last.saturating_sub(*first))
+    }
+}

@@ -25,18 +25,6 @@ const PAGE_BYTES: usize = 200_000;
 /// Logs that are longer, all together, are not read again.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// What the plan of a run says of logs and of what is found in them.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct PlannedLife {
-    pub(crate) name: String,
-    #[serde(default)]
-    key: Vec<String>,
-    #[serde(default)]
-    alias: Vec<Vec<String>>,
-    #[serde(default)]
-    points: Vec<(String, String)>,
-}
-
 /// A system, as the plan has it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PlannedSystem {
@@ -90,7 +78,7 @@ pub(crate) fn pack(
     run: &RunFolder,
     origin_unix_ns: i64,
     systems: &[PlannedSystem],
-    planned: &[PlannedLife],
+    planned: &[Definition],
     tables: &[Table],
     blob: &mut Blob,
 ) -> Vec<Option<Text>> {
@@ -131,18 +119,15 @@ struct Sought<'t> {
 
 impl<'t> Sought<'t> {
     /// `None` where the plan does not say how the table was made.
-    fn of(table: &'t Table, planned: &[PlannedLife], most: usize) -> Option<Self> {
+    fn of(table: &'t Table, planned: &[Definition], most: usize) -> Option<Self> {
         let planned = planned.iter().find(|life| life.name == table.name)?;
         let named = planned.points.iter().map(|(name, _)| name);
         let same = !planned.key.is_empty() && named.eq(&table.points);
         same.then(|| Self {
             table,
             definition: Definition {
-                name: planned.name.clone(),
-                key: planned.key.clone(),
-                alias: planned.alias.clone(),
                 group: Vec::new(),
-                points: planned.points.clone(),
+                ..planned.clone()
             },
             rows: chosen(table, most),
         })
@@ -244,19 +229,13 @@ impl EntityLines {
 /// Rows of a table by how likely a reader asks for them: the slowest in all, the slowest of
 /// each phase, those that lack a point or go backwards, and some of all others.
 fn chosen(table: &Table, most: usize) -> Vec<usize> {
-    let length = |row: &Row| {
-        let times = || row.at_ns.iter().flatten();
-        times()
-            .max()
-            .zip(times().min())
-            .map(|(end, start)| end.saturating_sub(*start))
-    };
     let phase = |row: &Row, point: usize| {
         let (from, to) = (row.at_ns.get(point)?, row.at_ns.get(point + 1)?);
         to.zip(*from).map(|(to, from)| to.saturating_sub(from))
     };
     let rows = || table.rows.iter().enumerate();
-    let mut slowest: Vec<(usize, Option<i64>)> = rows().map(|(n, row)| (n, length(row))).collect();
+    let lengths = rows().map(|(n, row)| (n, row.length_ns()));
+    let mut slowest: Vec<(usize, Option<i64>)> = lengths.collect();
     slowest.sort_by_key(|(n, length)| (std::cmp::Reverse(*length), *n));
     let phases = 0..table.points.len().saturating_sub(1);
     let worst = phases.clone().filter_map(|point| {

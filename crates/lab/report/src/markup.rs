@@ -35,6 +35,14 @@ pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Says that there are more of something than are shown, and where; empty without any.
+pub(crate) fn and_more(number: usize, [one, many]: [&str; 2], which: &str) -> String {
+    match number {
+        0 => String::new(),
+        _ => format!("<p>And {}{which}.</p>", counted(number, one, many)),
+    }
+}
+
 /// Text that is text in HTML, also within quotes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -8,7 +8,7 @@ use std::fs;
 use std::hash::Hash;
 use std::path::Path;
 
-use lab_lifecycle::Table;
+use lab_lifecycle::{Definition, Table};
 use lab_load::Summary;
 use lab_store::{
     EntityCount, Environment, Event, FindingRecord, LoadRate, LoopTurn, ProbeSample, ProcessSample,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
 use crate::blob::{Blob, Text};
-use crate::log_lines::{self, PlannedLife, PlannedSystem};
+use crate::log_lines::{self, PlannedSystem};
 use crate::moment::Moment;
 use crate::page_events::{Fault, Note, SkippedStep, Step, faults_so_far, notes, skipped, steps};
 use crate::page_loads::PageLoad;
@@ -31,7 +31,7 @@ use crate::timelines::{self, TIMES_MOST, Timelines};
 const VERSION: u32 = 1;
 
 /// The data of a page, apart from the numbers in the blob.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct PageData {
     version: u32,
     name: String,
@@ -134,7 +134,7 @@ struct PlanHead {
     about: String,
     seed: u64,
     #[serde(default)]
-    lifecycles: Vec<PlannedLife>,
+    lifecycles: Vec<Definition>,
     #[serde(default)]
     systems: Vec<PlannedSystem>,
 }
@@ -267,26 +267,10 @@ impl PageData {
                 [] => "No load".into(),
                 targets => targets.join(", "),
             },
-            about: String::new(),
-            seed: None,
             environment: environment.clone(),
-            verdict: None,
-            underway: None,
-            steps: Vec::new(),
-            skipped: Vec::new(),
-            faults: Vec::new(),
-            notes: Vec::new(),
-            findings: Vec::new(),
-            profile: None,
-            counts: Vec::new(),
-            processes: Vec::new(),
-            loops: Vec::new(),
-            probes: Vec::new(),
-            lifecycles: Vec::new(),
             loads,
-            experiment: None,
-            files: Vec::new(),
             problems,
+            ..Self::default()
         };
         (data, blob.finish())
     }

@@ -1,6 +1,5 @@
 //! A stored run in which everything is known, for tests.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -25,16 +24,8 @@ pub(crate) fn planted_run(folder: &std::path::Path) -> RunFolder {
     let environment = Environment {
         schema: SCHEMA,
         run_id: run.id(),
-        started_at_unix_ns: 0,
-        command: Vec::new(),
-        headroom_version: String::new(),
-        git_commit: None,
         cores: 2,
-        cpu_model: String::new(),
-        memory_bytes: 0,
-        kernel: String::new(),
-        versions: BTreeMap::new(),
-        made_from: None,
+        ..Environment::default()
     };
     run.write_json(RunFile::Environment, &environment).unwrap();
     let event = |t_s, kind, name: &str| Event {

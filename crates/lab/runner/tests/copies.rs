@@ -11,7 +11,6 @@ use lab_store::{Event, EventKind, Outcome};
 #[track_caller]
 fn passed(text: &str) -> (tempfile::TempDir, Finished) {
     let (folder, finished) = run(text);
-    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     (folder, finished)

@@ -34,7 +34,6 @@ http = "GET http://{{web.addr}}/afterwards"
 "#,
         server.display()
     ));
-    let finished = finished.unwrap();
     passed(&finished);
     let text = log(&finished, "web");
     let saw: Vec<&str> = text.lines().filter(|path| *path != "/held").collect();
@@ -78,7 +77,6 @@ fn commands_do_and_undo_a_fault_which_is_there_as_long_as_its_step() {
     let scripts = tempfile::tempdir().unwrap();
     let file = scripts.path().join("made");
     let (folder, finished) = run(&file_there(&file.display().to_string(), "", "keep = false"));
-    let finished = finished.unwrap();
     passed(&finished);
     assert_eq!(faults(&finished)[0].text, "undone by its command");
     assert!(!folder.path().join("faults-to-undo").exists());
@@ -97,7 +95,6 @@ fn what_was_kept_or_failed_half_way_is_undone_when_the_run_ends() {
         let scripts = tempfile::tempdir().unwrap();
         let file = scripts.path().join("made");
         let (folder, finished) = run(&file_there(&file.display().to_string(), also, length));
-        let finished = finished.unwrap();
         let verdict = &finished.verdict;
         assert_eq!(verdict.outcome, expected, "{verdict:?}");
         // Kept, it was still there in the next step.
@@ -139,7 +136,7 @@ fn what_is_about_a_system_is_undone_while_that_runs() {
     let scripts = tempfile::tempdir().unwrap();
     let file = scripts.path().join("made");
     let (_folder, finished) = run(&about_a_system(&file.display().to_string(), "exit 3"));
-    let verdict = &finished.unwrap().verdict;
+    let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
     assert!(!file.exists());
 

@@ -17,8 +17,7 @@ count = 3
 "#;
 
 fn made(text: &str) -> (tempfile::TempDir, Finished) {
-    let (folder, finished) = run(&format!("{BEATS}{text}"));
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+    run(&format!("{BEATS}{text}"))
 }
 
 /// Times at which a copy's parent or child said that it was there, since the Unix epoch.
@@ -113,7 +112,7 @@ name = "half"
 fault = {{ kill = "many", pick = "50%", for = "10ms" }}
 "#
         ));
-        let began = of(&finished.unwrap(), EventKind::FaultBegan);
+        let began = of(&finished, EventKind::FaultBegan);
         began[0].2.clone()
     };
     let first = hit(1);
@@ -134,7 +133,6 @@ count = 100
 name = "all"
 fault = { kill = "many", pick = "all", for = "10ms" }
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     let count = |kind| of(&finished, kind).len();
     assert_eq!(count(EventKind::SystemStarted), 200);
@@ -155,7 +153,6 @@ ready = "log up"
 name = "renew"
 fault = { restart = "polite" }
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     let text = log(&finished, "polite");
     assert_eq!(text.matches("up\n").count(), 2, "{text}");
@@ -183,7 +180,6 @@ name = "crash"
 hold = "3s"
 fault = { kill = "kept", at = "100ms" }
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     assert_eq!(log(&finished, "kept"), "up\nup\n");
     let lasted =
@@ -206,7 +202,6 @@ name = "longer"
 hold = "1s"
 "#
         ));
-        let finished = finished.unwrap();
         let ups = log(&finished, "short").matches("up").count();
         (
             finished.verdict.outcome,
@@ -236,7 +231,6 @@ restart_after = "10ms"
 name = "look"
 hold = "2s"
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     let text = log(&finished, "kept");
     assert!(text.starts_with("up\ngone\nup\n"), "{text}");
@@ -257,7 +251,6 @@ name = "crash"
 hold = "600ms"
 fault = { kill = "kept", at = "100ms", keep = true }
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     assert_eq!(log(&finished, "kept"), "up\n");
 }
@@ -277,7 +270,7 @@ hold = "1s"
 name = "break"
 fault = { pause = "short", for = "50ms" }
 "#);
-    let verdict = finished.unwrap().verdict;
+    let verdict = finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Error, "{verdict:?}");
     let why = verdict.reason.unwrap_or_default();
     assert!(why.contains("the others have ended"), "{why}");
@@ -325,7 +318,7 @@ run = "sleep 0.3; exit 1"
 fn under_load(steps: &str) -> (tempfile::TempDir, Finished) {
     let scripts = tempfile::tempdir().unwrap();
     let server = server(scripts.path());
-    let (folder, finished) = run(&format!(
+    run(&format!(
         r#"
 [[system]]
 name = "web"
@@ -344,8 +337,7 @@ connections = 300
 guard = {{ late_after = "1s", steal_share = "100%", little = "100%" }}
 {steps}"#,
         server.display()
-    ));
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 #[test]
@@ -631,7 +623,6 @@ name = "narrow"
 fault = { throttle = "reader -> files", to = "200kB/s", for = "6s" }
 run = "sleep 6"
 "#);
-    let finished = finished.unwrap();
     passed(&finished);
     let text = log(&finished, "reader");
     let took = text.lines().filter_map(|line| line.strip_prefix("took "));

@@ -21,7 +21,6 @@ guard = {{ late_after = "1s", steal_share = "100%" }}
 {steps}"#,
         server.display()
     ));
-    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
     let names = finished.folder.load_names().unwrap();
     let loads = names.iter().map(|name| finished.folder.load(name).unwrap());
     let mut loads: Vec<StoredLoad> = loads.collect();
@@ -326,7 +325,7 @@ that = "'two': traffic errors == 0% and 'three': traffic errors == 0%"
 "#,
         server.display()
     ));
-    finished.unwrap_or_else(|error| panic!("{error}"))
+    finished
 }
 
 #[test]

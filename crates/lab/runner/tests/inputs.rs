@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{outcomes, run};
+use crate::support::{attempt, outcomes, run};
 use lab_store::Outcome;
 
 /// Sends 60 tasks, each in two lines, in the way that its first argument says, once the file `go` is
@@ -92,7 +92,6 @@ that = "task.complete == 100%"
         systems.concat(),
         all.join(" -a ")
     ));
-    let finished = finished.unwrap();
     assert_eq!(
         outcomes(&finished),
         [Outcome::Pass; 2],
@@ -200,7 +199,6 @@ that = "task.start..done count == 60"
         journal.socket(),
         journal.name,
     ));
-    let finished = finished.unwrap();
     assert_eq!(
         outcomes(&finished),
         [Outcome::Pass],
@@ -213,7 +211,7 @@ that = "task.start..done count == 60"
 #[test]
 fn a_journal_that_cannot_be_read_ends_the_run() {
     // journalctl refuses a field without a name; where there is no journalctl, that is said.
-    let (_folder, finished) = run(
+    let (_folder, finished) = attempt(
         "[[system]]\nname = \"web\"\nrun = \"sleep 60\"\ninputs = [\"journal =x\"]\n\
          [[step]]\nname = \"look\"\nhold = \"1m\"\n",
     );

@@ -42,7 +42,7 @@ fn shop(steps: &str) -> (tempfile::TempDir, Finished) {
     let scripts = tempfile::tempdir().unwrap();
     let path = scripts.path().join("shop.py");
     script(&path, SHOP);
-    let (folder, finished) = run(&format!(
+    run(&format!(
         r#"
 [[system]]
 name = "shop"
@@ -50,8 +50,7 @@ run = "python3 {} {{port}}"
 ready = "tcp"
 {steps}"#,
         path.display()
-    ));
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 /// Makes an order and keeps what its answer says.
@@ -201,7 +200,7 @@ run = "sleep 600"
 name = "ask"
 http = "http://{nobody.addr}/"
 "#);
-    let why = reason(&finished.unwrap());
+    let why = reason(&finished);
     assert!(why.contains("connect to 127.0.0.1:"), "{why}");
 
     let (_folder, finished) = run(r#"
@@ -214,7 +213,7 @@ ready = "tcp"
 name = "ask"
 http = { request = "http://{silent.addr}/", within = "300ms" }
 "#);
-    let why = reason(&finished.unwrap());
+    let why = reason(&finished);
     assert!(why.contains("no answer from 127.0.0.1:"), "{why}");
 }
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::support::{options, outcomes, plan, run, script};
-use lab_runner::Finished;
 use lab_store::{LoopTurn, Outcome};
 
 /// Writes a line of a log: message and further members.
@@ -37,15 +36,10 @@ points = [["start", "task.start"], ["done", "task.done"]]
     )
 }
 
-fn made(text: &str) -> (tempfile::TempDir, Finished) {
-    let (folder, finished) = run(text);
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
-}
-
 #[test]
 fn what_the_teardown_causes_is_stored_and_not_judged() {
     let scripts = tempfile::tempdir().unwrap();
-    let (_folder, finished) = made(&experiment(
+    let (_folder, finished) = run(&experiment(
         scripts.path(),
         ELECTS_AT_THE_END,
         1,
@@ -99,7 +93,7 @@ that = "task.start..done count == 1"
             go.display()
         ),
     );
-    let (_folder, finished) = made(&text);
+    let (_folder, finished) = run(&text);
     assert_eq!(
         outcomes(&finished),
         [Outcome::Fail, Outcome::Pass],
@@ -129,7 +123,7 @@ that = "loop.election count == 3 and task.complete == 100%"
 "#,
         member.display()
     );
-    let (_folder, finished) = made(&experiment(scripts.path(), body, 3, &rest));
+    let (_folder, finished) = run(&experiment(scripts.path(), body, 3, &rest));
     assert_eq!(
         finished.verdict.outcome,
         Outcome::Pass,
@@ -158,7 +152,7 @@ fn a_lifecycle_that_matches_nothing_says_so_and_names_the_nearest() {
         exec sleep 600";
     let rest = "[[step]]\nname = \"look\"\nhold = \"300ms\"\n";
     let text = experiment(scripts.path(), body, 1, rest);
-    let (_folder, finished) = made(&text);
+    let (_folder, finished) = run(&text);
     let notes = &finished.verdict.notes;
     let said = "lifecycle task found nothing: 0 of 3 log lines have the field `guid`; \
         the nearest is `process-guid`";
@@ -166,11 +160,9 @@ fn a_lifecycle_that_matches_nothing_says_so_and_names_the_nearest() {
     let said = "loop election found nothing: 0 of 3 log lines match its start or its end";
     assert!(notes.iter().any(|note| note == said), "{notes:?}");
 
-    let (_folder, finished) = made(
-        &text
-            .replace("\"guid\"", "\"index\"")
-            .replace("task.start", "job"),
-    );
+    let (_folder, finished) = run(&text
+        .replace("\"guid\"", "\"index\"")
+        .replace("task.start", "job"));
     let notes = finished.verdict.notes.join("\n");
     assert!(
         notes.contains("1 of 3 log lines have its key, and none of them matches a point"),
@@ -233,7 +225,7 @@ exec sleep 600"#;
     let old = scripts.path().join("old.log");
     let line = "{\"timestamp\":\"1700000000.0\",\"message\":\"task.start\",\"guid\":\"old\"}\n";
     std::fs::write(&old, line).unwrap();
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"
 [[system]]
 name = "member"
@@ -300,7 +292,7 @@ say task.done ",\"guid\":\"$2\"" >> "$1/app.log"
 touch "$1/written-$2"
 exec sleep 600"#;
     script(&member, &format!("#!/bin/sh\n{SAY}\n{body}\n"));
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"
 [[system]]
 name = "member"

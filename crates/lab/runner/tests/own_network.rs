@@ -25,11 +25,7 @@ fn unable() -> bool {
 /// Makes an experiment on a thread of its own, which stays in the network of the run.
 fn made(text: &str) -> (tempfile::TempDir, Finished) {
     let text = format!("network = \"own\"\n{text}");
-    let own = std::thread::spawn(move || {
-        let (folder, finished) = run(&text);
-        (folder, finished.unwrap_or_else(|error| panic!("{error}")))
-    });
-    own.join().unwrap()
+    std::thread::spawn(move || run(&text)).join().unwrap()
 }
 
 /// A web server under load, whose requests wait for a second.

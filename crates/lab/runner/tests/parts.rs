@@ -69,7 +69,6 @@ that = "'cut off': lost(pings) >= 190 and 'cut off': lost(pings) <= 230 and 'cut
 that = "'lossy': pings errors > 35% and 'lossy': pings errors < 65%"
 "#
     ));
-    let finished = finished.unwrap();
     let made = faults(&finished);
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?} {made:#?}");
@@ -107,7 +106,6 @@ that = "traffic p50 < 1s"
 "#,
             server.display()
         ));
-        let finished = finished.unwrap();
         let expected = [Outcome::Pass; 2];
         let verdict = &finished.verdict;
         assert_eq!(outcomes(&finished), expected, "{direction}: {verdict:?}");
@@ -162,7 +160,6 @@ hold = "8s"
 fault = {{ partition = "clients -> server", clients = "50%", at = "1s", for = "4s" }}
 "#
     ));
-    let finished = finished.unwrap();
     let text = log(&finished, "clients");
     let answered = text
         .lines()

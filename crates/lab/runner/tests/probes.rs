@@ -27,11 +27,6 @@ count = {copies}
     )
 }
 
-fn made(text: &str) -> (tempfile::TempDir, Finished) {
-    let (folder, finished) = run(text);
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
-}
-
 #[track_caller]
 fn passed(finished: &Finished) {
     let verdict = &finished.verdict;
@@ -50,7 +45,7 @@ fn summary<'f>(finished: &'f Finished, probe: &str) -> &'f ProbeSummary {
 
 #[test]
 fn every_kind_says_what_was_planted() {
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[probe]]
 name = "count"
@@ -195,7 +190,7 @@ fn the_health_of_a_grpc_server_is_what_it_says() {
     let health = Arc::new(Health(AtomicU32::new(5)));
     let serving = net::serve_http2(listener, None, net::Limits::default(), health, shutdown);
     let serving = runtime.spawn(serving);
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"
 [[probe]]
 name = "health"
@@ -223,7 +218,7 @@ wait = {{ until = "health.ok == 0%", at_most = "60s" }}
 fn an_outage_is_found_where_it_was_planted_and_a_healthy_server_has_none() {
     // The healthy one is the kernel alone: a server that is late to accept lets five wait, and the next one's
     // handshake is tried again after a second.
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[system]]
 name = "other"
@@ -272,7 +267,7 @@ that = "alive.ok < 100% and 'back': alive.ok == 100%"
 
 #[test]
 fn the_leader_is_hit_and_nobody_else() {
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[probe]]
 name = "leads"
@@ -319,7 +314,7 @@ that = "leads.value max == 1 and leads.value min == 0 and recovery(leads.value) 
 
 #[test]
 fn where_nobody_leads_the_run_says_who_answered_what() {
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[probe]]
 name = "leads"
@@ -346,8 +341,7 @@ fault = {{ kill = "web", pick = {{ probe = "leads", within = "700ms" }}, for = "
 
 #[test]
 fn one_probe_may_name_the_copy_that_is_hit() {
-    let (_folder, finished) = made(
-        r#"
+    let (_folder, finished) = run(r#"
 [[system]]
 name = "many"
 run = "sleep 600"
@@ -359,15 +353,14 @@ every = "100ms"
 [[step]]
 name = "pause it"
 fault = { pause = "many", pick = { probe = "who" }, for = "200ms" }
-"#,
-    );
+"#);
     passed(&finished);
     assert_eq!(finished.folder.faults().unwrap()[0].targets, ["many.2"]);
 }
 
 #[test]
 fn a_slow_answer_skips_ticks_and_is_given_up_in_time() {
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[probe]]
 name = "slow"
@@ -431,7 +424,7 @@ that = "given-up.latency p50 < 1s"
 
 #[test]
 fn an_invariant_ends_the_step_at_once_with_the_moment_and_the_value() {
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{}
 [[probe]]
 name = "count"
@@ -454,8 +447,7 @@ while = {{ always = "count.value < 25" }}
 
 #[test]
 fn an_invariant_that_nobody_could_tell_has_not_held() {
-    let (_folder, finished) = made(
-        r#"
+    let (_folder, finished) = run(r#"
 [[probe]]
 name = "nobody"
 command = "sh -c 'exit 1'"
@@ -464,8 +456,7 @@ every = "50ms"
 name = "hold"
 hold = "300ms"
 while = { always = "nobody.value <= 1" }
-"#,
-    );
+"#);
     assert_eq!(finished.verdict.outcome, Outcome::Fail);
     let reason = finished.verdict.reason.unwrap();
     assert!(
@@ -476,7 +467,7 @@ while = { always = "nobody.value <= 1" }
 
 #[test]
 fn a_run_without_probes_has_no_file_of_them() {
-    let (_folder, finished) = made("[[step]]\nname = \"hold\"\nhold = \"50ms\"\n");
+    let (_folder, finished) = run("[[step]]\nname = \"hold\"\nhold = \"50ms\"\n");
     passed(&finished);
     assert!(!finished.folder.path().join("series/probes.csv").exists());
     assert_eq!(finished.verdict.probes, []);
@@ -500,7 +491,7 @@ fn a_database_says_what_its_tables_hold_and_is_found_again_after_a_crash() {
         probe("wrong", "SELECT id FROM orders"),
     ]
     .concat();
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"{probes}
 [[step]]
 name = "all is well"
@@ -529,7 +520,7 @@ that = "count.value == 7"
 "#
     );
     // The server dies with the thread that starts it.
-    let run = std::thread::spawn(move || made(&text));
+    let run = std::thread::spawn(move || run(&text));
     std::thread::sleep(std::time::Duration::from_secs(1));
     server.crash();
     std::thread::sleep(std::time::Duration::from_secs(1));
@@ -588,7 +579,7 @@ fn a_server_behind_tls_is_asked_by_whom_it_knows() {
     let files = folder.path().display();
     let own = format!("certificate = '{files}/own.pem', key = '{files}/own.key'");
     let known = format!("tls = {{ authority = '{files}/authority.pem', {own} }}");
-    let (_folder, finished) = made(&format!(
+    let (_folder, finished) = run(&format!(
         r#"
 [[probe]]
 name = "inside"

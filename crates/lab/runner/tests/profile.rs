@@ -71,7 +71,6 @@ name = "work"
 hold = "4s"
 "#
     ));
-    let finished = finished.unwrap();
     assert_eq!(
         finished.verdict.outcome,
         Outcome::Pass,

@@ -34,7 +34,7 @@ fn refusal(body: &str) -> String {
 fn reason(body: &str) -> String {
     let (_folder, text) = driver(&format!("{HELLO}; read line; {body}"));
     let (_out, finished) = run(&text);
-    finished.unwrap().verdict.reason.unwrap()
+    finished.verdict.reason.unwrap()
 }
 
 #[test]

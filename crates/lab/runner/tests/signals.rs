@@ -65,7 +65,6 @@ fault = {{ restart = "counts", signal = "USR1" }}
 "#,
         program.display()
     ));
-    let finished = finished.unwrap();
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     let said = log(&finished, "counts");
@@ -95,7 +94,6 @@ hold = "100ms"
 "#,
         program.display()
     ));
-    let finished = finished.unwrap();
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     let events: Vec<Event> = finished.folder.records().unwrap();

@@ -37,7 +37,7 @@ asyncio.run(main())
 "#;
 
 fn made(server: &str, load: &str, steps: &str) -> (tempfile::TempDir, Finished) {
-    let (folder, finished) = run(&format!(
+    run(&format!(
         r#"
 [[system]]
 name = "web"
@@ -48,8 +48,7 @@ name = "traffic"
 http = "GET http://{{web.addr}}/{{seq}}"
 {load}
 {steps}"#
-    ));
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 /// The search of a run.
@@ -255,7 +254,6 @@ that = "duration('ours') < 1h"
 [[expect]]
 that = "'theirs': to-peer errors == 0%"
 "#);
-    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     assert_eq!(outcomes(&finished), [Outcome::Pass]);
@@ -289,7 +287,6 @@ hold = "10ms"
 [[expect]]
 that = "'theirs': to-peer errors == 0%"
 "#);
-    let finished = finished.unwrap_or_else(|error| panic!("{error}"));
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Inconclusive, "{verdict:?}");
     assert_eq!(

@@ -3,7 +3,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{faults, log, passed, run};
+use crate::support::{attempt, faults, log, passed, run};
 use lab_runner::Finished;
 use lab_store::RunFile;
 
@@ -62,7 +62,6 @@ fault = {{ slow = "burner.0", to = "20%", at = "300ms", for = "3500ms" }}
 "#,
         burner.display()
     ));
-    let finished = finished.unwrap();
     passed(&finished);
     let (mut slowed_s, mut free_s) = (0.0, 0.0);
     for who in ["parent", "child"] {
@@ -102,7 +101,6 @@ fault = {{ slow = "polite", to = "5%", at = "0s", {how} }}
 run = "exit 1"
 "#
         ));
-        let finished = finished.unwrap();
         assert_eq!(log(&finished, "polite"), "up\nbye\n", "{how}");
     }
 }
@@ -163,7 +161,6 @@ hold = "500ms"
 "#,
         taker.display()
     ));
-    let finished = finished.unwrap();
     passed(&finished);
     (folder, finished)
 }
@@ -230,7 +227,7 @@ fn a_disk_that_is_full_takes_nothing_until_the_fault_ends() {
     let scripts = tempfile::tempdir().unwrap();
     let writer = scripts.path().join("writer.py");
     std::fs::write(&writer, WRITER).unwrap();
-    let (folder, finished) = run(&format!(
+    let (folder, finished) = attempt(&format!(
         r#"
 [[system]]
 name = "writer"

@@ -64,7 +64,6 @@ that = "duration('orders') < 1m"
 "#,
     );
     let (_folder, finished) = run(&text);
-    let finished = finished.unwrap();
     assert_eq!(
         finished.verdict.outcome,
         Outcome::Pass,
@@ -97,7 +96,7 @@ make = {{ what = "order", count = "{{orders}}", refuse = "{{lost}}" }}
     };
     let (_shop, text) = shop(&steps("5"));
     let (_folder, finished) = run(&text);
-    let verdict = finished.unwrap().verdict;
+    let verdict = finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Fail);
     let reason = verdict.reason.unwrap();
     let told = "3 accepted, 2 refused: 2 times out of stock";
@@ -105,7 +104,7 @@ make = {{ what = "order", count = "{{orders}}", refuse = "{{lost}}" }}
 
     let (_shop, text) = shop(&steps("5.5"));
     let (_folder, finished) = run(&text);
-    let verdict = finished.unwrap().verdict;
+    let verdict = finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Error);
     let reason = verdict.reason.unwrap();
     let told = "make order: `count` is \"{orders}\", which came to no whole number from 0 to \
@@ -129,7 +128,6 @@ that = "duration('orders') < 1m"
 "#,
     );
     let (_folder, finished) = run(&text);
-    let finished = finished.unwrap();
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Fail);
     let reason = verdict.reason.as_deref().unwrap();
@@ -152,7 +150,6 @@ run = "echo three of five; echo not this >&2"
 name = "silence"
 run = "true"
 "#);
-    let finished = finished.unwrap();
     assert_eq!(events(&finished, EventKind::Said), ["look"]);
     let all: Vec<Event> = finished.folder.records().unwrap();
     let said = all.iter().find(|event| event.kind == EventKind::Said);
@@ -169,7 +166,7 @@ make = { what = "order", count = 5, refuse = "2" }
 "#,
     );
     let (_folder, finished) = run(&text);
-    let verdict = finished.unwrap().verdict;
+    let verdict = finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Fail);
     let reason = verdict.reason.unwrap();
     assert!(
@@ -185,7 +182,7 @@ fn a_command_that_fails_is_an_error_with_its_output() {
 name = "check"
 run = "echo no such table >&2; exit 9"
 "#);
-    let verdict = finished.unwrap().verdict;
+    let verdict = finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Error);
     let reason = verdict.reason.unwrap();
     assert!(
@@ -238,7 +235,6 @@ that = "loop.tidy max < 1s"
 [[expect]]
 that = "system.shop.rss max < 1GiB"
 "#);
-    let finished = finished.unwrap();
     let verdict = &finished.verdict;
     use Outcome::{Fail, Pass};
     assert_eq!(
@@ -284,7 +280,6 @@ name = "hang"
 run = "echo waiting for nobody; sleep 600"
 run_within = "300ms"
 "#);
-    let finished = finished.unwrap();
     assert_eq!(finished.verdict.outcome, Outcome::Error);
     let reason = finished.verdict.reason.unwrap();
     assert!(reason.contains("did not end within 300 ms"), "{reason}");

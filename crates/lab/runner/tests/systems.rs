@@ -2,7 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{events, log, of, options, plan, refused, run};
+use crate::support::{attempt, events, log, of, options, plan, refused, run};
 use lab_runner::RunError;
 use lab_store::{EventKind, Outcome, ProcessSample, SystemProcess};
 
@@ -30,7 +30,6 @@ ready = "tcp"
 name = "look"
 run = "python3 -c \"import urllib.request as u; u.urlopen('http://{by-http.addr}/').read()\""
 "#);
-    let finished = finished.unwrap();
     assert_eq!(
         finished.verdict.outcome,
         Outcome::Pass,
@@ -77,7 +76,6 @@ after = ["first"]
 name = "nothing"
 hold = "10ms"
 "#);
-    let finished = finished.unwrap();
     let ends = std::fs::read_to_string(finished.folder.path().join("ends")).unwrap();
     assert_eq!(ends, "second\nfirst\n");
     drop(folder);
@@ -102,7 +100,6 @@ hold = "400ms"
 [[expect]]
 that = "system.many.threads max == 1"
 "#);
-    let finished = finished.unwrap();
     assert_eq!(
         finished.verdict.outcome,
         Outcome::Pass,
@@ -273,7 +270,6 @@ hold = "1m"
 name = "never"
 hold = "1s"
 "#);
-    let finished = finished.unwrap();
     assert_eq!(finished.verdict.outcome, Outcome::Error);
     let reason = finished.verdict.reason.unwrap();
     assert!(reason.contains("fragile ended with status 7"), "{reason}");
@@ -282,7 +278,8 @@ hold = "1s"
 
 #[test]
 fn a_memory_limit_is_kept_or_refused_before_anything_starts() {
-    let (_folder, finished) = run(r#"
+    let (_folder, finished) = attempt(
+        r#"
 [[system]]
 name = "small"
 run = "sh -c 'cat /proc/self/cgroup; echo up; exec sleep 600'"
@@ -291,7 +288,8 @@ memory = "64MiB"
 [[step]]
 name = "look"
 hold = "10ms"
-"#);
+"#,
+    );
     match finished {
         Ok(finished) => {
             let text = log(&finished, "small");
@@ -317,7 +315,8 @@ hold = "10ms"
 
 #[test]
 fn a_system_killed_for_its_memory_is_told_from_one_that_was_killed() {
-    let (_folder, finished) = run(r#"
+    let (_folder, finished) = attempt(
+        r#"
 [[system]]
 name = "greedy"
 run = "python3 -c 'import time; time.sleep(0.2); print(len(b\"x\" * (256 << 20))); time.sleep(600)'"
@@ -325,7 +324,8 @@ memory = "32MiB"
 [[step]]
 name = "look"
 hold = "1m"
-"#);
+"#,
+    );
     match finished {
         Ok(finished) => {
             let reason = finished.verdict.reason.unwrap();
@@ -341,7 +341,8 @@ hold = "1m"
 
 #[test]
 fn a_process_does_not_inherit_that_the_one_before_had_used_up_its_memory() {
-    let (_folder, finished) = run(r#"
+    let (_folder, finished) = attempt(
+        r#"
 [[system]]
 name = "greedy"
 run = "sh -c 'if [ -e {work}/again ]; then echo again; exec sleep 600; fi; touch {work}/again; exec python3 -c \"print(len([7] * (32 << 20)))\"'"
@@ -351,7 +352,8 @@ restart_after = "10ms"
 [[step]]
 name = "look"
 run = "until grep -q again {work}/../logs/greedy.log; do sleep 0.02; done"
-"#);
+"#,
+    );
     match finished {
         Ok(finished) => {
             let ends = of(&finished, EventKind::SystemExited).into_iter();
@@ -437,7 +439,6 @@ that = "system.alone.rss max < 20MiB and system.alone.threads max == 1"
 "#,
         forks = forks.display()
     ));
-    let finished = finished.unwrap();
     let verdict = &finished.verdict;
     assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
     let processes: Vec<SystemProcess> = finished.folder.records().unwrap();

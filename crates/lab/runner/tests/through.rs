@@ -8,7 +8,7 @@ use lab_store::{EventKind, Outcome};
 
 /// A system of two copies, and steps of which the first has this fault.
 fn made(fault: &str) -> (tempfile::TempDir, Finished) {
-    let (folder, finished) = run(&format!(
+    run(&format!(
         r#"
 [[system]]
 name = "beat"
@@ -29,8 +29,7 @@ hold = "400ms"
 name = "four"
 hold = "400ms"
 "#
-    ));
-    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+    ))
 }
 
 /// When each step began and ended, in seconds of the run.

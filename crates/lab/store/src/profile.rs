@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// `profile.json`: what the stacks in `stacks.folded` are of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRecord {
     /// Where the sampled seconds begin.
     pub from_s: f64,
@@ -37,14 +37,8 @@ impl ProfileRecord {
     /// That of a run of which nothing could be sampled.
     pub fn without(note: &str) -> Self {
         Self {
-            from_s: 0.0,
-            to_s: 0.0,
-            why: String::new(),
-            per_second: 0,
-            samples: 0,
-            lost: 0,
-            systems: Vec::new(),
             note: Some(note.to_owned()),
+            ..Self::default()
         }
     }
 }

@@ -39,13 +39,9 @@ fn csv_records<R: Record>(
     let mut records = Vec::new();
     while let Some(record) = reader.next_record().map_err(explain)? {
         let record = record.whole().map_err(explain)?;
-        let (line, fields) = (record.line, &*record.cells);
-        if fields.len() != columns.len() {
-            let problem = format!("expected {} fields, found {}", columns.len(), fields.len());
-            return Err(StoreError::malformed(path, line, problem));
-        }
-        let record =
-            R::from_fields(fields).map_err(|text| StoreError::malformed(path, line, text))?;
+        let line = record.line;
+        let record = R::from_fields(&record.cells)
+            .map_err(|text| StoreError::malformed(path, line, text))?;
         push_bounded(&mut records, record, path)?;
     }
     Ok(records)

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: u32 = 1;
 
 /// `environment.json`: where, when and with what the run was made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// [`SCHEMA`] of the writer.
     pub schema: u32,
@@ -196,7 +196,7 @@ pub struct ProcessSample {
 }
 
 /// One line of `series/system-processes.csv`: a process of a system.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemProcess {
     /// The system, as in [`ProcessSample`].
     pub system: String,
@@ -224,14 +224,8 @@ impl SystemProcess {
     pub fn more(system: &str, count: u64) -> Self {
         Self {
             system: system.to_owned(),
-            pid: 0,
-            parent: 0,
             command: format!("{count} more"),
-            from_s: 0.0,
-            to_s: 0.0,
-            cpu_s: 0.0,
-            cpu_cores_max: 0.0,
-            rss_bytes_max: 0,
+            ..Self::default()
         }
     }
 }

@@ -1,11 +1,6 @@
 //! Records of what the machine and its parts were used for, sampled twice a second: from
 //! them follows what limited a run.
 
-use csv::{Cell, push_record};
-
-use crate::folder::RunFile;
-use crate::line::{Record, finite, number, time};
-
 /// One line of `series/threads.csv`: a thread of a system that was busy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSample {
@@ -26,45 +21,6 @@ pub struct ThreadSample {
     pub waited_cores: f64,
 }
 
-impl Record for ThreadSample {
-    const FILE: RunFile<'static> = RunFile::Threads;
-    const COLUMNS: Option<&'static [&'static str]> = Some(&[
-        "t_s",
-        "system",
-        "pid",
-        "thread",
-        "name",
-        "cpu_cores",
-        "waited_cores",
-    ]);
-
-    fn push_line(&self, out: &mut String) -> Result<(), String> {
-        let fields = [
-            finite("t_s", self.t_s)?,
-            self.system.clone(),
-            self.pid.to_string(),
-            self.thread.to_string(),
-            self.name.clone(),
-            finite("cpu_cores", self.cpu_cores)?,
-            finite("waited_cores", self.waited_cores)?,
-        ];
-        push_record(out, fields.iter().map(String::as_str));
-        Ok(())
-    }
-
-    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
-        Ok(Self {
-            t_s: time(fields, 0)?,
-            system: fields[1].text.clone(),
-            pid: number::<Self, _>(fields, 2)?,
-            thread: number::<Self, _>(fields, 3)?,
-            name: fields[4].text.clone(),
-            cpu_cores: number::<Self, f64>(fields, 5)?,
-            waited_cores: number::<Self, f64>(fields, 6)?,
-        })
-    }
-}
-
 /// One line of `series/limits.csv`: how much of something limited was in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitSample {
@@ -79,33 +35,6 @@ pub struct LimitSample {
     pub used: u64,
     /// How many there may be.
     pub most: u64,
-}
-
-impl Record for LimitSample {
-    const FILE: RunFile<'static> = RunFile::Limits;
-    const COLUMNS: Option<&'static [&'static str]> = Some(&["t_s", "of", "what", "used", "most"]);
-
-    fn push_line(&self, out: &mut String) -> Result<(), String> {
-        let fields = [
-            finite("t_s", self.t_s)?,
-            self.of.clone(),
-            self.what.clone(),
-            self.used.to_string(),
-            self.most.to_string(),
-        ];
-        push_record(out, fields.iter().map(String::as_str));
-        Ok(())
-    }
-
-    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
-        Ok(Self {
-            t_s: time(fields, 0)?,
-            of: fields[1].text.clone(),
-            what: fields[2].text.clone(),
-            used: number::<Self, _>(fields, 3)?,
-            most: number::<Self, _>(fields, 4)?,
-        })
-    }
 }
 
 /// One line of `series/machine.csv`: the machine, and the network namespace that the
@@ -132,51 +61,6 @@ pub struct MachineSample {
     pub dropped: u64,
 }
 
-impl Record for MachineSample {
-    const FILE: RunFile<'static> = RunFile::Machine;
-    const COLUMNS: Option<&'static [&'static str]> = Some(&[
-        "t_s",
-        "idle_cores",
-        "own_cores",
-        "established",
-        "time_wait",
-        "other",
-        "opened",
-        "received",
-        "dropped",
-    ]);
-
-    fn push_line(&self, out: &mut String) -> Result<(), String> {
-        let fields = [
-            finite("t_s", self.t_s)?,
-            finite("idle_cores", self.idle_cores)?,
-            finite("own_cores", self.own_cores)?,
-            self.established.to_string(),
-            self.time_wait.to_string(),
-            self.other.to_string(),
-            self.opened.to_string(),
-            self.received.to_string(),
-            self.dropped.to_string(),
-        ];
-        push_record(out, fields.iter().map(String::as_str));
-        Ok(())
-    }
-
-    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
-        Ok(Self {
-            t_s: time(fields, 0)?,
-            idle_cores: number::<Self, f64>(fields, 1)?,
-            own_cores: number::<Self, f64>(fields, 2)?,
-            established: number::<Self, _>(fields, 3)?,
-            time_wait: number::<Self, _>(fields, 4)?,
-            other: number::<Self, _>(fields, 5)?,
-            opened: number::<Self, _>(fields, 6)?,
-            received: number::<Self, _>(fields, 7)?,
-            dropped: number::<Self, _>(fields, 8)?,
-        })
-    }
-}
-
 /// One line of `series/datagrams.csv`: a socket of a system that dropped datagrams since
 /// the sample before.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,29 +73,4 @@ pub struct DatagramSample {
     pub port: u16,
     /// How many it dropped.
     pub dropped: u64,
-}
-
-impl Record for DatagramSample {
-    const FILE: RunFile<'static> = RunFile::Datagrams;
-    const COLUMNS: Option<&'static [&'static str]> = Some(&["t_s", "system", "port", "dropped"]);
-
-    fn push_line(&self, out: &mut String) -> Result<(), String> {
-        let fields = [
-            finite("t_s", self.t_s)?,
-            self.system.clone(),
-            self.port.to_string(),
-            self.dropped.to_string(),
-        ];
-        push_record(out, fields.iter().map(String::as_str));
-        Ok(())
-    }
-
-    fn from_fields(fields: &[Cell]) -> Result<Self, String> {
-        Ok(Self {
-            t_s: time(fields, 0)?,
-            system: fields[1].text.clone(),
-            port: number::<Self, _>(fields, 2)?,
-            dropped: number::<Self, _>(fields, 3)?,
-        })
-    }
 }

@@ -4,7 +4,7 @@ use document::Problem;
 use toml::de::DeValue;
 
 use super::fields::{Field, Fields};
-use super::values::Reader;
+use super::values::{Reader, all};
 use crate::expr::Expr;
 
 /// Most conditions of one step.
@@ -21,30 +21,24 @@ pub(super) fn always(
         return Some(Vec::new());
     };
     let known = ["always", "good"];
-    let fields = Fields::open(field.value, "\"while\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(field.value, "\"while\"", &known, reader)?;
     if let Some(field) = fields.get("good") {
         let message = "\"good\" belongs to a search, and this step has none";
         let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help("\"always\" is what must hold while a step goes on"));
-        return None;
+        return reader.refuse(problem.help("\"always\" is what must hold while a step goes on"));
     }
     let example = "\"NAME.ok == 100%\", what must hold all the time";
-    let field = fields.require("always", example, &mut reader.problems)?;
+    let field = fields.require("always", example, reader)?;
     let items = match field.value.get_ref() {
         DeValue::Array(items) if items.is_empty() || items.len() > MOST => {
             let message = format!(
                 "\"always\" has 1 to {MOST} conditions, this has {}",
                 items.len()
             );
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         DeValue::Array(_) => reader.list(field, "a condition, or a list of them")?,
         _ => vec![field],
     };
-    let read: Vec<Option<Expr>> = items
-        .into_iter()
-        .map(|item| condition(reader, item))
-        .collect();
-    read.into_iter().collect()
+    all(items.into_iter().map(|item| condition(reader, item)))
 }

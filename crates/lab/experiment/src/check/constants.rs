@@ -20,7 +20,7 @@ pub(super) fn read(
 ) -> Vec<Diagnostic> {
     let table = root
         .get("let")
-        .and_then(|field| Fields::open_any(field.value, "[let]", &mut reader.problems));
+        .and_then(|field| Fields::open_any(field.value, "[let]", reader));
     let fields: Vec<_> = table.iter().flat_map(Fields::fields).collect();
     if let Some((span, _)) = fields.get(MOST_CONSTANTS) {
         let message = format!("[let] has more than {MOST_CONSTANTS} constants");
@@ -52,14 +52,10 @@ pub(super) fn read(
         .collect();
     reader.scope.later = names.iter().map(|name| (*name).to_owned()).collect();
     for (span, field) in fields {
-        let wrong = match name_problem(field.key) {
-            Some(problem) => Some(format!("\"{}\" is no name: {problem}", field.key)),
-            None if means_something(field.key) => Some(format!(
-                "{{{}}} means something else; choose another name",
-                field.key
-            )),
-            None => None,
-        };
+        let wrong = name_problem(field.key).or_else(|| {
+            let message = "means something else; choose another name";
+            means_something(field.key).then(|| format!("{{{}}} {message}", field.key))
+        });
         if let Some(message) = wrong {
             reader.problem(Problem::new(span, message));
             continue;
@@ -94,8 +90,7 @@ fn constant(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Constant> {
             Ok(number) => Some(Constant::Integer(number)),
             Err(_) => {
                 let message = format!("{number} does not fit into 64 bits");
-                reader.problem(Problem::new(field.span(), message));
-                None
+                reader.refuse(Problem::new(field.span(), message))
             }
         },
         DeValue::Float(number) => match number.as_str().parse::<f64>() {
@@ -111,8 +106,7 @@ fn constant(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Constant> {
                 "a constant is a number, a string, true or false, found {}",
                 described(other)
             );
-            reader.problem(Problem::new(field.span(), message));
-            None
+            reader.refuse(Problem::new(field.span(), message))
         }
     }
 }

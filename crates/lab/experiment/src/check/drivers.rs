@@ -4,12 +4,11 @@ use std::net::IpAddr;
 
 use document::Problem;
 
-use super::entries::Entry;
+use super::entries::{Entry, reserved};
 use super::fields::{Field, Fields};
 use super::process::system_name;
 use super::values::{Reader, name_problem};
 use crate::catalogue::{Catalogue, EntityKind, Setting, SettingValue};
-use crate::expr::RESERVED;
 use crate::names::Place;
 use crate::plan::{Driver, DriverKind, Remote, Segment, TlsFiles};
 
@@ -46,21 +45,16 @@ fn read(
         .into_iter()
         .chain(REMOTE_KEYS)
         .collect();
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
     let remote = remote(reader, &fields);
     let talk_to = match fields.get("talk_to") {
         Some(field) if fields.get("address").is_some() => {
             let message = "\"talk_to\" and \"address\" exclude each other";
-            reader.problem(Problem::new(field.span(), message));
-            None
+            reader.refuse(Problem::new(field.span(), message))
         }
         Some(field) => system_name(reader, field).map(Some),
         None if fields.get("kind").is_some() && fields.get("address").is_none() => {
-            fields.require(
-                "talk_to",
-                "\"...\", the system to talk to",
-                &mut reader.problems,
-            );
+            fields.require("talk_to", "\"...\", the system to talk to", reader);
             None
         }
         None => Some(None),
@@ -70,14 +64,12 @@ fn read(
         (None, Some(run)) => program(reader, &fields, run),
         (None, None) => {
             let message = format!("{} needs \"kind\" or \"run\"", entry.label);
-            reader.problem(Problem::new(fields.span.clone(), message));
-            None
+            reader.refuse(Problem::new(fields.span.clone(), message))
         }
-        (Some(_), Some(run)) => {
-            let message = "\"kind\" and \"run\" exclude each other";
-            reader.problem(Problem::new(run.span(), message));
-            None
-        }
+        (Some(_), Some(run)) => reader.refuse(Problem::new(
+            run.span(),
+            "\"kind\" and \"run\" exclude each other",
+        )),
     };
     let (kind, made) = kind?;
     for entity in &made {
@@ -122,26 +114,23 @@ fn remote(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<Remote>
         Some(Segment::Text(text)) if text.starts_with("http://") => false,
         _ => {
             let message = "an address begins with http:// or https://";
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
     };
     if let Some(system) = address.all_of() {
         let message = format!("a driver talks to one address, and this is every copy of {system}");
         let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help(format!("name one: {{{system}[0].addr}}")));
-        return None;
+        return reader.refuse(problem.help(format!("name one: {{{system}[0].addr}}")));
     }
     let mut file = |key: &str| match fields.get(key) {
         Some(field) if secure => reader.template(field, Place::Command),
         Some(field) => {
             let message = format!("\"{key}\" goes with an https address");
-            reader.problem(Problem::new(field.span(), message));
-            None
+            reader.refuse(Problem::new(field.span(), message))
         }
         None if secure => {
             let expected = "\"...\", a PEM file: https shows and asks for a certificate";
-            fields.require(key, expected, &mut reader.problems);
+            fields.require(key, expected, reader);
             None
         }
         None => None,
@@ -192,12 +181,11 @@ fn builtin(
         .find(|known| known.kind == text.as_str())
     else {
         let known = catalogue.drivers.iter().map(|driver| driver.kind.as_str());
-        reader.problem(
+        return reader.refuse(
             reader
                 .unknown(&text, "kind of driver", "kinds of driver", known)
                 .help_also("run = \"program and arguments\" starts a driver of your own"),
         );
-        return None;
     };
     Some((
         DriverKind::Builtin {
@@ -214,28 +202,18 @@ fn program(
     run: Field<'_>,
 ) -> Option<(DriverKind, Vec<EntityKind>)> {
     let program = reader.program(run, Place::Command);
-    let options = match fields.get("options") {
-        Some(field) => options(reader, field),
-        None => Some(Vec::new()),
-    };
+    let options = fields.value_or("options", Vec::new(), |field| options(reader, field));
     let makes = fields.require(
         "makes",
         "{ order = [\"placed\", \"paid\"] }, kinds of entity with their states",
-        &mut reader.problems,
+        reader,
     )?;
-    let kinds = Fields::open_any(makes.value, "\"makes\"", &mut reader.problems)?;
+    let kinds = Fields::open_any(makes.value, "\"makes\"", reader)?;
     let mut made = Vec::new();
     let mut good = true;
     for (span, field) in kinds.fields() {
-        let problem = match name_problem(field.key) {
-            Some(problem) => Some(format!("\"{}\" is no name: {problem}", field.key)),
-            None if RESERVED.contains(&field.key) => Some(format!(
-                "\"{}\" begins other metrics and cannot name a kind",
-                field.key
-            )),
-            None => None,
-        };
-        if let Some(problem) = problem {
+        let reserved = || reserved(field.key, "kind");
+        if let Some(problem) = name_problem(field.key).or_else(reserved) {
             reader.problem(Problem::new(span, problem));
             good = false;
             continue;
@@ -271,8 +249,7 @@ fn states(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
     let names = names(reader, field, expected)?;
     if names.is_empty() || names.len() > MOST_KINDS {
         let message = format!("\"{}\" needs 1 to {MOST_KINDS} states", field.key);
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(names)
 }
@@ -284,8 +261,7 @@ fn options(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Setting>> {
         .find(|name| super::steps::MAKE_KEYS.contains(&name.as_str()))
     {
         let message = format!("\"{taken}\" already means something in every `make`");
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(
         names

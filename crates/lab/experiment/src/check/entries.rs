@@ -8,6 +8,7 @@ use toml::de::DeValue;
 
 use super::fields::{Field, Fields, Value, described};
 use super::values::Reader;
+use crate::expr::RESERVED;
 
 /// A table of an array of tables.
 pub(super) struct Entry<'t> {
@@ -25,6 +26,20 @@ impl Entry<'_> {
         let ports = ports.iter().filter_map(|port| port.get_ref().as_str());
         Some((self.name.clone()?, ports.map(str::to_owned).collect()))
     }
+
+    /// Reports a name that begins other metrics; `what` has it.
+    pub(super) fn refuse_reserved(&self, reader: &mut Reader<'_>, what: &str) {
+        let message = self.name.as_deref().and_then(|name| reserved(name, what));
+        if let (Some(message), Some(name)) = (message, self.value.get_ref().get("name")) {
+            reader.problem(Problem::new(name.span(), message));
+        }
+    }
+}
+
+/// Why a name of something that has metrics cannot be its own.
+pub(super) fn reserved(name: &str, what: &str) -> Option<String> {
+    let message = || format!("\"{name}\" begins other metrics and cannot name a {what}");
+    RESERVED.contains(&name).then(message)
 }
 
 /// What a name may be.
@@ -92,8 +107,8 @@ pub(super) fn named<'t>(
     let values = tables(reader, root, label, most);
     let mut entries = Vec::new();
     for value in values {
-        let name = Fields::open_any(value, label, &mut reader.problems)
-            .and_then(|fields| fields.require("name", "\"...\"", &mut reader.problems))
+        let name = Fields::open_any(value, label, reader)
+            .and_then(|fields| fields.require("name", "\"...\"", reader))
             .and_then(|field| name(reader, field, naming, taken, lines));
         entries.push(Entry { label, value, name });
     }
@@ -117,8 +132,7 @@ fn name(
                 "the name \"{name}\" is taken, on line {}",
                 lines.number(first.start)
             );
-            reader.problem(Problem::new(field.span(), message));
-            None
+            reader.refuse(Problem::new(field.span(), message))
         }
         None => {
             taken.0.insert(name.clone(), field.span());

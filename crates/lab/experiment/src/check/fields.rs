@@ -4,6 +4,8 @@ use document::{Problem, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::values::Reader;
+
 /// A value with its place.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -30,33 +32,32 @@ pub(super) struct Fields<'t> {
 }
 
 impl<'t> Fields<'t> {
-    /// The table at `value`. Each key that is neither in `known` nor in `later` is
-    /// a problem, and so is each in `later`, which names the keys of future versions.
+    /// The table at `value`. Each key that is not in `known` is a problem.
     pub(super) fn open(
         value: &'t Value<'t>,
         label: &'t str,
         known: &[&str],
-        later: &[&str],
-        problems: &mut Vec<Problem>,
+        reader: &mut Reader<'_>,
     ) -> Option<Self> {
-        let fields = Self::open_any(value, label, problems)?;
-        fields.check_keys(known, later, problems);
+        let fields = Self::open_any(value, label, reader)?;
+        fields.check_keys(known, reader);
         Some(fields)
     }
 
     /// Reports each key that is not in `known`.
-    pub(super) fn check_keys(&self, known: &[&str], later: &[&str], problems: &mut Vec<Problem>) {
-        problems.extend(
-            self.keys()
-                .filter_map(|(key, span)| self.unknown(key, span, known, later)),
-        );
+    pub(super) fn check_keys(&self, known: &[&str], reader: &mut Reader<'_>) {
+        for (key, span) in self.keys().filter(|(key, _)| !known.contains(key)) {
+            let message = format!("unknown key \"{key}\" in {}", self.label);
+            let problem = Problem::new(span, message);
+            reader.problem(problem.suggest_from(key, "keys", known.iter().copied()));
+        }
     }
 
     /// The table at `value`, with any keys.
     pub(super) fn open_any(
         value: &'t Value<'t>,
         label: &'t str,
-        problems: &mut Vec<Problem>,
+        reader: &mut Reader<'_>,
     ) -> Option<Self> {
         match value.get_ref() {
             DeValue::Table(table) => Some(Self {
@@ -66,23 +67,8 @@ impl<'t> Fields<'t> {
             }),
             other => {
                 let message = format!("{label} must be a table, found {}", described(other));
-                problems.push(Problem::new(value.span(), message));
-                None
+                reader.refuse(Problem::new(value.span(), message))
             }
-        }
-    }
-
-    /// The problem with a key, if it has one.
-    fn unknown(&self, key: &str, span: Span, known: &[&str], later: &[&str]) -> Option<Problem> {
-        let label = self.label;
-        if known.contains(&key) {
-            None
-        } else if later.contains(&key) {
-            let message = format!("\"{key}\" in {label} is not supported by this version");
-            Some(Problem::new(span, message))
-        } else {
-            let message = format!("unknown key \"{key}\" in {label}");
-            Some(Problem::new(span, message).suggest_from(key, "keys", known.iter().copied()))
         }
     }
 
@@ -123,16 +109,55 @@ impl<'t> Fields<'t> {
         &self,
         key: &str,
         example: &str,
-        problems: &mut Vec<Problem>,
+        reader: &mut Reader<'_>,
     ) -> Option<Field<'t>> {
-        let field = self.get(key);
-        if field.is_none() {
-            problems.push(
-                Problem::new(self.span.clone(), format!("{} needs \"{key}\"", self.label))
-                    .help(format!("add {key} = {example}")),
-            );
+        self.get(key).or_else(|| {
+            let message = format!("{} needs \"{key}\"", self.label);
+            let problem = Problem::new(self.span.clone(), message);
+            reader.refuse(problem.help(format!("add {key} = {example}")))
+        })
+    }
+
+    /// Reports each key that goes with other kinds than this one; whether there is none.
+    pub(super) fn go_with(
+        &self,
+        kind: &str,
+        of_kinds: &[(&str, &[&str])],
+        reader: &mut Reader<'_>,
+    ) -> bool {
+        let mut belong = true;
+        for (key, kinds) in of_kinds.iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
+            if let Some(own) = self.get(key) {
+                let kinds = kinds.join(", ");
+                let message = format!("\"{key}\" goes with {kinds}, not with {kind}");
+                reader.problem(Problem::new(own.span(), message));
+                belong = false;
+            }
         }
-        field
+        belong
+    }
+
+    /// Reads the value of a key that may be left out: `Some(None)` when it is, `None` when it is
+    /// wrong.
+    pub(super) fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(Field<'t>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        match self.get(key) {
+            Some(field) => read(field).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Reads the value of a key that has a usual value.
+    pub(super) fn value_or<T>(
+        &self,
+        key: &str,
+        usual: T,
+        read: impl FnOnce(Field<'t>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).map_or(Some(usual), read)
     }
 }
 

@@ -9,7 +9,7 @@ use super::settings::{self, MOST};
 use super::values::Reader;
 use crate::catalogue::{Catalogue, SettingValue};
 use crate::names::{Place, Scope};
-use crate::plan::{Program, Reference, Segment, Template};
+use crate::plan::{Reference, Segment, Template};
 use crate::text::Text;
 use crate::words;
 
@@ -21,13 +21,9 @@ pub(super) fn fleet(
     seed: u64,
 ) -> Option<Found> {
     let known: Vec<&str> = COMMON.into_iter().chain(["kind", "talk_to"]).collect();
-    let fields = Fields::open_any(entry.value, entry.label, &mut reader.problems)?;
+    let fields = Fields::open_any(entry.value, entry.label, reader)?;
     let kind = fields
-        .require(
-            "kind",
-            "\"...\", one of the kinds of agent",
-            &mut reader.problems,
-        )
+        .require("kind", "\"...\", one of the kinds of agent", reader)
         .and_then(|field| reader.text(field, "a kind of agent"));
     let kind = kind.and_then(|text| {
         let found = catalogue
@@ -40,20 +36,20 @@ pub(super) fn fleet(
         }
         found
     });
-    let common = process::common(reader, &fields, kind);
+    let fleet = process::common(reader, &fields, kind);
     let agents = fields
-        .require("count", "100", &mut reader.problems)
+        .require("count", "100", reader)
         .and_then(|field| reader.count(field, 1..=MOST));
-    let words = fields.get("args").map_or(Some(Vec::new()), |field| {
+    let words = fields.value_or("args", Vec::new(), |field| {
         reader.command(field, Place::System)
     });
-    let talk_to = fields.get("talk_to").map_or(Some(None), |field| {
+    let talk_to = fields.value_or("talk_to", None, |field| {
         system_name(reader, field).map(|name| Some((name, field.span())))
     });
     // Without the kind nothing is known about the other keys.
     let kind = kind?;
-    let settings = settings::read(reader, &fields, &known, &[], &kind.settings);
-    let (words, mut common, talk_to, agents) = (words?, common?, talk_to?, agents?);
+    let settings = settings::read(reader, &fields, &known, &kind.settings);
+    let (words, mut fleet, talk_to, agents) = (words?, fleet?, talk_to?, agents?);
     if let Some(builtin) = catalogue
         .builtins
         .iter()
@@ -76,9 +72,9 @@ pub(super) fn fleet(
                 reader.problem(Problem::new(span.clone(), message));
             }
         }
-        if !common.after.contains(&system) {
-            common.after.push(system);
-            common.after_spans.push(span);
+        if !fleet.system.after.contains(&system) {
+            fleet.system.after.push(system);
+            fleet.after.push(span);
         }
     }
     for (setting, value) in settings {
@@ -89,11 +85,12 @@ pub(super) fn fleet(
         }
     }
     args.extend(words.into_iter().map(|word| word.filled));
-    let name = entry.name.clone()?;
-    check_port(reader, &fields, &common, &Program::OwnBinary, &args);
-    check_disk(reader, &fields, &common, &Program::OwnBinary, &args);
-    let agents = u32::try_from(agents).ok()?;
-    Some(common.into_found(name, Program::OwnBinary, args, 1, Some(agents), fields.span))
+    fleet.system.name = entry.name.clone()?;
+    fleet.system.args = args;
+    check_port(reader, &fields, &fleet.system);
+    check_disk(reader, &fields, &fleet.system);
+    fleet.system.agents = Some(u32::try_from(agents).ok()?);
+    Some(fleet)
 }
 
 /// Arguments that the catalogue gives. With `talk_to`, the references to an own

@@ -28,7 +28,7 @@ pub(super) fn variants(reader: &mut Reader<'_>, root: &Fields<'_>) -> Vec<Varian
     let Some(field) = root.get("variants") else {
         return Vec::new();
     };
-    let Some(table) = Fields::open_any(field.value, "[variants]", &mut reader.problems) else {
+    let Some(table) = Fields::open_any(field.value, "[variants]", reader) else {
         return Vec::new();
     };
     let constants: Vec<&str> = root
@@ -44,11 +44,10 @@ pub(super) fn variants(reader: &mut Reader<'_>, root: &Fields<'_>) -> Vec<Varian
             break;
         }
         if let Some(problem) = name_problem(field.key) {
-            let message = format!("\"{}\" is no name: {problem}", field.key);
-            reader.problem(Problem::new(span, message));
+            reader.problem(Problem::new(span, problem));
         }
         let label = format!("the variant \"{}\"", field.key);
-        let Some(table) = Fields::open_any(field.value, &label, &mut reader.problems) else {
+        let Some(table) = Fields::open_any(field.value, &label, reader) else {
             continue;
         };
         let each = table.fields();
@@ -71,11 +70,10 @@ fn override_of(
     if !constants.contains(&field.key) {
         let problem = Problem::new(span, format!("[let] has no \"{}\"", field.key));
         let problem = problem.suggest_from(field.key, "constants", constants.iter().copied());
-        reader.problem(match constants.is_empty() {
+        return reader.refuse(match constants.is_empty() {
             true => problem.help("a variant gives constants of [let] other values"),
             false => problem,
         });
-        return None;
     }
     let text = match field.value.get_ref() {
         // As on the command line: without names filled in.
@@ -89,8 +87,7 @@ fn override_of(
                 "a constant is a number, a string, true or false, found {}",
                 described(other)
             );
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
     };
     let constant = reader.scope.constants.get(field.key);
@@ -101,13 +98,11 @@ fn override_of(
             Ok(_) => problem.help(format!("write {text} without quotes")),
             Err(_) => problem,
         };
-        reader.problem(of);
-        return None;
+        return reader.refuse(of);
     }
     let read = overriding(constant.unwrap_or(&Constant::Broken), &text);
     if let Err(message) = read {
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some((field.key.to_owned(), text))
 }
@@ -136,8 +131,7 @@ pub(super) fn gates(
     let mut metrics: Vec<Gated> = Vec::new();
     for value in values {
         let known = ["metric", "fail", "better", "compare"];
-        let Some(fields) = Fields::open(value, "[[gate]]", &known, &[], &mut reader.problems)
-        else {
+        let Some(fields) = Fields::open(value, "[[gate]]", &known, reader) else {
             continue;
         };
         if let Some(field) = fields.get("compare") {
@@ -201,7 +195,7 @@ impl Default for Compare {
 
 fn compare(reader: &mut Reader<'_>, value: &Value<'_>, variants: &[Variant]) -> Option<Compare> {
     let known = ["base", "new", "pairs"];
-    let fields = Fields::open(value, "\"compare\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(value, "\"compare\"", &known, reader)?;
     let mut compare = Compare::default();
     for (at, key) in SIDES.into_iter().enumerate() {
         let Some(field) = fields.get(key) else {
@@ -241,11 +235,11 @@ fn missing_sides(reader: &mut Reader<'_>, at: Span, variants: &[Variant], compar
 
 fn gated(reader: &mut Reader<'_>, fields: &Fields<'_>, names: &Names) -> Option<Gated> {
     let metric = fields
-        .require("metric", "\"knee.rate\"", &mut reader.problems)
+        .require("metric", "\"knee.rate\"", reader)
         .and_then(|field| reader.text(field, "a metric such as \"knee.rate\""))
         .and_then(|text| compile_metric(&text, names, &mut reader.problems));
     let limit_share = fields
-        .require("fail", "\"worse than 5%\"", &mut reader.problems)
+        .require("fail", "\"worse than 5%\"", reader)
         .and_then(|field| limit(reader, field));
     let ways = [
         ("lower", Direction::LowerIsBetter),
@@ -271,16 +265,14 @@ fn limit(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
     let share = share.and_then(|share| units::parse_share(share.trim()).ok());
     match share {
         Some(share) if share > 0.0 && share < 1.0 => Some(share),
-        Some(_) => {
-            let problem = Problem::new(text.whole(), "a limit is above 0% and below 100%");
-            reader.problem(problem);
-            None
-        }
+        Some(_) => reader.refuse(Problem::new(
+            text.whole(),
+            "a limit is above 0% and below 100%",
+        )),
         None => {
             let found = text.as_str();
             let message = format!("\"fail\" must be {expected}, found \"{found}\"");
-            reader.problem(Problem::new(text.whole(), message));
-            None
+            reader.refuse(Problem::new(text.whole(), message))
         }
     }
 }

@@ -6,7 +6,7 @@ use document::Problem;
 use glob::Pattern;
 
 use super::fields::Field;
-use super::values::Reader;
+use super::values::{Reader, all};
 use crate::names::Place;
 use crate::plan::{Form, Input, Reference, Segment, Template};
 
@@ -24,11 +24,9 @@ pub(super) fn read(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Inpu
     let items = reader.list(field, "a list of files such as [\"{work}/app/*.log\"]")?;
     if items.len() > MOST {
         let message = format!("\"inputs\" has more than {MOST} entries");
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
-    let read: Vec<Option<Input>> = items.into_iter().map(|item| input(reader, item)).collect();
-    read.into_iter().collect()
+    all(items.into_iter().map(|item| input(reader, item)))
 }
 
 fn input(reader: &mut Reader<'_>, item: Field<'_>) -> Option<Input> {
@@ -52,17 +50,15 @@ fn input(reader: &mut Reader<'_>, item: Field<'_>) -> Option<Input> {
     };
     if !begins {
         let problem = Problem::new(item.span(), "the place of a log is a whole path");
-        reader.problem(problem.help(
+        return reader.refuse(problem.help(
             "begin with {work}/ or with /, or say where else: \"journal UNIT\", \"tcp {addr.log}\", \
              \"udp {addr.log}\", \"unix {work}/log\"",
         ));
-        return None;
     }
     // What a reference stands for has no wildcards.
     if let Err(error) = Pattern::new(&place.render(|_| "x".to_owned())) {
         let message = format!("no pattern of file names: {}", error.msg);
-        reader.problem(Problem::new(item.span(), message));
-        return None;
+        return reader.refuse(Problem::new(item.span(), message));
     }
     Some(of(place))
 }
@@ -98,11 +94,10 @@ fn socket(
         return Some(address);
     }
     let message = format!("\"{word}\" needs an address at which the laboratory listens");
-    reader.problem(Problem::new(item.span(), message).help(format!(
+    reader.refuse(Problem::new(item.span(), message).help(format!(
         "give the system a further port, ports = [\"log\"], and say \"{word} {{addr.log}}\"; or an address such as \
          \"{word} 127.0.0.1:5514\""
-    )));
-    None
+    )))
 }
 
 /// Units, fields with their values, and a namespace.
@@ -119,11 +114,10 @@ fn journal(reader: &mut Reader<'_>, item: Field<'_>, words: &Template) -> Option
         return Some(Input::Journal(words));
     }
     let problem = Problem::new(item.span(), "which entries of the journal?");
-    reader.problem(problem.help(
+    reader.refuse(problem.help(
         "name units, \"journal nginx.service\", or fields, \"journal SYSLOG_IDENTIFIER=shop\"; the only option is \
          --namespace=NAME",
-    ));
-    None
+    ))
 }
 
 /// The words of a text; what a reference stands for is a part of one.

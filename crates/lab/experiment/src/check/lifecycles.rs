@@ -5,8 +5,7 @@ use regex::Regex;
 
 use super::entries::Entry;
 use super::fields::{Field, Fields};
-use super::values::{Reader, name_problem};
-use crate::expr::RESERVED;
+use super::values::{Reader, all, name_problem};
 use crate::plan::{Lifecycle, Loop};
 
 /// Most points of a lifecycle.
@@ -17,31 +16,18 @@ const MOST_FIELDS: usize = 64;
 /// Reads a `[[lifecycle]]`.
 pub(super) fn lifecycle(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Lifecycle> {
     let known = ["name", "key", "alias", "group", "points"];
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
-    if let (Some(name), Some(field)) = (&entry.name, fields.get("name"))
-        && RESERVED.contains(&name.as_str())
-    {
-        let message = format!("\"{name}\" begins other metrics and cannot name a lifecycle");
-        reader.problem(Problem::new(field.span(), message));
-    }
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
+    entry.refuse_reserved(reader, "lifecycle");
     let key = fields
-        .require(
-            "key",
-            "[\"...\"], fields that identify an entity",
-            &mut reader.problems,
-        )
+        .require("key", "[\"...\"], fields that identify an entity", reader)
         .and_then(|field| identities(reader, field, 1));
-    let alias = match fields.get("alias") {
-        Some(field) => log_fields(reader, field, 0).and_then(|items| aliases(reader, field, items)),
-        None => Some(Vec::new()),
-    };
-    let group = match fields.get("group") {
-        Some(field) => identities(reader, field, 0),
-        None => Some(Vec::new()),
-    };
+    let alias = fields.value_or("alias", Vec::new(), |field| {
+        log_fields(reader, field, 0).and_then(|items| aliases(reader, field, items))
+    });
+    let group = fields.value_or("group", Vec::new(), |field| identities(reader, field, 0));
     let example = "[[\"begun\", \"matcher\"], [\"done\", \"matcher\"]]";
     let points = fields
-        .require("points", example, &mut reader.problems)
+        .require("points", example, reader)
         .and_then(|field| points(reader, field));
     Some(Lifecycle {
         name: entry.name.clone()?,
@@ -57,8 +43,7 @@ fn log_fields(reader: &mut Reader<'_>, field: Field<'_>, least: usize) -> Option
     let names = reader.lines(field, "a list of fields such as [\"task-guid\"]")?;
     if !(least..=MOST_FIELDS).contains(&names.len()) {
         let message = format!("\"{}\" needs {least} to {MOST_FIELDS} fields", field.key);
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(names)
 }
@@ -69,14 +54,9 @@ fn identities(reader: &mut Reader<'_>, field: Field<'_>, least: usize) -> Option
     let items = reader.list(field, "a list of fields such as [\"task-guid\"]")?;
     if !(least..=MOST_FIELDS).contains(&items.len()) {
         let message = format!("\"{}\" needs {least} to {MOST_FIELDS} fields", field.key);
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
-    let read: Vec<Option<String>> = items
-        .into_iter()
-        .map(|item| identity(reader, item))
-        .collect();
-    read.into_iter().collect()
+    all(items.into_iter().map(|item| identity(reader, item)))
 }
 
 fn identity(reader: &mut Reader<'_>, item: Field<'_>) -> Option<String> {
@@ -99,8 +79,7 @@ fn identity(reader: &mut Reader<'_>, item: Field<'_>) -> Option<String> {
         ),
     };
     let problem = Problem::new(text.whole(), fault);
-    reader.problem(problem.help("as in /task (\\S+) started/; write other groups as (?:...)"));
-    None
+    reader.refuse(problem.help("as in /task (\\S+) started/; write other groups as (?:...)"))
 }
 
 /// Splits `a+b` into its fields.
@@ -114,8 +93,7 @@ fn aliases(
         let parts: Vec<String> = item.split('+').map(|part| part.trim().to_owned()).collect();
         if parts.iter().any(String::is_empty) {
             let message = format!("\"{item}\" has no field on one side of a +");
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         aliases.push(parts);
     }
@@ -130,8 +108,7 @@ fn points(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<(String, Stri
             "a lifecycle has 2 to {MOST_POINTS} points, found {}",
             items.len()
         );
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     let mut points: Vec<(String, String)> = Vec::new();
     let mut good = true;
@@ -165,9 +142,7 @@ fn point(reader: &mut Reader<'_>, item: Field<'_>) -> Option<(String, String)> {
     );
     let text = text?;
     if let Some(problem) = name_problem(text.as_str()) {
-        let message = format!("\"{}\" is no name: {problem}", text.as_str());
-        reader.problem(Problem::new(name.span(), message));
-        return None;
+        return reader.refuse(Problem::new(name.span(), problem));
     }
     Some((text.as_str().to_owned(), matcher?))
 }
@@ -180,14 +155,12 @@ pub(super) fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Strin
     let says_nothing = matcher.trim().is_empty() || between_slashes(matcher) == Some("");
     if says_nothing || matcher.contains('\n') {
         let message = "a matcher is text of one line; this one matches every line or none";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     if let Some(pattern) = between_slashes(matcher)
         && let Err(error) = Regex::new(pattern)
     {
-        reader.problem(Problem::new(text.whole(), unreadable(&error)));
-        return None;
+        return reader.refuse(Problem::new(text.whole(), unreadable(&error)));
     }
     Some(matcher.to_owned())
 }
@@ -207,10 +180,10 @@ pub(super) fn unreadable(error: &regex::Error) -> String {
 /// Reads a `[[loop]]`.
 pub(super) fn recurring(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Loop> {
     let known = ["name", "start", "end"];
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
     let mut end = |key| {
         fields
-            .require(key, "\"matcher\"", &mut reader.problems)
+            .require(key, "\"matcher\"", reader)
             .and_then(|field| matcher(reader, field))
     };
     let (start, end) = (end("start"), end("end"));

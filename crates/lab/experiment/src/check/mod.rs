@@ -33,7 +33,7 @@ use crate::plan::{Network, PageAct, Plan};
 use drivers::Makers;
 use entries::{NamesInUse, Naming, named, tables};
 use fields::{Field, Fields, Value};
-use values::Reader;
+use values::{Reader, all};
 
 /// The version of the file format that is read.
 const VERSION: u64 = 1;
@@ -116,7 +116,7 @@ fn read(
     catalogue: &Catalogue,
     lines: &Lines<'_>,
 ) -> (Option<Plan>, Vec<Diagnostic>) {
-    let Some(root) = Fields::open_any(root, "the file", &mut reader.problems) else {
+    let Some(root) = Fields::open_any(root, "the file", reader) else {
         return (None, Vec::new());
     };
     if !version(reader, &root) {
@@ -130,8 +130,7 @@ fn read(
 
 /// Checks the version first: a file of another version would be full of unknown keys.
 fn version(reader: &mut Reader<'_>, root: &Fields<'_>) -> bool {
-    let Some(field) = root.require("lab", "1, the version of the format", &mut reader.problems)
-    else {
+    let Some(field) = root.require("lab", "1, the version of the format", reader) else {
         return true;
     };
     let found = match field.value.get_ref() {
@@ -175,11 +174,7 @@ const KEYS: [&str; 19] = [
 fn page(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<PageAct>> {
     let choices = [PageAct::Mark, PageAct::Stop, PageAct::Rate].map(|act| (act.word(), act));
     let items = reader.list(field, "a list such as [\"mark\", \"stop\"]")?;
-    let acts: Vec<_> = items
-        .into_iter()
-        .map(|item| reader.choice(item, &choices))
-        .collect();
-    let mut acts = acts.into_iter().collect::<Option<Vec<_>>>()?;
+    let mut acts: Vec<PageAct> = all(items.into_iter().map(|item| reader.choice(item, &choices)))?;
     acts.sort_unstable();
     acts.dedup();
     Some(acts)
@@ -191,26 +186,22 @@ fn plan(
     catalogue: &Catalogue,
     lines: &Lines<'_>,
 ) -> Option<Plan> {
-    root.check_keys(&KEYS, &[], &mut reader.problems);
+    root.check_keys(&KEYS, reader);
     let name = root
-        .require("name", "\"...\"", &mut reader.problems)
+        .require("name", "\"...\"", reader)
         .and_then(|field| reader.name(field));
-    let about = root.get("about").map_or(Some(String::new()), |field| {
+    let about = root.value_or("about", String::new(), |field| {
         reader
             .text(field, "a string")
             .map(|text| text.as_str().to_owned())
     });
-    let seed = root.get("seed").map_or(Some(SEED), |field| {
+    let seed = root.value_or("seed", SEED, |field| {
         reader.count(field, 0..=i64::MAX.unsigned_abs())
     });
-    let page = root
-        .get("page")
-        .map_or(Some(Vec::new()), |field| page(reader, field));
-    let network = root
-        .get("network")
-        .map_or(Some(Network::default()), |field| {
-            network::network(reader, field)
-        });
+    let page = root.value_or("page", Vec::new(), |field| page(reader, field));
+    let network = root.value_or("network", Network::default(), |field| {
+        network::network(reader, field)
+    });
 
     // Names first: a table may refer to one further down.
     let (word, line) = (Naming::Word, Naming::Line);

@@ -20,8 +20,7 @@ pub(super) fn network(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Netwo
         let problem = Problem::new(field.span(), message);
         let help = "leave out `network`: faults of connections are then made by the proxy, for \
                     which nothing is needed";
-        reader.problem(problem.help(help));
-        return None;
+        return reader.refuse(problem.help(help));
     }
     Some(network)
 }

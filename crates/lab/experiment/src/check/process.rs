@@ -55,117 +55,48 @@ pub(super) fn command_words(command: &str) -> Vec<Template> {
     command.split_whitespace().map(Template::literal).collect()
 }
 
-/// What systems and fleets have in common.
-pub(super) struct Common {
-    ready: Option<Ready>,
-    ready_within: Duration,
-    pub(super) after: Vec<String>,
-    pub(super) after_spans: Vec<Span>,
-    ports: Vec<String>,
-    env: BTreeMap<String, Template>,
-    cpus: Option<Vec<u32>>,
-    memory_bytes: Option<u64>,
-    disk_bytes: Option<u64>,
-    watch: Vec<Watch>,
-    log: LogFormat,
-    inputs: Vec<Input>,
-    on_exit: OnExit,
-    needs: Option<String>,
-}
-
-impl Common {
-    pub(super) fn into_found(
-        self,
-        name: String,
-        program: Program,
-        args: Vec<Template>,
-        count: u32,
-        agents: Option<u32>,
-        span: Span,
-    ) -> Found {
-        let system = System {
-            name,
-            program,
-            args,
-            needs: self.needs,
-            ready: self.ready,
-            ready_within: self.ready_within,
-            after: self.after,
-            count,
-            ports: self.ports,
-            env: self.env,
-            cpus: self.cpus,
-            memory_bytes: self.memory_bytes,
-            disk_bytes: self.disk_bytes,
-            watch: self.watch,
-            log: self.log,
-            inputs: self.inputs,
-            on_exit: self.on_exit,
-            agents,
-        };
-        Found {
-            system,
-            span,
-            after: self.after_spans,
-        }
-    }
-}
-
+/// What systems and fleets have in common. Its name, program and arguments, and how many there
+/// are, the caller adds.
 pub(super) fn common(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     kind: Option<&FleetKind>,
-) -> Option<Common> {
+) -> Option<Found> {
     // Each key is read before the first missing one ends the reading, so that every
     // problem is found.
-    let ready = match fields.get("ready") {
-        Some(field) => ready(reader, field).map(Some),
-        None => Some(kind.and_then(|kind| kind.ready.clone())),
-    };
-    let ready_within = fields
-        .get("ready_within")
-        .map_or(Some(READY_WITHIN), |field| {
-            reader.duration(field, SHORTEST..=LONGEST)
-        });
+    let ready = fields.value_or("ready", kind.and_then(|kind| kind.ready.clone()), |field| {
+        ready(reader, field).map(Some)
+    });
+    let ready_within = fields.value_or("ready_within", READY_WITHIN, |field| {
+        reader.duration(field, SHORTEST..=LONGEST)
+    });
     let after = after(reader, fields);
-    let ports = fields
-        .get("ports")
-        .map_or(Some(Vec::new()), |field| further_ports(reader, field));
+    let ports = fields.value_or("ports", Vec::new(), |field| further_ports(reader, field));
     let env = env(reader, fields);
-    let cpus = fields.get("cpus").map_or(Some(None), |field| {
-        reader
-            .quantity(field, "processors such as \"0-1\"", units::parse_cpus)
-            .map(Some)
+    let cpus = fields.optional("cpus", |field| {
+        reader.quantity(field, "processors such as \"0-1\"", units::parse_cpus)
     });
-    let memory = fields.get("memory").map_or(Some(None), |field| {
-        reader
-            .quantity(field, "a size such as \"2GiB\"", units::parse_bytes)
-            .map(Some)
+    let memory = fields.optional("memory", |field| {
+        reader.quantity(field, "a size such as \"2GiB\"", units::parse_bytes)
     });
-    let disk = fields
-        .get("disk")
-        .map_or(Some(None), |field| disk(reader, field).map(Some));
-    let watch = fields
-        .get("watch")
-        .map_or(Some(WATCHES.to_vec()), |field| watch(reader, field));
-    let log = fields
-        .get("log")
-        .map_or(Some(LogFormat::Auto), |field| reader.choice(field, &LOGS));
-    let inputs = fields
-        .get("inputs")
-        .map_or(Some(Vec::new()), |field| inputs::read(reader, field));
+    let disk = fields.optional("disk", |field| disk(reader, field));
+    let watch = fields.value_or("watch", WATCHES.to_vec(), |field| watch(reader, field));
+    let log = fields.value_or("log", LogFormat::Auto, |field| reader.choice(field, &LOGS));
+    let inputs = fields.value_or("inputs", Vec::new(), |field| inputs::read(reader, field));
     let on_exit = on_exit(reader, fields);
-    let needs = fields.get("needs").map_or(Some(None), |field| {
-        reader
-            .line(field, "the name of a program such as \"nginx\"")
-            .map(Some)
+    let needs = fields.optional("needs", |field| {
+        reader.line(field, "the name of a program such as \"nginx\"")
     });
     let (after, after_spans) = after?;
-    Some(Common {
+    let system = System {
+        name: String::new(),
+        program: Program::OwnBinary,
+        args: Vec::new(),
+        needs: needs?,
         ready: ready?,
         ready_within: ready_within?,
         after,
-        after_spans,
+        count: 1,
         ports: ports?,
         env: env?,
         cpus: cpus?,
@@ -175,7 +106,12 @@ pub(super) fn common(
         log: log?,
         inputs: inputs?,
         on_exit: on_exit?,
-        needs: needs?,
+        agents: None,
+    };
+    Some(Found {
+        system,
+        span: fields.span.clone(),
+        after: after_spans,
     })
 }
 
@@ -189,8 +125,7 @@ fn disk(reader: &mut Reader<'_>, field: Field<'_>) -> Option<u64> {
     let (span, may_mount) = (field.span(), reader.may_mount);
     if !(LEAST_DISK..=MOST_DISK).contains(&bytes) {
         let problem = Problem::new(span, "a disk has 64KiB to 1TiB");
-        reader.problem(problem.help("it is kept in memory, so it is better small"));
-        return None;
+        return reader.refuse(problem.help("it is kept in memory, so it is better small"));
     }
     if !may_mount {
         let message = "a disk is a file system that is mounted, which this user may not do here";
@@ -201,22 +136,10 @@ fn disk(reader: &mut Reader<'_>, field: Field<'_>) -> Option<u64> {
 }
 
 /// Who refers to its disk has one.
-pub(super) fn check_disk(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    common: &Common,
-    program: &Program,
-    args: &[Template],
-) {
-    let program = match program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
-    };
-    let all = program.into_iter().chain(args).chain(common.env.values());
-    let mut references = all
-        .chain(common.inputs.iter().flat_map(Input::templates))
-        .flat_map(Template::references);
-    if common.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
+pub(super) fn check_disk(reader: &mut Reader<'_>, fields: &Fields<'_>, system: &System) {
+    let inputs = system.inputs.iter().flat_map(Input::templates);
+    let mut references = system.texts().chain(inputs).flat_map(Template::references);
+    if system.disk_bytes.is_none() && references.any(|one| *one == Reference::OwnDisk) {
         let span = fields
             .get("run")
             .map_or(fields.span.clone(), |field| field.span());
@@ -237,9 +160,9 @@ fn on_exit(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<OnExit> {
         ("expected", OnExit::Expected),
         ("restart", OnExit::Restart(RESTART_AFTER)),
     ];
-    let on_exit = fields
-        .get("on_exit")
-        .map_or(Some(OnExit::Error), |field| reader.choice(field, &choices));
+    let on_exit = fields.value_or("on_exit", OnExit::Error, |field| {
+        reader.choice(field, &choices)
+    });
     let Some(field) = fields.get("restart_after") else {
         return on_exit;
     };
@@ -248,8 +171,7 @@ fn on_exit(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<OnExit> {
         OnExit::Restart(_) => after.map(OnExit::Restart),
         _ => {
             let problem = Problem::new(field.span(), "nothing would be started again");
-            reader.problem(problem.help("add on_exit = \"restart\""));
-            None
+            reader.refuse(problem.help("add on_exit = \"restart\""))
         }
     }
 }
@@ -278,17 +200,15 @@ fn ready(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Ready> {
         ("log", _) => "log needs the text to wait for, as in \"log listening\"",
         _ => {
             let at = text.slice(0..word.len());
-            reader.problem(reader.unknown(
+            return reader.refuse(reader.unknown(
                 &at,
                 "signal of readiness",
                 "signals of readiness",
                 ["tcp", "http", "log"],
             ));
-            return None;
         }
     };
-    reader.problem(Problem::new(text.whole(), problem));
-    None
+    reader.refuse(Problem::new(text.whole(), problem))
 }
 
 /// Most further ports of one copy.
@@ -310,8 +230,7 @@ fn further_ports(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String
     } else {
         return Some(names);
     };
-    reader.problem(Problem::new(field.span(), problem));
-    None
+    reader.refuse(Problem::new(field.span(), problem))
 }
 
 /// The name of a system that must exist.
@@ -325,8 +244,7 @@ pub(super) fn system_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<S
     {
         let known: Vec<&str> = reader.scope.systems.iter().map(String::as_str).collect();
         let problem = reader.unknown(&text, "system", "systems", known);
-        reader.problem(problem);
-        return None;
+        return reader.refuse(problem);
     }
     Some(text.as_str().to_owned())
 }
@@ -361,7 +279,7 @@ fn env(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<BTreeMap<String, 
     let Some(field) = fields.get("env") else {
         return Some(BTreeMap::new());
     };
-    let table = Fields::open_any(field.value, "\"env\"", &mut reader.problems)?;
+    let table = Fields::open_any(field.value, "\"env\"", reader)?;
     let mut env = BTreeMap::new();
     let mut good = true;
     for (span, field) in table.fields() {
@@ -409,24 +327,12 @@ fn watch(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<Watch>> {
 }
 
 /// A system that is ready when its port answers must be told its port.
-pub(super) fn check_port(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    common: &Common,
-    program: &Program,
-    args: &[Template],
-) {
-    if !matches!(common.ready, Some(Ready::Tcp | Ready::Http(_))) {
+pub(super) fn check_port(reader: &mut Reader<'_>, fields: &Fields<'_>, system: &System) {
+    if !matches!(system.ready, Some(Ready::Tcp | Ready::Http(_))) {
         return;
     }
-    let program = match program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
-    };
-    let told = program
-        .into_iter()
-        .chain(args)
-        .chain(common.env.values())
+    let told = system
+        .texts()
         .flat_map(Template::references)
         .any(|reference| matches!(reference, Reference::OwnPort | Reference::OwnAddr));
     if !told {

@@ -10,7 +10,6 @@ use super::values::Reader;
 use crate::catalogue::{Setting, SettingValue};
 use crate::plan::{Make, Template};
 use units::UnitError;
-use units::nearest;
 
 /// Most of what is counted anywhere in a file.
 pub(super) const MOST: u64 = Make::MOST;
@@ -21,7 +20,6 @@ pub(super) fn read<'s>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     known: &[&str],
-    later: &[&str],
     settings: &'s [Setting],
 ) -> Vec<(&'s Setting, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
@@ -29,14 +27,6 @@ pub(super) fn read<'s>(
         .fields()
         .filter(|(_, field)| !known.contains(&field.key))
     {
-        if later.contains(&field.key) {
-            let message = format!(
-                "\"{}\" in {} is not supported by this version",
-                field.key, fields.label
-            );
-            reader.problem(Problem::new(span, message));
-            continue;
-        }
         let place = Nested {
             label: fields.label,
             path: field.key,
@@ -105,7 +95,7 @@ impl Nested<'_> {
             return;
         }
         let label = format!("\"{path}\" of {label}");
-        let Some(nested) = Fields::open_any(field.value, &label, &mut reader.problems) else {
+        let Some(nested) = Fields::open_any(field.value, &label, reader) else {
             return;
         };
         for (span, field) in nested.fields() {
@@ -212,11 +202,7 @@ fn share(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
         Ok(_) => Some(number),
         Err(error) => {
             let problem = Problem::new(field.span(), error.message);
-            reader.problem(match error.suggestion {
-                Some(meant) => problem.suggest(meant),
-                None => problem,
-            });
-            None
+            reader.refuse(problem.suggest_if(error.suggestion))
         }
     }
 }
@@ -252,16 +238,8 @@ pub(super) fn check_flags(
             Some(_) => {}
             None => {
                 let message = format!("unknown flag {name} of \"{}\"", builtin.command);
-                let flags: Vec<&str> = builtin
-                    .flags
-                    .iter()
-                    .map(|flag| flag.name.as_str())
-                    .collect();
-                let problem = Problem::new(at, message);
-                reader.problem(match nearest(name, flags.iter().copied()) {
-                    Some(meant) => problem.suggest(meant),
-                    None => problem.suggest_from(name, "flags", flags),
-                });
+                let flags = builtin.flags.iter().map(|flag| flag.name.as_str());
+                reader.problem(Problem::new(at, message).suggest_from(name, "flags", flags));
             }
         }
     }

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::faults::{Named, SIGNALS, copies};
 use super::fields::{Fields, Value};
-use super::values::Reader;
+use super::values::{Reader, all};
 use crate::plan::{EndSignal, SentSignal};
 
 /// Most signals of one step.
@@ -25,41 +25,31 @@ pub(super) fn signals(
         DeValue::Array(items) if items.len() <= MOST => items.iter().collect(),
         DeValue::Array(items) => {
             let message = format!("a step sends at most {MOST} signals, not {}", items.len());
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         _ => {
             let expected = "a table such as { system = \"web\", signal = \"HUP\" }";
             return reader.mismatch(field, expected);
         }
     };
-    let read: Vec<Option<SentSignal>> = values
-        .into_iter()
-        .map(|value| signal(reader, value, named))
-        .collect();
-    read.into_iter().collect()
+    all(values.into_iter().map(|value| signal(reader, value, named)))
 }
 
 fn signal(reader: &mut Reader<'_>, value: &Value<'_>, named: Named<'_>) -> Option<SentSignal> {
     let known = ["system", "signal", "pick"];
-    let fields = Fields::open(value, "\"signal\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(value, "\"signal\"", &known, reader)?;
     let target = fields
-        .require(
-            "system",
-            "\"...\", the name of a system",
-            &mut reader.problems,
-        )
+        .require("system", "\"...\", the name of a system", reader)
         .and_then(|field| copies(reader, &fields, field, named));
     let signal = fields
-        .require("signal", "\"HUP\"", &mut reader.problems)
+        .require("signal", "\"HUP\"", reader)
         .and_then(|field| {
             let signal = reader.choice(field, &SIGNALS)?;
             if signal != EndSignal::Kill {
                 return Some(signal);
             }
             let problem = Problem::new(field.span(), "nobody hears a KILL; it breaks something");
-            reader.problem(problem.help("write fault = { kill = \"NAME\" }, which is undone"));
-            None
+            reader.refuse(problem.help("write fault = { kill = \"NAME\" }, which is undone"))
         });
     let (system, who) = target?;
     Some(SentSignal {

@@ -59,7 +59,7 @@ pub(super) fn step(
         "fit",
         "fault",
     ];
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
     if !fields
         .keys()
         .any(|(key, _)| !["name", "run_within", "keep", "while"].contains(&key))
@@ -102,20 +102,16 @@ pub(super) fn step(
             used.searches.push(name.clone());
         }
     }
-    let make = optional(fields.get("make"), |field| {
-        make(reader, field.value, makers)
-    });
-    let hold = optional(fields.get("hold"), |field| {
-        reader.duration(field, SHORTEST..=LONGEST)
-    });
+    let make = fields.optional("make", |field| make(reader, field.value, makers));
+    let hold = fields.optional("hold", |field| reader.duration(field, SHORTEST..=LONGEST));
     let signals = signals::signals(reader, &fields, named);
     let calls = loads::calls(reader, &fields, &name);
-    let run = optional(fields.get("run"), |field| {
+    let run = fields.optional("run", |field| {
         reader
             .template(field, Place::Command)
             .filter(|template| !template.0.is_empty())
     });
-    let run_within = fields.get("run_within").map_or(Some(RUN_WITHIN), |field| {
+    let run_within = fields.value_or("run_within", RUN_WITHIN, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
     let keep = loads::keep(reader, &fields, &name, KeptFrom::Output);
@@ -126,7 +122,7 @@ pub(super) fn step(
         );
         reader.problem(problem.help("what an answer says is kept in the `http` itself"));
     }
-    let wait = optional(fields.get("wait"), |field| {
+    let wait = fields.optional("wait", |field| {
         wait(reader, field.value, makers, names, &name)
     });
     let always = always(reader, &fields, |reader, field| {
@@ -171,21 +167,10 @@ pub(super) fn without_driver(
     }
 }
 
-/// Reads a value that may be left out: `Some(None)` when it is, `None` when it is wrong.
-fn optional<'t, T>(
-    field: Option<Field<'t>>,
-    read: impl FnOnce(Field<'t>) -> Option<T>,
-) -> Option<Option<T>> {
-    match field {
-        Some(field) => read(field).map(Some),
-        None => Some(None),
-    }
-}
-
 fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<Make> {
-    let fields = Fields::open_any(value, "\"make\"", &mut reader.problems)?;
+    let fields = Fields::open_any(value, "\"make\"", reader)?;
     let what = fields
-        .require("what", "\"...\", a kind of entity", &mut reader.problems)
+        .require("what", "\"...\", a kind of entity", reader)
         .and_then(|field| reader.text(field, "a kind of entity"));
     let kind = what.and_then(|text| {
         let found = makers.kinds.iter().find(|kind| kind.what == text.as_str());
@@ -202,21 +187,18 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
     let count = match later.contains_key("count") {
         true => Some(0),
         false => fields
-            .require("count", "100", &mut reader.problems)
+            .require("count", "100", reader)
             .and_then(|field| reader.count(field, 0..=MOST)),
     };
-    let rate = fields
-        .get("rate")
-        .map_or(Some(Rate::Max), |field| rate(reader, field));
-    let in_flight = fields.get("in_flight").map_or(Some(IN_FLIGHT), |field| {
+    let rate = fields.value_or("rate", Rate::Max, |field| rate(reader, field));
+    let in_flight = fields.value_or("in_flight", IN_FLIGHT, |field| {
         reader.count(field, 1..=MOST_IN_FLIGHT)
     });
     let kind = kind?;
-    let shape = optional(fields.get("as"), |field| {
+    let shape = fields.optional("as", |field| {
         if kind.shapes.is_empty() {
             let message = format!("entities of kind \"{}\" have one shape only", kind.what);
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         let shapes: Vec<(&str, &str)> = kind
             .shapes
@@ -229,7 +211,7 @@ fn make(reader: &mut Reader<'_>, value: &Value<'_>, makers: &Makers) -> Option<M
         .into_iter()
         .chain(later.keys().map(String::as_str));
     let known: Vec<&str> = known.collect();
-    let options = settings::read(reader, &fields, &known, &[], &kind.options);
+    let options = settings::read(reader, &fields, &known, &kind.options);
     Some(Make {
         what: kind.what.clone(),
         count: count?,
@@ -257,11 +239,10 @@ fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Rate> {
     };
     let rate = reader.rate(field, "\"max\" or a rate such as \"500/s\"", read)?;
     match rate {
-        Rate::PerSecond(rate) if rate <= 0.0 || rate > FASTEST => {
-            let message = "a rate is above 0 and at most 10,000,000/s";
-            reader.problem(Problem::new(field.span(), message));
-            None
-        }
+        Rate::PerSecond(rate) if rate <= 0.0 || rate > FASTEST => reader.refuse(Problem::new(
+            field.span(),
+            "a rate is above 0 and at most 10,000,000/s",
+        )),
         rate => Some(rate),
     }
 }
@@ -274,19 +255,15 @@ fn wait(
     step: &str,
 ) -> Option<Wait> {
     let known = ["until", "steady", "at_most"];
-    let fields = Fields::open(value, "\"wait\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(value, "\"wait\"", &known, reader)?;
     let until = fields
-        .require("until", "\"task.resolved == 100\"", &mut reader.problems)
+        .require("until", "\"task.resolved == 100\"", reader)
         .and_then(|field| expression(reader, field, Use::Until(step), makers, names));
-    let steady = fields.get("steady").map_or(Some(Duration::ZERO), |field| {
+    let steady = fields.value_or("steady", Duration::ZERO, |field| {
         reader.duration(field, Duration::ZERO..=LONGEST)
     });
     let at_most = fields
-        .require(
-            "at_most",
-            "\"2m\", for every wait has an end",
-            &mut reader.problems,
-        )
+        .require("at_most", "\"2m\", for every wait has an end", reader)
         .and_then(|field| Some((reader.duration(field, SHORTEST..=LONGEST)?, field)));
     let (steady, (at_most, field)) = (steady?, at_most?);
     if steady >= at_most {
@@ -310,8 +287,8 @@ pub(super) fn expect(
     makers: &Makers,
     names: &Names,
 ) -> Option<Expect> {
-    let fields = Fields::open(value, "[[expect]]", &["that"], &[], &mut reader.problems)?;
-    let that = fields.require("that", "\"task.complete == 100%\"", &mut reader.problems)?;
+    let fields = Fields::open(value, "[[expect]]", &["that"], reader)?;
+    let that = fields.require("that", "\"task.complete == 100%\"", reader)?;
     Some(Expect {
         that: expression(reader, that, Use::That, makers, names)?,
     })

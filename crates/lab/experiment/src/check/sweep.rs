@@ -20,13 +20,11 @@ pub(super) fn sweep(
 ) -> Option<Sweep> {
     let field = root.get("sweep")?;
     let known = ["over", "times"];
-    let fields = Fields::open(field.value, "[sweep]", &known, &[], &mut reader.problems)?;
-    let times = fields
-        .get("times")
-        .map_or(Some(1), |field| reader.count(field, 1..=MOST_RUNS));
+    let fields = Fields::open(field.value, "[sweep]", &known, reader)?;
+    let times = fields.value_or("times", 1, |field| reader.count(field, 1..=MOST_RUNS));
     let example = "{ NAME = [VALUE, VALUE] }, with a name of [let]";
-    let over = fields.require("over", example, &mut reader.problems)?;
-    let table = Fields::open_any(over.value, "\"over\"", &mut reader.problems)?;
+    let over = fields.require("over", example, reader)?;
+    let table = Fields::open_any(over.value, "\"over\"", reader)?;
     let constants: Vec<String> = reader.scope.constants.keys().cloned().collect();
     let (mut found, mut highest) = (Vec::new(), Vec::new());
     let mut good = true;
@@ -55,8 +53,7 @@ pub(super) fn sweep(
         }
     }
     if table.fields().next().is_none() {
-        reader.problem(Problem::new(over.span(), "a sweep needs a constant").help(example));
-        return None;
+        return reader.refuse(Problem::new(over.span(), "a sweep needs a constant").help(example));
     }
     let times = times?;
     let settings = found.iter().try_fold(times, |all, (_, values)| {
@@ -65,16 +62,14 @@ pub(super) fn sweep(
     if settings.is_none_or(|runs| runs > MOST_RUNS) {
         let message = format!("the sweep has more than {MOST_RUNS} runs");
         let problem = Problem::new(over.span(), message);
-        reader.problem(problem.help("every combination of the values is a run: give fewer"));
-        return None;
+        return reader.refuse(problem.help("every combination of the values is a run: give fewer"));
     }
     if let Some((field, _)) = highest.first()
         && (highest.len() > 1 || !found.is_empty() || times > 1)
     {
         let message = "a constant whose highest value is looked for stands alone";
         let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help("leave out \"times\" and the other constants"));
-        return None;
+        return reader.refuse(problem.help("leave out \"times\" and the other constants"));
     }
     let highest = highest
         .pop()
@@ -94,18 +89,17 @@ const WITHIN: f64 = 0.05;
 fn range(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Range> {
     let known = ["from", "to", "within"];
     let label = "a range of values";
-    let fields = Fields::open(field.value, label, &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(field.value, label, &known, reader)?;
     let constant = reader.scope.constants.get(field.key).cloned()?;
-    let within = fields.get("within").map_or(Some(WITHIN), |field| {
+    let within = fields.value_or("within", WITHIN, |field| {
         let share = reader.quantity(field, "a share such as \"5%\"", units::parse_share)?;
         if (0.001..=1.0).contains(&share) {
             return Some(share);
         }
-        reader.problem(Problem::new(field.span(), "expected 0.1% to 100%"));
-        None
+        reader.refuse(Problem::new(field.span(), "expected 0.1% to 100%"))
     });
     let mut end = |key| {
-        let field = fields.require(key, "a value", &mut reader.problems)?;
+        let field = fields.require(key, "a value", reader)?;
         let text = match field.value.get_ref() {
             DeValue::Integer(number) => number.to_string(),
             DeValue::Float(number) => number.to_string(),
@@ -123,20 +117,16 @@ fn range(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Range> {
             (Ok(_), Ok(number)) if number > 0.0 => return Some((number, unit.to_owned(), field)),
             (Ok(_), _) => format!("expected a number above zero, found \"{text}\""),
         };
-        reader.problem(Problem::new(field.span(), problem));
-        None
+        reader.refuse(Problem::new(field.span(), problem))
     };
     let (from, to) = (end("from"), end("to"));
     let ((from, unit, _), (to, other, last)) = (from?, to?);
     if unit != other {
         let message = format!("\"from\" is in \"{unit}\" and \"to\" in \"{other}\"");
-        let problem = Problem::new(last.span(), message);
-        reader.problem(problem.help("give both in one unit"));
-        return None;
+        return reader.refuse(Problem::new(last.span(), message).help("give both in one unit"));
     }
     if to <= from {
-        reader.problem(Problem::new(last.span(), "\"to\" is not above \"from\""));
-        return None;
+        return reader.refuse(Problem::new(last.span(), "\"to\" is not above \"from\""));
     }
     Some(Range {
         from,
@@ -152,8 +142,7 @@ fn values(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
     let items = reader.list(field, "a list of values")?;
     if items.is_empty() {
         let message = format!("\"{}\" has no value", field.key);
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     let constant = reader.scope.constants.get(field.key).cloned();
     let mut values: Vec<String> = Vec::new();
@@ -168,21 +157,18 @@ fn values(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
                     "a value is a number, a string, true or false, found {}",
                     described(other)
                 );
-                reader.problem(Problem::new(item.span(), message));
-                return None;
+                return reader.refuse(Problem::new(item.span(), message));
             }
         };
         let fits = constant
             .as_ref()
             .map(|constant| overriding(constant, &value));
         if let Some(Err(message)) = fits {
-            reader.problem(Problem::new(item.span(), message));
-            return None;
+            return reader.refuse(Problem::new(item.span(), message));
         }
         if values.contains(&value) {
             let message = format!("{value} comes twice; times = 2 runs every combination twice");
-            reader.problem(Problem::new(item.span(), message));
-            return None;
+            return reader.refuse(Problem::new(item.span(), message));
         }
         values.push(value);
     }

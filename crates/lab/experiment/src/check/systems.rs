@@ -9,7 +9,7 @@ use super::settings;
 use super::values::Reader;
 use crate::catalogue::Catalogue;
 use crate::names::Place;
-use crate::plan::{Program, Template};
+use crate::plan::{Program, System, Template};
 
 /// Most copies of one system.
 const MOST_COPIES: u64 = 1_000;
@@ -17,11 +17,10 @@ const MOST_COPIES: u64 = 1_000;
 /// How many copies a `[[system]]` has, for those that refer to them. `None`: its count is
 /// wrong, which is told when the system is read.
 pub(super) fn copies(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u32> {
-    let fields = Fields::open_any(entry.value, entry.label, &mut Vec::new())?;
     let problems = std::mem::take(&mut reader.problems);
-    let count = fields
-        .get("count")
-        .map_or(Some(1), |field| reader.count(field, 1..=MOST_COPIES));
+    let count = Fields::open_any(entry.value, entry.label, reader).and_then(|fields| {
+        fields.value_or("count", 1, |field| reader.count(field, 1..=MOST_COPIES))
+    });
     reader.problems = problems;
     count.and_then(|count| u32::try_from(count).ok())
 }
@@ -33,11 +32,9 @@ pub(super) fn system(
     catalogue: &Catalogue,
 ) -> Option<Found> {
     let known: Vec<&str> = COMMON.into_iter().chain(["run", "builtin"]).collect();
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
-    let common = process::common(reader, &fields, None);
-    let count = fields
-        .get("count")
-        .map_or(Some(1), |field| reader.count(field, 1..=MOST_COPIES));
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
+    let found = process::common(reader, &fields, None);
+    let count = fields.value_or("count", 1, |field| reader.count(field, 1..=MOST_COPIES));
     let command = match (fields.get("run"), fields.get("builtin")) {
         (Some(run), None) => {
             if let Some(args) = fields.get("args") {
@@ -50,24 +47,28 @@ pub(super) fn system(
         (None, Some(name)) => builtin(reader, name, fields.get("args"), catalogue),
         (None, None) => {
             let message = format!("{} needs \"run\" or \"builtin\"", entry.label);
-            reader.problem(
+            reader.refuse(
                 Problem::new(fields.span.clone(), message)
                     .help("run = \"program and arguments\" starts any program"),
-            );
-            None
+            )
         }
         (Some(_), Some(builtin)) => {
             let message = "\"run\" and \"builtin\" exclude each other";
-            reader.problem(Problem::new(builtin.span(), message));
-            None
+            reader.refuse(Problem::new(builtin.span(), message))
         }
     };
     let (program, args) = command?;
-    let (common, name) = (common?, entry.name.clone()?);
-    check_port(reader, &fields, &common, &program, &args);
-    check_disk(reader, &fields, &common, &program, &args);
-    let count = u32::try_from(count?).ok()?;
-    Some(common.into_found(name, program, args, count, None, fields.span))
+    let mut found = found?;
+    found.system = System {
+        name: entry.name.clone()?,
+        program,
+        args,
+        ..found.system
+    };
+    check_port(reader, &fields, &found.system);
+    check_disk(reader, &fields, &found.system);
+    found.system.count = u32::try_from(count?).ok()?;
+    Some(found)
 }
 
 fn builtin(
@@ -88,8 +89,7 @@ fn builtin(
             .builtins
             .iter()
             .map(|builtin| builtin.command.as_str());
-        reader.problem(reader.unknown(&text, "builtin", "builtins", known));
-        return None;
+        return reader.refuse(reader.unknown(&text, "builtin", "builtins", known));
     };
     let words = words?;
     settings::check_flags(reader, &words, builtin);

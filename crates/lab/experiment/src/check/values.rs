@@ -42,6 +42,12 @@ impl Reader<'_> {
         self.problems.push(problem);
     }
 
+    /// Reports a problem, and gives nothing.
+    pub(super) fn refuse<T>(&mut self, problem: Problem) -> Option<T> {
+        self.problem(problem);
+        None
+    }
+
     /// Whether the file has a system or fleet of this name. One that is wrong itself is told where it
     /// stands, and what refers to it is no second mistake.
     pub(super) fn declares(&self, name: &str) -> bool {
@@ -52,8 +58,7 @@ impl Reader<'_> {
     pub(super) fn mismatch<T>(&mut self, field: Field<'_>, expected: &str) -> Option<T> {
         let found = described(field.value.get_ref());
         let message = format!("\"{}\" must be {expected}, found {found}", field.key);
-        self.problem(Problem::new(field.span(), message));
-        None
+        self.refuse(Problem::new(field.span(), message))
     }
 
     /// A string as it is written, without names filled in.
@@ -64,8 +69,7 @@ impl Reader<'_> {
         let text = Text::of_value(self.file, field.span(), decoded);
         if let Some(at) = decoded.find('\0') {
             let message = format!("\"{}\" holds a NUL character", field.key);
-            self.problem(Problem::new(text.span(at..at + 1), message));
-            return None;
+            return self.refuse(Problem::new(text.span(at..at + 1), message));
         }
         Some(text)
     }
@@ -83,8 +87,7 @@ impl Reader<'_> {
         if blank || text.as_str().contains(char::is_control) {
             let what = if blank { "empty" } else { "of several lines" };
             let message = format!("\"{}\" must be {expected}, it is {what}", field.key);
-            self.problem(Problem::new(field.span(), message));
-            return None;
+            return self.refuse(Problem::new(field.span(), message));
         }
         Some(text.as_str().to_owned())
     }
@@ -114,19 +117,12 @@ impl Reader<'_> {
         let line = self.verbatim(field, "a command line")?;
         let words = match words::split(&line) {
             Ok(words) => words,
-            Err(problem) => {
-                self.problem(problem);
-                return None;
-            }
+            Err(problem) => return self.refuse(problem),
         };
-        let filled: Vec<Option<CommandWord>> = words
-            .into_iter()
-            .map(|written| {
-                let filled = self.scope.template(&written, place, &mut self.problems)?;
-                Some(CommandWord { written, filled })
-            })
-            .collect();
-        filled.into_iter().collect()
+        all(words.into_iter().map(|written| {
+            let filled = self.scope.template(&written, place, &mut self.problems)?;
+            Some(CommandWord { written, filled })
+        }))
     }
 
     /// A command line that begins with a program.
@@ -195,8 +191,7 @@ impl Reader<'_> {
                         let found = text.as_str();
                         let message =
                             format!("\"{}\" must be {expected}, found \"{found}\"", field.key);
-                        self.problem(Problem::new(text.whole(), message));
-                        return None;
+                        return self.refuse(Problem::new(text.whole(), message));
                     }
                 }
             }
@@ -205,6 +200,31 @@ impl Reader<'_> {
         match count.filter(|count| bounds.contains(count)) {
             Some(count) => Some(count),
             None => self.mismatch(field, &expected),
+        }
+    }
+
+    /// A number that fits; a string may stand for it.
+    pub(super) fn number(
+        &mut self,
+        field: Field<'_>,
+        expected: &str,
+        fits: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
+        let number = match field.value.get_ref() {
+            DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            DeValue::String(_) => units::parse_number(self.text(field, expected)?.as_str()).ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| fits(*number));
+        number.or_else(|| self.mismatch(field, expected))
+    }
+
+    /// `true` or `false`.
+    pub(super) fn boolean(&mut self, field: Field<'_>) -> Option<bool> {
+        match field.value.get_ref() {
+            DeValue::Boolean(value) => Some(*value),
+            _ => self.mismatch(field, "true or false"),
         }
     }
 
@@ -227,8 +247,7 @@ impl Reader<'_> {
                 units::write_duration(*bounds.end()),
                 units::write_duration(time),
             );
-            self.problem(Problem::new(field.span(), message));
-            return None;
+            return self.refuse(Problem::new(field.span(), message));
         }
         Some(time)
     }
@@ -276,12 +295,8 @@ impl Reader<'_> {
         match read(text.as_str()) {
             Ok(value) => Some(value),
             Err(error) => {
-                let problem = Problem::new(text.span(error.at.clone()), error.message);
-                self.problem(match error.suggestion {
-                    Some(meant) => problem.suggest(meant),
-                    None => problem,
-                });
-                None
+                let problem = Problem::new(text.span(error.at), error.message);
+                self.refuse(problem.suggest_if(error.suggestion))
             }
         }
     }
@@ -291,8 +306,7 @@ impl Reader<'_> {
         match field.value.get_ref() {
             DeValue::Array(items) if items.len() > MOST_ITEMS => {
                 let message = format!("\"{}\" has more than {MOST_ITEMS} items", field.key);
-                self.problem(Problem::new(field.span(), message));
-                None
+                self.refuse(Problem::new(field.span(), message))
             }
             DeValue::Array(items) => Some(
                 items
@@ -310,11 +324,7 @@ impl Reader<'_> {
     /// A list of strings with constants filled in; empty strings are problems.
     pub(super) fn lines(&mut self, field: Field<'_>, expected: &str) -> Option<Vec<String>> {
         let items = self.list(field, expected)?;
-        let lines: Vec<Option<String>> = items
-            .into_iter()
-            .map(|item| self.line(item, "a string"))
-            .collect();
-        lines.into_iter().collect()
+        all(items.into_iter().map(|item| self.line(item, "a string")))
     }
 
     /// A name that other parts of the file can use.
@@ -322,32 +332,31 @@ impl Reader<'_> {
         let text = self.text(field, "a name")?;
         match name_problem(text.as_str()) {
             None => Some(text.as_str().to_owned()),
-            Some(problem) => {
-                let message = format!("\"{}\" is no name: {problem}", text.as_str());
-                self.problem(Problem::new(field.span(), message));
-                None
-            }
+            Some(problem) => self.refuse(Problem::new(field.span(), problem)),
         }
     }
 }
 
+/// What was read of each, if all of it was good: what is wrong does not hide what follows.
+pub(super) fn all<T, C: FromIterator<T>>(read: impl Iterator<Item = Option<T>>) -> Option<C> {
+    let read: Vec<Option<T>> = read.collect();
+    read.into_iter().collect()
+}
+
 /// Why a text cannot be a name.
 pub(super) fn name_problem(text: &str) -> Option<String> {
-    if text.len() > LONGEST_NAME {
-        Some(format!("it has more than {LONGEST_NAME} characters"))
+    let why = if text.len() > LONGEST_NAME {
+        format!("it has more than {LONGEST_NAME} characters")
     } else if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        Some("a name begins with a letter from a to z".to_owned())
+        "a name begins with a letter from a to z".to_owned()
     } else {
-        let wrong = text.chars().find(|&c| !in_name(c))?;
-        Some(format!(
-            "{} cannot stand in a name, only letters, digits, - and _",
-            if wrong == ' ' {
-                "a space".to_owned()
-            } else {
-                wrong.escape_debug().to_string()
-            }
-        ))
-    }
+        let wrong = match text.chars().find(|&c| !in_name(c))? {
+            ' ' => "a space".to_owned(),
+            wrong => wrong.escape_debug().to_string(),
+        };
+        format!("{wrong} cannot stand in a name, only letters, digits, - and _")
+    };
+    Some(format!("\"{text}\" is no name: {why}"))
 }
 
 #[cfg(test)]

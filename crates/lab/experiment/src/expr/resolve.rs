@@ -104,10 +104,7 @@ fn problem(text: &Text, fault: Fault) -> Problem {
     if let Some(help) = fault.help {
         problem = problem.help(help);
     }
-    match fault.suggestion {
-        Some(name) => problem.suggest(name),
-        None => problem,
-    }
+    problem.suggest_if(fault.suggestion)
 }
 
 fn node(tree: Tree, place: Use<'_>, names: &Names, faults: &mut Vec<Fault>) -> Option<Node> {

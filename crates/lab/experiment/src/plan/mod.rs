@@ -30,6 +30,7 @@ pub use fault::{
     Part, ProcessFault, Scarce, Who,
 };
 pub use gate::{Gated, Gates, Variant};
+pub use lab_lifecycle::{Definition as Lifecycle, LoopDefinition as Loop};
 pub use left_out::LeftOut;
 pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
@@ -378,34 +379,6 @@ pub enum DriverKind {
     },
     /// An external program: its path, then its arguments.
     Program(Vec<Template>),
-}
-
-/// How timestamps of one kind of entity are found in logs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lifecycle {
-    /// Name, by which expectations refer to it.
-    pub name: String,
-    /// Fields that identify the entity; the first one present wins.
-    pub key: Vec<String>,
-    /// Identities that an entity has before its key exists. Each is a list of
-    /// fields that together identify it; the first whose fields are all present
-    /// wins. A line with both ties the earlier lines to the key.
-    pub alias: Vec<Vec<String>>,
-    /// Fields that say where the entity ran (a cell, a host); first present wins.
-    pub group: Vec<String>,
-    /// Names of points in order, each with the text of its matcher.
-    pub points: Vec<(String, String)>,
-}
-
-/// Recurring work with a start line and an end line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Loop {
-    /// Name, by which expectations refer to it.
-    pub name: String,
-    /// Matcher of the first line of a turn.
-    pub start: String,
-    /// Matcher of the last line of a turn.
-    pub end: String,
 }
 
 /// One step: makes entities, then holds, then sends signals, then asks over HTTP, then runs

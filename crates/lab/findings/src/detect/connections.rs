@@ -2,7 +2,7 @@
 
 use units::{show_count, show_share};
 
-use super::resample::share_of;
+use super::resample::{pairs, share_of, sums};
 use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// The first tenth of a run opens what is then used.
@@ -91,15 +91,10 @@ pub fn handshakes(of: &ConnectionCounts<'_>) -> Option<Finding> {
 /// Ratio of two counts after the warm-up, and their sums.
 fn ratio(part: &[f64], whole: &[f64]) -> Option<(Share, f64, f64)> {
     let warm = (whole.len() as f64 * WARM_UP).ceil() as usize;
-    let pairs: Vec<(f64, f64)> = part
-        .iter()
-        .copied()
-        .zip(whole.iter().copied())
-        .skip(warm)
-        .collect();
-    let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
-    let share = share_of(&pairs)?;
-    Some((share, sum(|pair| pair.0), sum(|pair| pair.1)))
+    let pairs = pairs(part, whole);
+    let pairs = pairs.get(warm..).unwrap_or_default();
+    let (part, whole) = sums(pairs);
+    Some((share_of(pairs)?, part, whole))
 }
 
 /// More connections than requests are one for each.

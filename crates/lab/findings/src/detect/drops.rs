@@ -2,7 +2,7 @@
 
 use units::{show_count, show_share};
 
-use super::resample::{longest, share_of};
+use super::resample::{longest, share_of, sums};
 use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Fewest datagrams, share of all, and samples that saw any: a single burst in a run is an accident.
@@ -36,8 +36,7 @@ pub fn drops(of: &DatagramCounts<'_>) -> Option<Finding> {
         .zip(of.received)
         .map(|(dropped, received)| (*dropped, dropped + received))
         .collect();
-    let dropped: f64 = pieces.iter().map(|piece| piece.0).sum();
-    let all: f64 = pieces.iter().map(|piece| piece.1).sum();
+    let (dropped, all) = sums(&pieces);
     let seen = pieces.iter().filter(|piece| piece.0 > 0.0).count();
     let effect = share_of(&pieces)?;
     if dropped < FEWEST || seen < SAMPLES || effect.value < SHARE || effect.low <= 0.0 {

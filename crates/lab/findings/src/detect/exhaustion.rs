@@ -2,7 +2,7 @@
 
 use units::{show_count, show_share};
 
-use super::resample::{longest, share_of};
+use super::resample::{longest, share_of_time};
 use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Share of the limit from which one is near it.
@@ -39,12 +39,7 @@ pub fn exhaustion(of: &ResourceUse<'_>) -> Option<Finding> {
     if to - from < IN_A_ROW {
         return None;
     }
-    let pieces: Vec<(f64, f64)> = of
-        .used
-        .iter()
-        .map(|used| (f64::from(u8::from(near(used))), 1.0))
-        .collect();
-    let effect = share_of(&pieces)?;
+    let effect = share_of_time(of.used.iter().map(near))?;
     let most = of.used.iter().copied().fold(0.0, f64::max);
     let sentence = format!(
         "{} had up to {} of {} {} in use, and {} or more for {} of the time",

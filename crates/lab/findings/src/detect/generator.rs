@@ -3,7 +3,7 @@
 use units::{show_cores, show_count, show_share};
 
 use super::processor::TAKEN;
-use super::resample::{means, share_of};
+use super::resample::{means, pairs, share_of};
 use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// Share of sends that were late, from which the generator did not keep its schedule.
@@ -46,12 +46,7 @@ pub struct GeneratorUse<'a> {
 /// machine is named and nobody is accused.
 #[must_use]
 pub fn generator(of: &GeneratorUse<'_>) -> Option<Finding> {
-    let pieces: Vec<(f64, f64)> = of
-        .late
-        .iter()
-        .copied()
-        .zip(of.sent.iter().copied())
-        .collect();
+    let pieces = pairs(of.late, of.sent);
     let effect = share_of(&pieces)?;
     let in_how_many = pieces
         .iter()

@@ -5,7 +5,7 @@
 
 use units::{show_cores, show_share};
 
-use super::resample::{longest, means, share_of};
+use super::resample::{longest, means, share_of_time};
 use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Samples are looked at in blocks of a second: shorter ones show the clock's granularity.
@@ -337,11 +337,7 @@ fn lasting(
     let warm = (blocks as f64 * WARM_UP) as usize;
     let flags: Vec<bool> = (0..blocks).map(|at| at >= warm && is_so(at)).collect();
     let (from, to) = longest(flags.iter().copied());
-    let pieces: Vec<(f64, f64)> = flags[warm..]
-        .iter()
-        .map(|flag| (f64::from(u8::from(*flag)), 1.0))
-        .collect();
-    let share = share_of(&pieces)?;
+    let share = share_of_time(flags[warm..].iter().copied())?;
     (to - from >= in_a_row && share.value >= least).then_some(Lasting { share, from, to })
 }
 

@@ -39,7 +39,19 @@ pub(super) fn share_of(pieces: &[(f64, f64)]) -> Option<Share> {
     })
 }
 
-fn sums(pieces: &[(f64, f64)]) -> (f64, f64) {
+/// The share of equal pieces of the time in which something was so; see [`share_of`].
+pub(super) fn share_of_time(flags: impl Iterator<Item = bool>) -> Option<Share> {
+    let pieces: Vec<(f64, f64)> = flags.map(|flag| (f64::from(u8::from(flag)), 1.0)).collect();
+    share_of(&pieces)
+}
+
+/// Parts beside their wholes.
+pub(super) fn pairs(parts: &[f64], wholes: &[f64]) -> Vec<(f64, f64)> {
+    parts.iter().copied().zip(wholes.iter().copied()).collect()
+}
+
+/// Sums of the parts and of the wholes.
+pub(super) fn sums(pieces: &[(f64, f64)]) -> (f64, f64) {
     let add = |all: (f64, f64), one: &(f64, f64)| (all.0 + one.0, all.1 + one.1);
     pieces.iter().fold((0.0, 0.0), add)
 }

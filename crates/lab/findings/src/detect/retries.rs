@@ -3,7 +3,7 @@
 use stats::student_quantile;
 use units::{show_count, show_share};
 
-use super::resample::{longest, share_of};
+use super::resample::{longest, pairs, share_of, sums};
 use crate::finding::{Chart, Finding, Kind, Number, Share, ShareOf};
 
 /// Periods that are looked at together, and how many attempts for each request there are in them at the
@@ -48,7 +48,7 @@ pub struct AttemptCounts<'a> {
 /// Retries that add to the load for some seconds or for good.
 #[must_use]
 pub fn retries(of: &AttemptCounts<'_>) -> Option<Finding> {
-    let again = Again::of(&pairs(of), LASTING)?;
+    let again = Again::of(&pairs(of.requests, of.attempts), LASTING)?;
     let sentence = format!(
         "{} sent {} attempts for {} requests to {}, and up to {:.1} for each: retries were {} of the load",
         of.client,
@@ -69,7 +69,7 @@ pub fn retries(of: &AttemptCounts<'_>) -> Option<Finding> {
 /// says it. Requests that begin with more calls and then need fewer, as caches fill, accuse nobody.
 #[must_use]
 pub fn repeats(of: &AttemptCounts<'_>) -> Option<Finding> {
-    let pairs = pairs(of);
+    let pairs = pairs(of.requests, of.attempts);
     let calm = (TOGETHER..pairs.len()).filter_map(|to| Some((to, usual(&pairs[..to])?)));
     let (calm, (usual, at_most)) = calm.min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
     let expected: Vec<(f64, f64)> = pairs[calm..]
@@ -107,16 +107,6 @@ fn usual(pairs: &[(f64, f64)]) -> Option<(f64, f64)> {
     let error = (stats::variance(&away)? * count).sqrt() / requests;
     let reach = error * student_quantile(1.0 - BY_CHANCE, count - 1.0);
     Some((usual, usual + reach))
-}
-
-fn pairs(of: &AttemptCounts<'_>) -> Vec<(f64, f64)> {
-    let requests = of.requests.iter().copied();
-    requests.zip(of.attempts.iter().copied()).collect()
-}
-
-fn sums(pairs: &[(f64, f64)]) -> (f64, f64) {
-    let add = |sum: (f64, f64), pair: &(f64, f64)| (sum.0 + pair.0, sum.1 + pair.1);
-    pairs.iter().fold((0.0, 0.0), add)
 }
 
 fn number(name: &'static str, value: f64) -> Number {

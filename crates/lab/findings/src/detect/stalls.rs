@@ -4,7 +4,7 @@ use stats::{level_and_spread, mean, nearest_rank, rank_sum};
 use units::{show_seconds, show_share};
 
 use super::beat::beat;
-use super::resample::share_of;
+use super::resample::share_of_time;
 use crate::finding::{Chart, Finding, Kind, Number, ShareOf};
 
 /// A slot is a stall when its latency is so many times the usual one and so many deviations of its
@@ -72,11 +72,7 @@ pub fn stalls(of: &SlotLatencies<'_>) -> Option<Finding> {
     for (from, to) in &stalls {
         stalled[*from..*to].fill(true);
     }
-    let pieces: Vec<(f64, f64)> = stalled
-        .iter()
-        .map(|stalled| (f64::from(u8::from(*stalled)), 1.0))
-        .collect();
-    let effect = share_of(&pieces)?;
+    let effect = share_of_time(stalled.into_iter())?;
     let worst = typical(of, &stalls)?;
     let period_s = rhythm.period * of.slot_s;
     let sentence = format!(

@@ -210,17 +210,3 @@ impl Series {
         self.logarithmic.then(|| difference.exp())
     }
 }
-
-/// The commits after the last one before a change up to the first one after it, of all commits
-/// in order of history: one of them made the change. `None` when either is unknown or they are
-/// in another order.
-#[must_use]
-pub fn commits_between<'a, C: PartialEq>(
-    commits: &'a [C],
-    last_before: &C,
-    first_after: &C,
-) -> Option<&'a [C]> {
-    let before = commits.iter().position(|commit| commit == last_before)?;
-    let after = commits.iter().position(|commit| commit == first_after)?;
-    (before < after).then(|| &commits[before + 1..=after])
-}

@@ -233,17 +233,6 @@ fn what_some_runs_do_worse_is_never_better() {
     assert!(said.contains("only some of the runs changed"), "{said}");
 }
 
-#[test]
-fn commits_of_a_change_are_those_after_the_last_good_one() {
-    let commits = ["a", "b", "c", "d", "e"];
-    let between = |before, after| commits_between(&commits, &before, &after);
-    assert_eq!(between("b", "d"), Some(&["c", "d"][..]));
-    assert_eq!(between("a", "b"), Some(&["b"][..]));
-    assert_eq!(between("d", "b"), None);
-    assert_eq!(between("b", "b"), None);
-    assert_eq!(between("x", "b"), None);
-}
-
 fn exact(levels: &[(usize, f64)]) -> Vec<Option<f64>> {
     let each = levels.iter();
     each.flat_map(|(runs, level)| std::iter::repeat_n(Some(*level), *runs))

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use lab_judgement::{HistoryJudgement, Metric};
 
-use crate::markup::{counted, escaped, head};
+use crate::markup::{and_more, counted, escaped, head};
 use chart::chart;
 
 /// Most runs that are drawn, the latest of them.
@@ -87,14 +87,8 @@ pub fn html(about: &str, runs: &[HistoryRun], metrics: &[HistoryMetric]) -> Stri
         page += &section(metric, runs, older);
     }
     let more = order.len().saturating_sub(MOST_METRICS);
-    if more > 0 {
-        let _ = write!(
-            page,
-            "<p>And {}, of which headroom history show tells.</p>",
-            counted(more, "metric", "metrics")
-        );
-    }
-    page + "</html>\n"
+    let told = ", of which headroom history show tells";
+    page + &and_more(more, ["metric", "metrics"], told) + "</html>\n"
 }
 
 fn section(found: &HistoryMetric, runs: &[HistoryRun], older: usize) -> String {

@@ -232,15 +232,8 @@ fn lifecycles(
 
 /// The rows whose lives took longest, in the order of the table.
 fn longest(table: &Table, most: usize) -> Vec<&Row> {
-    let length = |row: &Row| {
-        let known = || row.at_ns.iter().flatten();
-        known()
-            .max()
-            .zip(known().min())
-            .map(|(last, first)| last - first)
-    };
     let mut order: Vec<usize> = (0..table.rows.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(length(&table.rows[at])));
+    order.sort_by_key(|&at| std::cmp::Reverse(table.rows[at].length_ns()));
     let chosen: BTreeSet<usize> = order.into_iter().take(most).collect();
     chosen.into_iter().map(|at| &table.rows[at]).collect()
 }

@@ -14,7 +14,7 @@ pub use page::html;
 pub use table::terminal;
 
 /// A run among others, as it is listed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ListedRun {
     /// Name of its folder.
     pub run: String,
@@ -52,7 +52,7 @@ pub struct ListedRun {
 }
 
 /// What a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
     /// It came to an end.
@@ -62,6 +62,7 @@ pub enum RunState {
     /// It ended, and its result could not be stored.
     Broken,
     /// Its files are not what their formats say, or of a newer version.
+    #[default]
     Unreadable,
 }
 
@@ -71,21 +72,9 @@ impl ListedRun {
     pub fn of(run: &StoredRun) -> Self {
         let mut listed = Self {
             run: run.folder.id(),
-            name: String::new(),
-            began: String::new(),
-            started_at_unix_ns: 0,
-            state: RunState::Unreadable,
-            outcome: None,
-            reason: None,
-            duration_s: None,
-            held: 0,
-            expectations: 0,
-            left_out: 0,
-            git_commit: None,
             bytes: run.bytes,
-            metrics: Vec::new(),
-            alike: 0,
             report: run.folder.file(RunFile::Report).is_file(),
+            ..Self::default()
         };
         match &run.found {
             Ok(found) => listed.read(run, found),
@@ -128,6 +117,16 @@ impl ListedRun {
         self.held = outcomes.filter(|outcome| *outcome == Outcome::Pass).count();
         self.expectations = verdict.expectations.len();
         self.left_out = verdict.left_out.len();
+    }
+
+    /// How it ended, by the word for its outcome if it has one.
+    fn how_it_ended(&self, word: fn(Outcome) -> &'static str) -> &'static str {
+        match (self.state, self.outcome) {
+            (RunState::Ended, Some(outcome)) => word(outcome),
+            (RunState::Unreadable, _) => "unreadable",
+            (RunState::Broken, _) => "could not be stored",
+            _ => "goes on or was killed",
+        }
     }
 
     /// `3 of 4`, or `3 of 4, 2 left out`; empty where nothing was expected.

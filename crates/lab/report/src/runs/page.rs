@@ -6,8 +6,8 @@ use lab_judgement::MetricValue;
 use lab_store::Outcome;
 use units::{show_bytes, show_seconds};
 
-use super::{ListedRun, RunState, by_name};
-use crate::markup::{counted, escaped, head, in_url};
+use super::{ListedRun, by_name};
+use crate::markup::{and_more, counted, escaped, head, in_url};
 use crate::sparkline::Frame;
 use crate::terminal::word;
 
@@ -49,13 +49,7 @@ pub fn html(runs: &[ListedRun]) -> String {
         page += &charts(latest);
         page += &table(latest);
         let older = runs.len() - latest.len();
-        if older > 0 {
-            let _ = write!(
-                page,
-                "<p>And {} before them.</p>",
-                counted(older, "run", "runs")
-            );
-        }
+        page += &and_more(older, ["run", "runs"], " before them");
     }
     page + "</html>\n"
 }
@@ -83,12 +77,7 @@ fn table(runs: &[&ListedRun]) -> String {
             ),
             false => write!(text, "{id}"),
         };
-        let outcome = match (run.state, run.outcome) {
-            (RunState::Ended, Some(outcome)) => word(outcome),
-            (RunState::Unreadable, _) => "unreadable",
-            (RunState::Broken, _) => "could not be stored",
-            _ => "goes on or was killed",
-        };
+        let outcome = run.how_it_ended(word);
         let why = run.reason.as_deref().unwrap_or_default();
         let commit: String = run
             .git_commit
@@ -122,16 +111,9 @@ fn charts(runs: &[&ListedRun]) -> String {
     for latest in metrics.iter().take(MOST_CHARTS) {
         text += &chart(latest, runs);
     }
-    text += "</div>";
     let more = metrics.len().saturating_sub(MOST_CHARTS);
-    if more > 0 {
-        let _ = write!(
-            text,
-            "<p>And {}, which the reports have.</p>",
-            counted(more, "number", "numbers")
-        );
-    }
-    text
+    let more = and_more(more, ["number", "numbers"], ", which the reports have");
+    text + "</div>" + &more
 }
 
 fn chart(latest: &MetricValue, runs: &[&ListedRun]) -> String {

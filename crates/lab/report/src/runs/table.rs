@@ -3,7 +3,7 @@
 use console::{Style as Paint, measure_text_width};
 use units::{show_bytes, show_seconds};
 
-use super::{ListedRun, RunState};
+use super::ListedRun;
 use crate::terminal::{Style, colour, mark_and_word, pad, paint, printable};
 
 /// The runs in the order given, under a head; empty without any.
@@ -45,18 +45,12 @@ pub fn terminal(runs: &[ListedRun], style: Style) -> String {
 }
 
 fn row(run: &ListedRun) -> [String; 6] {
-    let outcome = match (run.state, run.outcome) {
-        (RunState::Ended, Some(outcome)) => mark_and_word(outcome),
-        (RunState::Unreadable, _) => "unreadable",
-        (RunState::Broken, _) => "could not be stored",
-        _ => "goes on or was killed",
-    };
     [
         printable(&run.run),
         run.began.clone(),
         run.duration_s.map_or_else(String::new, show_seconds),
         show_bytes(run.bytes as f64),
-        outcome.to_owned(),
+        run.how_it_ended(mark_and_word).to_owned(),
         run.score(),
     ]
 }

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 
 use lab_store::{Outcome, Unit};
 use stats::nearest_rank;
-use units::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 use super::SweepRecord;
-use crate::markup::{COLOURS, counted, escaped, head};
+use crate::markup::{COLOURS, and_more, escaped, head};
 
 /// Size of a chart in pixels, and what is left free for its axes.
 const WIDTH: f64 = 560.0;
@@ -213,7 +212,7 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
                     scale.y(*value),
                     escaped(sweep.over.first().map_or("", |name| name)),
                     escaped(places[*place]),
-                    escaped(&scale.shown(*value)),
+                    escaped(&scale.unit.show(*value)),
                 );
             }
         }
@@ -230,14 +229,8 @@ fn chart(sweep: &SweepRecord, metric: &str) -> String {
         }
         svg += "</p>";
     }
-    if more > 0 {
-        let _ = write!(
-            svg,
-            "<p>And {}, which the table has.</p>",
-            counted(more, "further line", "further lines")
-        );
-    }
-    svg
+    let noun = ["further line", "further lines"];
+    svg + &and_more(more, noun, ", which the table has")
 }
 
 /// The other constants of a setting, by which the lines of a chart are told apart.
@@ -279,17 +272,6 @@ impl Scale {
         steps.into_iter().find(|step| *step >= raw).unwrap_or(raw)
     }
 
-    fn shown(&self, value: f64) -> String {
-        match self.unit {
-            Unit::Seconds => show_seconds(value),
-            Unit::Bytes => show_bytes(value),
-            Unit::Share => show_share(value),
-            Unit::PerSecond => show_rate(value),
-            Unit::Cores => show_cores(value),
-            Unit::Count => show_count(value),
-        }
-    }
-
     fn axes(&self, places: &[&str]) -> String {
         let mut svg = String::new();
         let step = self.step();
@@ -303,7 +285,7 @@ impl Scale {
                 WIDTH - RIGHT,
                 LEFT - 8.0,
                 y + 4.0,
-                self.shown(value)
+                self.unit.show(value)
             );
         }
         for (place, text) in places.iter().enumerate() {

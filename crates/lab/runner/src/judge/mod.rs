@@ -6,7 +6,7 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Comparison, Dimension, Expr, FaultNumber, Metric, Metrics, Op, Stat};
+use lab_experiment::expr::{Comparison, Expr, FaultNumber, Metric, Metrics, Op, Stat};
 use lab_experiment::plan::{Expect, LeftOut, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
@@ -174,18 +174,8 @@ pub(crate) fn judge(
 
 /// The unit of each metric of an expression.
 fn units(expr: &Expr) -> BTreeMap<String, Unit> {
-    let unit = |metric: &Metric| match metric.dimension() {
-        Dimension::Seconds => Unit::Seconds,
-        Dimension::Bytes => Unit::Bytes,
-        Dimension::Share => Unit::Share,
-        Dimension::Count | Dimension::Number => Unit::Count,
-        Dimension::Cores => Unit::Cores,
-        Dimension::Rate => Unit::PerSecond,
-    };
-    let units = expr
-        .metrics()
-        .map(|metric| (metric.to_string(), unit(metric)));
-    units.collect()
+    let unit = |metric: &Metric| (metric.to_string(), metric.dimension().unit());
+    expr.metrics().map(unit).collect()
 }
 
 const SECOND_NS: f64 = 1e9;

@@ -204,17 +204,15 @@ impl Loads<'_> {
         cut: Option<&str>,
     ) -> Result<(), StepError> {
         let is_over = |name: &str| {
-            let mut loads = self.plan.loads.iter();
-            let load = loads.find(|load| load.name == name);
-            load.is_some_and(|load| cut.is_some() || self.period(load).last() == Some(number))
+            let load = self.load(name);
+            load.is_ok_and(|load| cut.is_some() || self.period(load).last() == Some(number))
         };
         let stays = |running: &Running| {
-            let mut loads = self.plan.loads.iter();
-            let load = loads.find(|load| load.name == running.load);
+            let load = self.load(&running.load);
             cut.is_none()
                 && !running.leaves
                 && running.handle.relay.is_some()
-                && load.is_some_and(|load| self.goes_on(number, load))
+                && load.is_ok_and(|load| self.goes_on(number, load))
         };
         let of_step = |running: &Running| match &running.step {
             Some(own) => *own == step.name && !stays(running),

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use lab_experiment::plan::{Lifecycle, LogFormat, Loop, Plan};
 use lab_lifecycle::{
-    Collector, Definition, DefinitionError, FollowError, Follower, Format, LoopDefinition, Miner,
-    Table, Turns, lengths,
+    Collector, DefinitionError, FollowError, Follower, Format, Miner, Table, Turns, lengths,
 };
 use lab_store::{RunFile, RunFolder};
 
@@ -148,27 +147,7 @@ impl LogMiner {
         (status, viewers): (Status, Viewers),
         alarm: Alarm,
     ) -> Result<Self, DefinitionError> {
-        let lifecycles: Vec<Definition> = plan
-            .lifecycles
-            .iter()
-            .map(|lifecycle| Definition {
-                name: lifecycle.name.clone(),
-                key: lifecycle.key.clone(),
-                alias: lifecycle.alias.clone(),
-                group: lifecycle.group.clone(),
-                points: lifecycle.points.clone(),
-            })
-            .collect();
-        let loops: Vec<LoopDefinition> = plan
-            .loops
-            .iter()
-            .map(|turns| LoopDefinition {
-                name: turns.name.clone(),
-                start: turns.start.clone(),
-                end: turns.end.clone(),
-            })
-            .collect();
-        let mut miner = Miner::new(origin_unix_ns, &lifecycles, &loops)?;
+        let mut miner = Miner::new(origin_unix_ns, &plan.lifecycles, &plan.loops)?;
         if viewers.is_possible() {
             miner.watch();
         }

@@ -335,15 +335,9 @@ impl Measure<'_> {
             }
             _ => false,
         };
-        let looked: Vec<f64> = match self.signal {
-            Signal::Requests(looks) => within(looks, window.hold_begin_s, to_s)
-                .iter()
-                .map(|look| look.0)
-                .collect(),
-            Signal::Samples(looks) => within(looks, window.hold_begin_s, to_s)
-                .iter()
-                .map(|look| look.0)
-                .collect(),
+        let looked: Vec<f64> = match self.signal_within(window) {
+            Signal::Requests(looks) => looks.iter().map(|look| look.0).collect(),
+            Signal::Samples(looks) => looks.iter().map(|look| look.0).collect(),
             _ => Vec::new(),
         };
         let gaps = looked.windows(2).filter(|pair| pair[1] > from_s);

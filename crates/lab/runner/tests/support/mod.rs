@@ -61,17 +61,23 @@ pub fn options(out_dir: &Path) -> Options {
     }
 }
 
-/// Makes an experiment in a new folder.
-pub fn run(text: &str) -> (tempfile::TempDir, Result<Finished, RunError>) {
+/// Makes an experiment in a new folder, if it can be made.
+pub fn attempt(text: &str) -> (tempfile::TempDir, Result<Finished, RunError>) {
     let folder = tempfile::tempdir().unwrap();
     let (plan, text) = plan(text);
     let finished = lab_runner::run(plan, &text, options(folder.path()));
     (folder, finished)
 }
 
+/// Makes an experiment in a new folder.
+pub fn run(text: &str) -> (tempfile::TempDir, Finished) {
+    let (folder, finished) = attempt(text);
+    (folder, finished.unwrap_or_else(|error| panic!("{error}")))
+}
+
 /// The error of an experiment that cannot be made, as a person reads it.
 pub fn refused(text: &str) -> String {
-    let (_folder, finished) = run(text);
+    let (_folder, finished) = attempt(text);
     finished.expect_err("the run must be refused").to_string()
 }
 

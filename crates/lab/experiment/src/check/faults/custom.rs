@@ -31,14 +31,13 @@ pub(super) fn kind(
         let message = "nobody could ask this after a kill -9 of the laboratory";
         let problem = Problem::new(field.span(), message);
         let help = "ask a system of this file, or write a command: undo = \"curl ...\"";
-        reader.problem(problem.help(help));
-        return None;
+        return reader.refuse(problem.help(help));
     }
     Some(FaultKind::Custom { name, does, undo })
 }
 
 fn act(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str, step: &str) -> Option<Act> {
-    let field = fields.require(key, EXAMPLE, &mut reader.problems)?;
+    let field = fields.require(key, EXAMPLE, reader)?;
     match field.value.get_ref() {
         DeValue::Table(_) => {
             let call = call_of_fault(reader, field, step)?;
@@ -47,8 +46,7 @@ fn act(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str, step: &str) -> O
         DeValue::String(text) if is_request(text) => {
             let message = format!("\"{key}\" is run by a shell, and this is a request");
             let problem = Problem::new(field.span(), message);
-            reader.problem(problem.help(format!("write {key} = {{ request = \"...\" }}")));
-            None
+            reader.refuse(problem.help(format!("write {key} = {{ request = \"...\" }}")))
         }
         DeValue::String(text) if !text.trim().is_empty() => {
             reader.template(field, Place::Command).map(Act::Command)

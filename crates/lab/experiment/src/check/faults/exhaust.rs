@@ -25,16 +25,14 @@ pub(super) fn exhaust(
         [] => {
             let message = "what do the processes run out of?";
             let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help(
+            return reader.refuse(problem.help(
                 "add descriptors = 10, memory = \"10MiB\" or disk = \"1MiB\": how much more they may still take",
             ));
-            return None;
         }
         [one, other, ..] => {
             let message = format!("{} and {} are two faults", one.key, other.key);
             let problem = Problem::new(other.span(), message);
-            reader.problem(problem.help("write a list of two tables"));
-            return None;
+            return reader.refuse(problem.help("write a list of two tables"));
         }
     };
     if field.key == "descriptors" {
@@ -62,10 +60,9 @@ pub(super) fn exhaust(
             field.span(),
             "the system has no disk of its own to be filled",
         );
-        reader.problem(problem.help(
+        return reader.refuse(problem.help(
             "give it the key disk = \"64MiB\", and let it write to {disk}; what else it writes to is also this run's, and others'",
         ));
-        return None;
     }
     Some(Scarce::Disk(left))
 }

@@ -16,7 +16,7 @@ use super::fields::{Field, Fields, Value};
 use super::loads;
 use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
-use super::values::Reader;
+use super::values::{Reader, all};
 use crate::plan::{EndSignal, Fault, FaultKind, ProcessFault};
 use exhaust::exhaust;
 pub(super) use pick::copies;
@@ -130,20 +130,15 @@ pub(super) fn faults(
         DeValue::Array(items) if items.len() <= MOST => items.iter().collect(),
         DeValue::Array(items) => {
             let message = format!("a step has at most {MOST} faults, this has {}", items.len());
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         _ => return reader.mismatch(field, "a table such as { kill = \"db\", for = \"10s\" }"),
     };
-    let read: Vec<Option<Fault>> = values
-        .into_iter()
-        .map(|value| {
-            let (fields, fault) = fault(reader, value, named)?;
-            ends(reader, step, &fields, &fault);
-            Some(fault)
-        })
-        .collect();
-    read.into_iter().collect()
+    all(values.into_iter().map(|value| {
+        let (fields, fault) = fault(reader, value, named)?;
+        ends(reader, step, &fields, &fault);
+        Some(fault)
+    }))
 }
 
 /// What faults can be about.
@@ -168,12 +163,11 @@ fn fault<'t>(
     let elsewhere = ELSEWHERE.iter().map(|(kind, ..)| *kind);
     let known = KINDS.into_iter().chain(KEYS).chain(elsewhere);
     let known: Vec<&str> = known.collect();
-    let fields = Fields::open(value, "\"fault\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(value, "\"fault\"", &known, reader)?;
     for (key, span) in fields.keys() {
         let mut all = ELSEWHERE.iter();
         if let Some((_, message, instead)) = all.find(|(kind, ..)| *kind == key) {
-            reader.problem(Problem::new(span, *message).help(*instead));
-            return None;
+            return reader.refuse(Problem::new(span, *message).help(*instead));
         }
     }
     let given: Vec<Field<'_>> = KINDS.iter().filter_map(|kind| fields.get(kind)).collect();
@@ -192,43 +186,21 @@ fn fault<'t>(
         [one, other, ..] => {
             let message = format!("\"{}\" and \"{}\" are two faults", one.key, other.key);
             let problem = Problem::new(other.span(), message);
-            reader.problem(problem.help("write a list of two tables"));
-            return None;
+            return reader.refuse(problem.help("write a list of two tables"));
         }
     };
-    let mut belongs = true;
-    for (key, kinds) in OF_KINDS {
-        if let Some(own) = fields.get(key).filter(|_| !kinds.contains(&field.key)) {
-            let message = format!(
-                "\"{key}\" goes with {}, not with {}",
-                kinds.join(", "),
-                field.key
-            );
-            reader.problem(Problem::new(own.span(), message));
-            belongs = false;
-        }
-    }
+    let belongs = fields.go_with(field.key, &OF_KINDS, reader);
     let kind = kind(reader, &fields, field, named);
-    let mut time = |key: &str, least: Duration| match fields.get(key) {
-        Some(field) => reader.duration(field, least..=LONGEST).map(Some),
-        None => Some(None),
+    let mut time = |key: &str, least: Duration| {
+        fields.optional(key, |field| reader.duration(field, least..=LONGEST))
     };
     let (at, length) = (time("at", Duration::ZERO), time("for", SHORTEST));
-    let every = fields.get("every").map_or(Some(None), |field| {
+    let every = fields.optional("every", |field| {
         let expected = "\"10s\" or \"exponential 10s\"";
-        reader.quantity(field, expected, parse_every).map(Some)
+        reader.quantity(field, expected, parse_every)
     });
-    let through = fields
-        .get("through")
-        .map_or(Some(None), |field| through(reader, field, named).map(Some));
-    let keep = match fields
-        .get("keep")
-        .map(|field| (field, field.value.get_ref()))
-    {
-        None => Some(false),
-        Some((_, DeValue::Boolean(keep))) => Some(*keep),
-        Some((field, _)) => reader.mismatch(field, "true or false"),
-    };
+    let through = fields.optional("through", |field| through(reader, field, named));
+    let keep = fields.value_or("keep", false, |field| reader.boolean(field));
     let fault = Fault {
         kind: kind?,
         at: at?,
@@ -240,33 +212,28 @@ fn fault<'t>(
     if let (true, Some(_), Some(field)) = (fault.keep, fault.length, fields.get("keep")) {
         let message =
             "\"keep\" and \"for\" exclude each other: one leaves the fault, the other ends it";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     if let (true, true, Some(field)) = (fault.keep, fault.kind.is_restart(), fields.get("keep")) {
         let message =
             "a restart is over when the copies are ready again, and leaves nothing to keep";
         let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help("kill them, and keep that, to have them stay down"));
-        return None;
+        return reader.refuse(problem.help("kill them, and keep that, to have them stay down"));
     }
     if let (true, Some(_), Some(field)) = (fault.keep, &fault.through, fields.get("keep")) {
         let message = "\"keep\" leaves the fault to the end of the run, \"through\" ends it before";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     if fault.through.is_some() && fault.length.is_some() && fault.every.is_none() {
         let message = "\"for\" ends this fault, so it does not go on through other steps";
         let problem = Problem::new(fields.span.clone(), message);
-        reader
-            .problem(problem.help("leave out `for`, or add every = \"10s\": it recurs until then"));
-        return None;
+        return reader
+            .refuse(problem.help("leave out `for`, or add every = \"10s\": it recurs until then"));
     }
     if fault.every.is_some() && fault.length.is_none() {
         let message = "a fault that recurs has a length";
         let problem = Problem::new(fields.span.clone(), message);
-        reader.problem(problem.help("add for = \"1s\", how long each turn lasts"));
-        return None;
+        return reader.refuse(problem.help("add for = \"1s\", how long each turn lasts"));
     }
     belongs.then_some((fields, fault))
 }
@@ -298,13 +265,12 @@ fn kind(
 
 /// The share of the time for which the processes run.
 fn slow(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<ProcessFault> {
-    let field = fields.require("to", "\"20%\"", &mut reader.problems)?;
+    let field = fields.require("to", "\"20%\"", reader)?;
     let share = reader.quantity(field, "a share such as \"20%\"", units::parse_share)?;
     if !(SLOWEST..=FASTEST).contains(&share) {
         let message = "processes can be slowed to 1% to 99% of the time";
         let problem = Problem::new(field.span(), message);
-        reader.problem(problem.help("a pause stops them altogether"));
-        return None;
+        return reader.refuse(problem.help("a pause stops them altogether"));
     }
     Some(ProcessFault::Slow(share))
 }

@@ -10,9 +10,7 @@ use super::super::fields::{Field, Fields};
 use super::super::process::SHORTEST;
 use super::super::values::Reader;
 use super::Named;
-use crate::plan::{
-    Connection, Direction, FaultKind, NetworkFault, Part, Program, System, Template,
-};
+use crate::plan::{Connection, Direction, FaultKind, NetworkFault, Part};
 
 /// Directions of what passes.
 const DIRECTIONS: [(&str, Direction); 2] = [
@@ -40,16 +38,13 @@ pub(super) fn kind(
 }
 
 fn part(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Part> {
-    let direction = fields.get("direction").map_or(Some(None), |field| {
-        reader.choice(field, &DIRECTIONS).map(Some)
-    });
-    let clients = fields.get("clients").map_or(Some(None), |field| {
+    let direction = fields.optional("direction", |field| reader.choice(field, &DIRECTIONS));
+    let clients = fields.value_or("clients", None, |field| {
         let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
         if share <= 0.0 || share >= 1.0 {
             let message = "a share of clients is above 0% and below 100%";
             let problem = Problem::new(field.span(), message);
-            reader.problem(problem.help("leave it out to disturb all of them"));
-            return None;
+            return reader.refuse(problem.help("leave it out to disturb all of them"));
         }
         Some(Some(share))
     });
@@ -63,9 +58,9 @@ fn does(reader: &mut Reader<'_>, fields: &Fields<'_>, word: &str) -> Option<Netw
     Some(match word {
         "partition" => NetworkFault::Partition,
         "delay" => {
-            let by = fields.require("by", "\"50ms\"", &mut reader.problems)?;
+            let by = fields.require("by", "\"50ms\"", reader)?;
             let by = reader.duration(by, SHORTEST..=LONGEST_DELAY);
-            let jitter = fields.get("jitter").map_or(Some(Duration::ZERO), |field| {
+            let jitter = fields.value_or("jitter", Duration::ZERO, |field| {
                 reader.duration(field, Duration::ZERO..=LONGEST_DELAY)
             });
             NetworkFault::Delay {
@@ -74,18 +69,17 @@ fn does(reader: &mut Reader<'_>, fields: &Fields<'_>, word: &str) -> Option<Netw
             }
         }
         "lose" => {
-            let field = fields.require("share", "\"1%\"", &mut reader.problems)?;
+            let field = fields.require("share", "\"1%\"", reader)?;
             let share = reader.quantity(field, "a share such as \"1%\"", units::parse_share)?;
             if share <= 0.0 || share >= 1.0 {
                 let message = "a share that is lost is above 0% and below 100%";
                 let problem = Problem::new(field.span(), message);
-                reader.problem(problem.help("nothing passes in a partition"));
-                return None;
+                return reader.refuse(problem.help("nothing passes in a partition"));
             }
             NetworkFault::Lose(share)
         }
         "throttle" => {
-            let field = fields.require("to", "\"1MiB/s\"", &mut reader.problems)?;
+            let field = fields.require("to", "\"1MiB/s\"", reader)?;
             let rate = reader.quantity(field, "bytes a second such as \"1MiB/s\"", bytes_per_s)?;
             NetworkFault::Throttle(rate)
         }
@@ -129,8 +123,7 @@ fn connections(
         }
         let message = format!("unknown system \"{to}\"");
         let problem = Problem::new(text.whole(), message);
-        reader.problem(problem.suggest_from(to, "systems and fleets", names));
-        return None;
+        return reader.refuse(problem.suggest_from(to, "systems and fleets", names));
     }
     let loads = named.loads.iter();
     let senders = names.chain(loads.map(|load| load.name.as_str()));
@@ -142,8 +135,7 @@ fn connections(
         }
         let message = format!("unknown system or load \"{from}\"");
         let problem = Problem::new(text.whole(), message);
-        reader.problem(problem.suggest_from(from, "systems, fleets and loads", senders));
-        return None;
+        return reader.refuse(problem.suggest_from(from, "systems, fleets and loads", senders));
     }
     let able: Vec<Connection> = senders
         .filter(|name| from.is_none_or(|from| from == *name) && *name != to)
@@ -164,8 +156,7 @@ fn connections(
             "the laboratory stands between two by the address that it gives to one of them: \
              write {{{to}.addr}} where that says whom to connect to"
         );
-        reader.problem(Problem::new(text.whole(), message).help(help));
-        return None;
+        return reader.refuse(Problem::new(text.whole(), message).help(help));
     }
     if able.is_empty() {
         return None;
@@ -178,8 +169,7 @@ fn connections(
         );
         let problem = Problem::new(text.whole(), message);
         let help = "use partition, lose or delay, or name who connects: \"NAME -> ";
-        reader.problem(problem.help(format!("{help}{to}\"")));
-        return None;
+        return reader.refuse(problem.help(format!("{help}{to}\"")));
     }
     Some(able)
 }
@@ -190,8 +180,7 @@ impl Named<'_> {
         let found = self.systems.iter().map(|found| &found.system);
         let mut systems = found.filter(|system| system.name == name);
         if let Some(system) = systems.next() {
-            let words = system.args.iter().chain(system.env.values());
-            return words.chain(program(system)).any(|word| word.refers_to(to));
+            return system.texts().any(|text| text.refers_to(to));
         }
         let mut loads = self.loads.iter().filter(|found| found.name == name);
         let load = loads.next().and_then(|found| found.load.as_ref());
@@ -202,12 +191,5 @@ impl Named<'_> {
         let loads = self.loads.iter().filter(|found| found.name == name);
         let mut loads = loads.filter_map(|found| found.load.as_ref());
         loads.any(|load| load.protocol == Protocol::Udp)
-    }
-}
-
-fn program(system: &System) -> Option<&Template> {
-    match &system.program {
-        Program::Path(path) => Some(path),
-        Program::OwnBinary => None,
     }
 }

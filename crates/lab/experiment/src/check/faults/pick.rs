@@ -65,17 +65,14 @@ pub(super) fn target<'f>(
                 count - 1
             ),
         };
-        reader.problem(Problem::new(text.whole(), message));
-        return None;
+        return reader.refuse(Problem::new(text.whole(), message));
     }
     let name = text.as_str().rsplit_once('.').map_or("", |(name, _)| name);
     if reader.declares(text.as_str()) || reader.declares(name) {
         return None;
     }
     let known = systems.iter().map(|found| found.system.name.as_str());
-    let problem = reader.unknown(&text, "system", "systems and fleets", known);
-    reader.problem(problem);
-    None
+    reader.refuse(reader.unknown(&text, "system", "systems and fleets", known))
 }
 
 /// Which copies are hit. A system of several has to say so: to hit one of three and to hit
@@ -90,17 +87,15 @@ pub(super) fn who(
         if copy.is_none() && count > 1 {
             let message = format!("{name} has {count} {members}; which are hit?");
             let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help(format!(
+            return reader.refuse(problem.help(format!(
                 "add pick = 1, pick = \"10%\" or pick = \"all\", or name one: {name}.0"
             )));
-            return None;
         }
         return Some(copy.filter(|_| count > 1).map_or(Who::Only, Who::Copy));
     };
     if copy.is_some() {
         let message = "one of them is named, so there is nothing to pick";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     let text = match field.value.get_ref() {
         DeValue::Table(_) => return by_probe(reader, field, name, probes),
@@ -113,8 +108,7 @@ pub(super) fn who(
             let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
             if share <= 0.0 || share > 1.0 {
                 let message = format!("a share of {members} is above 0% and at most 100%");
-                reader.problem(Problem::new(field.span(), message));
-                return None;
+                return reader.refuse(Problem::new(field.span(), message));
             }
             Some(Who::Share(share))
         }
@@ -138,21 +132,20 @@ fn by_probe(
     probes: &[probes::Found],
 ) -> Option<Who> {
     let known = ["probe", "within"];
-    let fields = Fields::open(field.value, "\"pick\"", &known, &[], &mut reader.problems)?;
-    let within = fields.get("within").map_or(Some(WITHIN), |field| {
+    let fields = Fields::open(field.value, "\"pick\"", &known, reader)?;
+    let within = fields.value_or("within", WITHIN, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
     let example = "\"NAME\", the name of a probe";
-    let field = fields.require("probe", example, &mut reader.problems)?;
+    let field = fields.require("probe", example, reader)?;
     let text = reader.text(field, "the name of a probe")?;
     let Some(found) = probes.iter().find(|probe| probe.name == text.as_str()) else {
         let known = probes.iter().map(|probe| probe.name.as_str());
         let problem = reader.unknown(&text, "probe", "probes that can pick", known);
-        reader.problem(match probes.is_empty() {
+        return reader.refuse(match probes.is_empty() {
             true => problem.help(format!("add a [[probe]] with of = \"{system}\"")),
             false => problem,
         });
-        return None;
     };
     let problem = match (&found.of, &found.probe) {
         (Some(of), _) if of != system => {
@@ -174,6 +167,5 @@ fn by_probe(
             });
         }
     };
-    reader.problem(problem);
-    None
+    reader.refuse(problem)
 }

@@ -24,12 +24,8 @@ pub(super) fn kind(
     field: Field<'_>,
     named: Named<'_>,
 ) -> Option<FaultKind> {
-    let flap = fields
-        .get("flap")
-        .map_or(Some(None), |field| reader.duration(field, FLAPS).map(Some));
-    let back = fields
-        .get("back")
-        .map_or(Some(Back::AtOnce), |field| reader.choice(field, &BACK));
+    let flap = fields.optional("flap", |field| reader.duration(field, FLAPS));
+    let back = fields.value_or("back", Back::AtOnce, |field| reader.choice(field, &BACK));
     let agents: fn(&Found) -> u32 = |found| found.system.agents.unwrap_or(0);
     let (fleet, agent) = target(reader, field, named.systems, ("agents", agents))?;
     let name = &fleet.system.name;
@@ -37,8 +33,7 @@ pub(super) fn kind(
         let message = format!("{name} is no fleet, so it has no agents that could fall silent");
         let problem = Problem::new(field.span(), message);
         let help = format!("pause = \"{name}\" stops it; partition = \"{name}\" cuts it off");
-        reader.problem(problem.help(help));
-        return None;
+        return reader.refuse(problem.help(help));
     };
     let who = who(
         reader,
@@ -49,9 +44,8 @@ pub(super) fn kind(
     if let (Who::Probe { .. }, Some(field)) = (&who, fields.get("pick")) {
         let message = "probes ask processes, and a fleet is one";
         let problem = Problem::new(field.span(), message);
-        reader
-            .problem(problem.help("pick a number of agents, a share such as \"10%\", or \"all\""));
-        return None;
+        return reader
+            .refuse(problem.help("pick a number of agents, a share such as \"10%\", or \"all\""));
     }
     Some(FaultKind::Silence {
         fleet: name.clone(),

@@ -22,26 +22,20 @@ pub(super) fn through(
     let own = place(named.step)?;
     let later = named.steps.iter().skip(own + 1).map(String::as_str);
     match place(text.as_str()) {
-        None => {
-            let problem = reader.unknown(&text, "step", "later steps", later);
-            reader.problem(problem);
-            None
-        }
+        None => reader.refuse(reader.unknown(&text, "step", "later steps", later)),
         Some(last) if last <= own => {
             let message = format!("\"{}\" is no later step", text.as_str());
             let problem = Problem::new(text.whole(), message);
             let help = "a fault goes on to the end of its own step anyway";
-            reader.problem(problem.help(help));
-            None
+            reader.refuse(problem.help(help))
         }
         Some(last) => {
             let mut between = named.steps[own..=last].iter();
             if let Some(search) = between.find(|step| named.searches.contains(step)) {
                 let message = format!("\"{search}\" searches, and faults would blur what it finds");
                 let problem = Problem::new(text.whole(), message);
-                reader
-                    .problem(problem.help("search before the fault begins or after it has ended"));
-                return None;
+                return reader
+                    .refuse(problem.help("search before the fault begins or after it has ended"));
             }
             Some(text.as_str().to_owned())
         }

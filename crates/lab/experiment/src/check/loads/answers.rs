@@ -5,7 +5,7 @@
 use document::Problem;
 
 use super::super::fields::{Field, Fields};
-use super::super::values::Reader;
+use super::super::values::{Reader, all};
 use super::requests::taken_name_problem;
 use crate::text::Text;
 use lab_load::request::{AnswerEnd, Assertion, RequestError, Source, Take};
@@ -29,16 +29,12 @@ pub(super) fn each_assertion(
     items: Vec<Field<'_>>,
     texts: &mut Vec<Text>,
 ) -> Option<Vec<Assertion>> {
-    let read: Vec<Option<Assertion>> = items
-        .into_iter()
-        .map(|item| {
-            let expected = "an assertion such as \"status 200..299\"";
-            let text = reader.verbatim(item, expected)?;
-            texts.push(text.clone());
-            told(reader, &text, 0, Assertion::parse(text.as_str()))
-        })
-        .collect();
-    read.into_iter().collect()
+    all(items.into_iter().map(|item| {
+        let expected = "an assertion such as \"status 200..299\"";
+        let text = reader.verbatim(item, expected)?;
+        texts.push(text.clone());
+        told(reader, &text, 0, Assertion::parse(text.as_str()))
+    }))
 }
 
 /// `take = { token = "json /token" }`: values for later requests of a journey.
@@ -50,7 +46,7 @@ pub(super) fn take(
     let Some(field) = fields.get("take") else {
         return Some(Vec::new());
     };
-    let table = Fields::open_any(field.value, "\"take\"", &mut reader.problems)?;
+    let table = Fields::open_any(field.value, "\"take\"", reader)?;
     let mut taken = Vec::new();
     let mut good = true;
     for (span, field) in table.fields() {
@@ -106,11 +102,7 @@ pub(super) fn told<T>(
             let place = |at: usize| at.saturating_sub(before).min(text.len());
             let at = place(error.at.start)..place(error.at.end);
             let problem = Problem::new(text.span(at), error.message);
-            reader.problem(match error.suggestion {
-                Some(meant) => problem.suggest(meant),
-                None => problem,
-            });
-            None
+            reader.refuse(problem.suggest_if(error.suggestion))
         }
     }
 }

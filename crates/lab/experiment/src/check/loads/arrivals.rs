@@ -24,8 +24,7 @@ pub(super) fn model(
     let is_closed = match fields.get("model") {
         Some(field) if is_probe => {
             let message = "a probe is an open loop: it asks at its own times";
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         Some(field) => reader.choice(field, &models)?,
         None => false,
@@ -38,11 +37,10 @@ pub(super) fn model(
     if let Some(field) = misplaced {
         let message = format!("\"{}\" belongs to {belongs}", field.key);
         let problem = Problem::new(field.span(), message);
-        reader.problem(match is_closed {
+        return reader.refuse(match is_closed {
             true => problem.help("a closed loop has users, and sends when the target has answered"),
             false => problem.help("add model = \"closed\", or give a rate"),
         });
-        return None;
     }
     match is_closed {
         true => closed(reader, fields),
@@ -52,9 +50,9 @@ pub(super) fn model(
 
 fn closed(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadModel> {
     let users = fields
-        .require("users", "64", &mut reader.problems)
+        .require("users", "64", reader)
         .and_then(|field| reader.count(field, 1..=MOST_USERS));
-    let think = fields.get("think").map_or(Some(Duration::ZERO), |field| {
+    let think = fields.value_or("think", Duration::ZERO, |field| {
         reader.duration(field, Duration::ZERO..=LONGEST_THINK)
     });
     Some(LoadModel::Closed {
@@ -69,18 +67,13 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
     } else {
         Process::Poisson
     };
-    let process = fields
-        .get("arrivals")
-        .map_or(Some(default), |field| self::process(reader, field));
-    let trace = fields.get("trace").map_or(Some(None), |field| {
-        reader.line(field, "the path of a file").map(Some)
-    });
+    let process = fields.value_or("arrivals", default, |field| self::process(reader, field));
+    let trace = fields.optional("trace", |field| reader.line(field, "the path of a file"));
     let (process, trace) = (process?, trace?);
     let arrivals = match (trace, fields.get("rate")) {
         (Some(_), Some(field)) => {
             let message = "\"trace\" and \"rate\" exclude each other";
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         (Some(path), None) => Some(Schedule::Trace(path)),
         (None, Some(field)) => Some(Schedule::Arrivals(at_rate(reader, field, process)?)),

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields, Value};
 use super::super::process::{LONGEST, SHORTEST};
-use super::super::values::Reader;
+use super::super::values::{Reader, all};
 use super::content::{body, headers};
 use super::requests::{of_http, path_of_url, taken_name_problem};
 use super::{Address, address_of, answers, language, tls_of};
@@ -62,16 +62,11 @@ pub(in super::super) fn calls(
                 "a step has at most {MOST} requests, this has {}",
                 items.len()
             );
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         _ => return reader.mismatch(field, "a request such as \"GET http://{NAME.addr}/\""),
     };
-    let mut calls = Vec::new();
-    for value in values {
-        calls.push(call(reader, value, name));
-    }
-    calls.into_iter().collect()
+    all(values.into_iter().map(|value| call(reader, value, name)))
 }
 
 /// Reads the table of a request by which a fault is done or undone.
@@ -81,13 +76,7 @@ pub(in super::super) fn call_of_fault(
     step: &str,
 ) -> Option<Call> {
     let label = format!("\"{}\"", field.key);
-    let open = Fields::open(
-        field.value,
-        &label,
-        KEYS_OF_FAULTS,
-        &[],
-        &mut reader.problems,
-    );
+    let open = Fields::open(field.value, &label, KEYS_OF_FAULTS, reader);
     call_of_table(reader, &open?, step)
 }
 
@@ -102,14 +91,14 @@ fn call(reader: &mut Reader<'_>, value: &Value<'_>, step: &str) -> Option<Call> 
         let tls = address.is_https().then(LoadTls::default);
         return checked(reader, &address, request, (WITHIN, tls), &texts);
     }
-    let fields = Fields::open(value, "\"http\"", &KEYS, &[], &mut reader.problems)?;
+    let fields = Fields::open(value, "\"http\"", &KEYS, reader)?;
     call_of_table(reader, &fields, step)
 }
 
 fn call_of_table(reader: &mut Reader<'_>, fields: &Fields<'_>, step: &str) -> Option<Call> {
     let mut texts = Vec::new();
     let example = "\"GET http://{NAME.addr}/\"";
-    let field = fields.require("request", example, &mut reader.problems);
+    let field = fields.require("request", example, reader);
     let address = field.and_then(|field| address(reader, field));
     let path = address
         .as_ref()
@@ -126,7 +115,7 @@ fn call_of_table(reader: &mut Reader<'_>, fields: &Fields<'_>, step: &str) -> Op
             answers::each_assertion(reader, items, &mut texts)
         }
     };
-    let within = fields.get("within").map_or(Some(WITHIN), |field| {
+    let within = fields.value_or("within", WITHIN, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
     let take = keep(reader, fields, step, KeptFrom::Answer);
@@ -200,7 +189,7 @@ pub(in super::super) fn keep(
     let Some(field) = fields.get("keep") else {
         return Some(Vec::new());
     };
-    let table = Fields::open_any(field.value, "\"keep\"", &mut reader.problems)?;
+    let table = Fields::open_any(field.value, "\"keep\"", reader)?;
     let mut kept = Vec::new();
     let mut good = true;
     for (span, field) in table.fields() {
@@ -258,8 +247,7 @@ fn from(reader: &mut Reader<'_>, field: Field<'_>, place: KeptFrom) -> Option<Ta
         let known = ["json", "header", "regex", "text"].into_iter();
         let known = known.filter(|known| place == KeptFrom::Answer || *known != "header");
         let problem = Problem::new(text.whole(), message);
-        reader.problem(problem.suggest_from(word, "sources", known));
-        return None;
+        return reader.refuse(problem.suggest_from(word, "sources", known));
     }
     let before = format!("{name} = ");
     let take = Take::parse(&format!("{before}{}", text.as_str()));

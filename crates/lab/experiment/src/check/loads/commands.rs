@@ -18,10 +18,9 @@ pub(super) fn command(
     let good = has_none_of(reader, fields, "a redis request is a command", &["sql"]);
     let Some(given) = given.filter(|text| !text.as_str().is_empty()) else {
         let problem = Problem::new(fields.span.clone(), "this load asks for nothing");
-        reader.problem(problem.help(
+        return reader.refuse(problem.help(
             "write a command behind the target, redis = \"redis://{NAME.addr} GET key:{seq}\"",
         ));
-        return None;
     };
     let language = reader.scope.request(given, &mut reader.problems)?;
     texts.push(language.text);
@@ -42,11 +41,10 @@ pub(super) fn statement(
             behind.whole(),
             "a statement does not stand behind the target",
         );
-        reader.problem(problem.help("write it as sql = \"SELECT 1\""));
-        return None;
+        return reader.refuse(problem.help("write it as sql = \"SELECT 1\""));
     }
     let expected = "a statement such as \"SELECT name FROM users WHERE id = {uniform 1 1000}\"";
-    let field = fields.require("sql", "\"SELECT 1\"", &mut reader.problems)?;
+    let field = fields.require("sql", "\"SELECT 1\"", reader)?;
     let text = reader.verbatim(field, expected)?;
     let language = reader.scope.request(&text, &mut reader.problems)?;
     texts.push(language.text);
@@ -58,9 +56,8 @@ pub(super) fn no_statement(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
     let Some(field) = fields.get("sql") else {
         return Some(());
     };
-    let problem = Problem::new(field.span(), "only a postgres target takes statements");
-    reader.problem(problem);
-    None
+    let message = "only a postgres target takes statements";
+    reader.refuse(Problem::new(field.span(), message))
 }
 
 /// Refuses what the requests of databases do not have; says whether there was none of it.

@@ -35,13 +35,11 @@ pub(super) fn read(
     model: Option<&LoadModel>,
     protocol: Option<Protocol>,
 ) -> Option<Connections> {
-    let connect_within = fields
-        .get("connect_within")
-        .map_or(Some(CONNECT_WITHIN), |field| {
-            reader.duration(field, SHORTEST..=LONGEST)
-        });
-    let requests_each = fields.get("requests_each").map_or(Some(None), |field| {
-        reader.count(field, 1..=u64::from(u32::MAX)).map(Some)
+    let connect_within = fields.value_or("connect_within", CONNECT_WITHIN, |field| {
+        reader.duration(field, SHORTEST..=LONGEST)
+    });
+    let requests_each = fields.optional("requests_each", |field| {
+        reader.count(field, 1..=u64::from(u32::MAX))
     });
     let streams = at_a_time(reader, fields, protocol);
     let (held, most) = match model {
@@ -49,8 +47,7 @@ pub(super) fn read(
             let number = ["connections", "max_connections"];
             if let Some(field) = number.iter().find_map(|key| fields.get(key)) {
                 let message = "in a closed loop each user has a connection of its own";
-                reader.problem(Problem::new(field.span(), message).help("set \"users\""));
-                return None;
+                return reader.refuse(Problem::new(field.span(), message).help("set \"users\""));
             }
             (u64::from(*users), u64::from(*users))
         }
@@ -92,12 +89,11 @@ fn at_a_time(
             true => reader.count(field, 1..=MOST_STREAMS),
             false => {
                 let problem = Problem::new(field.span(), message);
-                reader.problem(match protocol {
+                reader.refuse(match protocol {
                     Some(Protocol::Redis) => problem.suggest("pipeline"),
                     Some(Protocol::Http2 | Protocol::Grpc) => problem.suggest("streams"),
                     _ => problem,
-                });
-                None
+                })
             }
         };
     }
@@ -128,8 +124,7 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
                 let message = format!(
                     "\"max_connections\" must be at least \"connections\", which is {held}"
                 );
-                reader.problem(Problem::new(field.span(), message));
-                return None;
+                return reader.refuse(Problem::new(field.span(), message));
             }
             Some((held, most))
         }
@@ -138,7 +133,7 @@ fn open(reader: &mut Reader<'_>, fields: &Fields<'_>, is_probe: bool) -> Option<
 
 /// Longest wait for an answer.
 pub(super) fn timeout(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Duration> {
-    fields.get("timeout").map_or(Some(TIMEOUT), |field| {
+    fields.value_or("timeout", TIMEOUT, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     })
 }

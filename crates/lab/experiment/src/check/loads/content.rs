@@ -19,7 +19,7 @@ pub(super) fn headers(
     let Some(field) = fields.get("header") else {
         return Some(Vec::new());
     };
-    let table = Fields::open_any(field.value, "\"header\"", &mut reader.problems)?;
+    let table = Fields::open_any(field.value, "\"header\"", reader)?;
     let mut headers = Vec::new();
     let mut good = true;
     for (span, field) in table.fields() {
@@ -66,8 +66,7 @@ pub(super) fn body(
     match (fields.get("body"), fields.get("body_file")) {
         (Some(_), Some(field)) => {
             let message = "\"body\" and \"body_file\" exclude each other";
-            reader.problem(Problem::new(field.span(), message));
-            None
+            reader.refuse(Problem::new(field.span(), message))
         }
         (Some(field), None) => {
             let Language { template, text } = language(reader, field, "a string")?;

@@ -28,8 +28,7 @@ pub(super) fn told(
     let problem = match checked {
         Ok(()) => return true,
         Err(LoadError::Target(error)) => {
-            let problem = Problem::new(target.span(error.at.clone()), error.message);
-            suggest(problem, error.suggestion)
+            Problem::new(target.span(error.at), error.message).suggest_if(error.suggestion)
         }
         Err(LoadError::Request(error)) => {
             let problem = match place(texts, &error) {
@@ -39,18 +38,11 @@ pub(super) fn told(
                     Problem::new(target.whole(), message)
                 }
             };
-            suggest(problem, error.suggestion)
+            problem.suggest_if(error.suggestion)
         }
     };
     reader.problem(problem);
     false
-}
-
-fn suggest(problem: Problem, suggestion: Option<String>) -> Problem {
-    match suggestion {
-        Some(meant) => problem.suggest(meant),
-        None => problem,
-    }
 }
 
 /// Where the text stands that the language speaks of; it may be a part of one.

@@ -16,7 +16,7 @@ use document::Problem;
 use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::values::Reader;
-use crate::expr::{LoadUse, RESERVED};
+use crate::expr::LoadUse;
 use crate::names::{Place, stand_in};
 use crate::plan::{Load, LoadModel, LoadTls, Period, Segment, Template};
 use crate::text::Text;
@@ -125,13 +125,8 @@ fn read(
         .chain(requests::KEYS)
         .chain(OF_PROBES.into_iter().filter(|_| is_probe))
         .collect();
-    let fields = Fields::open(entry.value, entry.label, &known, &[], &mut reader.problems)?;
-    if let (Some(name), Some(field)) = (&entry.name, fields.get("name"))
-        && RESERVED.contains(&name.as_str())
-    {
-        let message = format!("\"{name}\" begins other metrics and cannot name a load");
-        reader.problem(Problem::new(field.span(), message));
-    }
+    let fields = Fields::open(entry.value, entry.label, &known, reader)?;
+    entry.refuse_reserved(reader, "load");
     // Each part is read before a missing one ends the reading, so that every problem
     // is found.
     let address = address(reader, &fields);
@@ -143,10 +138,8 @@ fn read(
     let connections = connections::read(reader, &fields, model.as_ref(), protocol);
     let timeout = connections::timeout(reader, &fields);
     let pace = pace(reader, &fields, model.as_ref());
-    let threads = fields
-        .get("threads")
-        .map_or(Some(1), |field| reader.count(field, 1..=256));
-    let cpus = fields.get("cpus").map_or(Some(Vec::new()), |field| {
+    let threads = fields.value_or("threads", 1, |field| reader.count(field, 1..=256));
+    let cpus = fields.value_or("cpus", Vec::new(), |field| {
         reader.quantity(field, "processors such as \"0-1\"", units::parse_cpus)
     });
     let tls = tls(reader, &fields);
@@ -210,14 +203,13 @@ fn address(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Address> {
         [] => {
             let message = format!("{} needs a target", fields.label);
             let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help("add for instance http = \"GET http://{NAME.addr}/\""));
-            return None;
+            return reader
+                .refuse(problem.help("add for instance http = \"GET http://{NAME.addr}/\""));
         }
         [one] => *one,
         [(first, ..), (second, .., field), ..] => {
             let message = format!("\"{first}\" and \"{second}\" exclude each other");
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
     };
     address_of(reader, field, (key, protocol, schemes))
@@ -236,8 +228,7 @@ fn address_of(
     let Some(scheme) = url.as_str().find("://") else {
         let message = format!("\"{}\" has no scheme", url.as_str());
         let problem = Problem::new(url.whole(), message);
-        reader.problem(problem.suggest(format!("{usual}://{}", url.as_str())));
-        return None;
+        return reader.refuse(problem.suggest(format!("{usual}://{}", url.as_str())));
     };
     let given = url.slice(0..scheme);
     if !schemes.contains(&given.as_str()) {
@@ -247,8 +238,7 @@ fn address_of(
         );
         let problem = Problem::new(given.whole(), message);
         let known = schemes.iter().copied();
-        reader.problem(problem.suggest_from(given.as_str(), "schemes", known));
-        return None;
+        return reader.refuse(problem.suggest_from(given.as_str(), "schemes", known));
     }
     let (base, path) = match protocol {
         Protocol::Redis | Protocol::Postgres => commands::split(&url),
@@ -263,8 +253,7 @@ fn address_of(
     let is_variable = |segment: &Segment| matches!(segment, Segment::Variable(_));
     if target.0.iter().any(is_variable) {
         let message = "variables stand in path, header fields and body, not in the host";
-        reader.problem(Problem::new(base.whole(), message));
-        return None;
+        return reader.refuse(Problem::new(base.whole(), message));
     }
     one_target(reader, &target, &base)?;
     Some(Address {
@@ -329,13 +318,12 @@ fn tables(
         return Some(std::collections::BTreeMap::new());
     };
     let label = "\"tables\"";
-    let table = Fields::open_any(field.value, label, &mut reader.problems)?;
+    let table = Fields::open_any(field.value, label, reader)?;
     let mut files = std::collections::BTreeMap::new();
     let mut good = true;
     for (span, field) in table.fields() {
         if let Some(problem) = super::values::name_problem(field.key) {
-            let message = format!("\"{}\" is no name: {problem}", field.key);
-            reader.problem(Problem::new(span, message));
+            reader.problem(Problem::new(span, problem));
             good = false;
             continue;
         }
@@ -377,8 +365,7 @@ fn pace(reader: &mut Reader<'_>, fields: &Fields<'_>, model: Option<&LoadModel>)
     })?;
     if pace == Pace::Coalesce && matches!(model, Some(LoadModel::Open { .. })) {
         let message = "only a closed loop coalesces; in an open one it would make requests late";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(pace)
 }
@@ -391,11 +378,10 @@ pub(super) fn tls_of(
 ) -> Option<Option<LoadTls>> {
     let tls = tls(reader, fields);
     match (fields.get("tls"), is_https) {
-        (Some(field), Some(false)) => {
-            let problem = Problem::new(field.span(), "\"tls\" goes with an https address");
-            reader.problem(problem);
-            None
-        }
+        (Some(field), Some(false)) => reader.refuse(Problem::new(
+            field.span(),
+            "\"tls\" goes with an https address",
+        )),
         (_, is_https) => Some(is_https.unwrap_or_default().then_some(tls?)),
     }
 }
@@ -405,26 +391,14 @@ fn tls(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<LoadTls> {
         return Some(LoadTls::default());
     };
     let known = ["authority", "certificate", "key", "insecure"];
-    let table = Fields::open(field.value, "\"tls\"", &known, &[], &mut reader.problems)?;
-    let mut file = |key| {
-        table.get(key).map_or(Some(None), |field| {
-            reader.template(field, Place::Command).map(Some)
-        })
-    };
+    let table = Fields::open(field.value, "\"tls\"", &known, reader)?;
+    let mut file = |key| table.optional(key, |field| reader.template(field, Place::Command));
     let (authority, certificate, key) = (file("authority"), file("certificate"), file("key"));
-    let insecure = match table
-        .get("insecure")
-        .map(|field| (field, field.value.get_ref()))
-    {
-        None => Some(false),
-        Some((_, toml::de::DeValue::Boolean(value))) => Some(*value),
-        Some((field, _)) => reader.mismatch(field, "true or false"),
-    };
+    let insecure = table.value_or("insecure", false, |field| reader.boolean(field));
     let (certificate, key) = (certificate?, key?);
     if certificate.is_some() != key.is_some() {
         let message = "\"certificate\" and \"key\" belong together";
-        reader.problem(Problem::new(table.span.clone(), message));
-        return None;
+        return reader.refuse(Problem::new(table.span.clone(), message));
     }
     Some(LoadTls {
         authority: authority?,
@@ -445,8 +419,7 @@ fn password_file(
     };
     if protocol.is_some_and(|protocol| protocol.password_variable().is_none()) {
         let message = "only redis and postgres have a password";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     reader.line(field, "the path of a file").map(Some)
 }
@@ -457,7 +430,7 @@ fn guard(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<GuardLimits> {
         return Some(limits);
     };
     let known = ["late_after", "sent_share", "steal_share", "little"];
-    let table = Fields::open(field.value, "\"guard\"", &known, &[], &mut reader.problems)?;
+    let table = Fields::open(field.value, "\"guard\"", &known, reader)?;
     let mut good = true;
     if let Some(field) = table.get("late_after") {
         let bounds = std::time::Duration::from_micros(1)..=std::time::Duration::from_secs(60);
@@ -507,8 +480,7 @@ fn period(reader: &mut Reader<'_>, fields: &Fields<'_>, steps: &[String]) -> Opt
             to.as_str(),
             from.as_str()
         );
-        reader.problem(Problem::new(to.whole(), message));
-        return None;
+        return reader.refuse(Problem::new(to.whole(), message));
     }
     let name = |step: Option<(usize, Text)>| step.map(|(_, text)| text.as_str().to_owned());
     Some(Period {

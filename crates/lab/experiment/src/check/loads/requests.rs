@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use document::Problem;
-use toml::de::DeValue;
 
-use super::super::fields::{Field, Fields, described};
-use super::super::values::{Reader, name_problem};
+use super::super::fields::{Field, Fields};
+use super::super::values::{Reader, all, name_problem};
 use super::content::{body, headers};
 use super::{Address, answers, commands};
 use crate::plan::{Journey, Request, Segment, Template};
@@ -61,8 +60,7 @@ pub(super) fn of_http(reader: &mut Reader<'_>, given: &Text) -> Option<String> {
     if method.bytes().any(|b| b.is_ascii_lowercase()) {
         let message = format!("methods are written in capitals, found \"{method}\"");
         let problem = Problem::new(given.whole(), message);
-        reader.problem(problem.suggest(method.to_ascii_uppercase()));
-        return None;
+        return reader.refuse(problem.suggest(method.to_ascii_uppercase()));
     }
     Some(method.to_owned())
 }
@@ -87,10 +85,7 @@ pub(super) fn journeys(
     let mut texts = Vec::new();
     let headers = headers(reader, fields, &mut texts);
     let assertions = answers::assertions(reader, fields, &mut texts);
-    let answer = match fields.get("answer") {
-        Some(field) => answers::end(reader, field).map(Some),
-        None => Some(None),
-    };
+    let answer = fields.optional("answer", |field| answers::end(reader, field));
     let address = address?;
     let mut common = Common {
         address,
@@ -115,8 +110,7 @@ pub(super) fn journeys(
     let steps: usize = journeys.iter().map(|journey| journey.requests.len()).sum();
     if steps == 0 || steps > MOST {
         let message = format!("a load has 1 to {MOST} requests, this has {steps}");
-        reader.problem(Problem::new(fields.span.clone(), message));
-        return None;
+        return reader.refuse(Problem::new(fields.span.clone(), message));
     }
     Some(Asked {
         journeys,
@@ -205,21 +199,17 @@ impl Common<'_> {
             field,
             "requests such as { name = \"read\", http = \"GET /\" }",
         )?;
-        let kinds: Vec<Option<Journey>> = items
-            .into_iter()
-            .map(|item| {
-                let fields = self.open(reader, item, &["weight"], "\"request\"")?;
-                let weight = weight(reader, &fields);
-                let request = self.request(reader, &fields);
-                let (weight, request) = (weight?, request?);
-                Some(Journey {
-                    name: request.name.clone(),
-                    weight,
-                    requests: vec![request],
-                })
+        all(items.into_iter().map(|item| {
+            let fields = self.open(reader, item, &["weight"], "\"request\"")?;
+            let weight = weight(reader, &fields);
+            let request = self.request(reader, &fields);
+            let (weight, request) = (weight?, request?);
+            Some(Journey {
+                name: request.name.clone(),
+                weight,
+                requests: vec![request],
             })
-            .collect();
-        kinds.into_iter().collect()
+        }))
     }
 
     /// `journey`: several requests in a row by the same user.
@@ -229,23 +219,19 @@ impl Common<'_> {
             field,
             "journeys such as { name = \"buy\", request = [...] }",
         )?;
-        let sequences: Vec<Option<Journey>> = items
-            .into_iter()
-            .map(|item| self.sequence(reader, item))
-            .collect();
-        sequences.into_iter().collect()
+        all(items.into_iter().map(|item| self.sequence(reader, item)))
     }
 
     fn sequence(&mut self, reader: &mut Reader<'_>, item: Field<'_>) -> Option<Journey> {
         let known = ["name", "weight", "request"];
-        let fields = Fields::open(item.value, "\"journey\"", &known, &[], &mut reader.problems)?;
+        let fields = Fields::open(item.value, "\"journey\"", &known, reader)?;
         let name = fields
-            .require("name", "\"...\"", &mut reader.problems)
+            .require("name", "\"...\"", reader)
             .and_then(|field| reader.name(field));
         let weight = weight(reader, &fields);
         let example = "[{ name = \"...\", http = \"GET /\" }], its requests in order";
         let requests = fields
-            .require("request", example, &mut reader.problems)
+            .require("request", example, reader)
             .and_then(|field| tables(reader, field, "requests in order"));
         let mut read: Vec<Option<Request>> = Vec::new();
         for item in requests.into_iter().flatten() {
@@ -281,27 +267,24 @@ impl Common<'_> {
             .chain(more.iter().copied())
             .chain(KEYS)
             .collect();
-        Fields::open(item.value, label, &known, &[], &mut reader.problems)
+        Fields::open(item.value, label, &known, reader)
     }
 
     fn request(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Request> {
-        let name = fields
-            .require("name", "\"...\"", &mut reader.problems)
-            .and_then(|field| {
-                let name = reader.name(field)?;
-                if self.names.contains(&name) {
-                    let message = format!("another request of this load is called \"{name}\"");
-                    reader.problem(Problem::new(field.span(), message));
-                    return None;
-                }
-                self.names.push(name.clone());
-                Some(name)
-            });
+        let name = fields.require("name", "\"...\"", reader).and_then(|field| {
+            let name = reader.name(field)?;
+            if self.names.contains(&name) {
+                let message = format!("another request of this load is called \"{name}\"");
+                return reader.refuse(Problem::new(field.span(), message));
+            }
+            self.names.push(name.clone());
+            Some(name)
+        });
         let (asks, body) = match self.address.protocol {
             Protocol::Redis => {
                 let expected = "a command such as \"GET key:{seq}\"";
                 let given = fields
-                    .require("redis", "\"GET key\"", &mut reader.problems)
+                    .require("redis", "\"GET key\"", reader)
                     .and_then(|field| reader.verbatim(field, expected));
                 let command = given.and_then(|given| {
                     commands::command(reader, fields, Some(&given), &mut self.texts)
@@ -322,7 +305,7 @@ impl Common<'_> {
         let mut own = Vec::new();
         let headers = headers(reader, fields, &mut own);
         self.texts.extend(own);
-        let think = fields.get("think").map_or(Some(Duration::ZERO), |field| {
+        let think = fields.value_or("think", Duration::ZERO, |field| {
             reader.duration(field, Duration::ZERO..=LONGEST_THINK)
         });
         let take = answers::take(reader, fields, &mut self.texts);
@@ -364,8 +347,7 @@ impl Common<'_> {
         if !needs_path {
             if let Some(field) = fields.get(key) {
                 let message = format!("a {key} exchange has no path; give it a body");
-                reader.problem(Problem::new(field.span(), message));
-                return None;
+                return reader.refuse(Problem::new(field.span(), message));
             }
             return Some((String::new(), Template::default()));
         }
@@ -373,7 +355,7 @@ impl Common<'_> {
             true => "\"GET /path\"",
             false => "\"/package.Service/Method\"",
         };
-        let field = fields.require(key, example, &mut reader.problems)?;
+        let field = fields.require(key, example, reader)?;
         let text = reader.verbatim(field, &format!("a request such as {example}"))?;
         let written = reader.scope.written(&text, &mut reader.problems)?;
         let (method, path) = self::method(&written);
@@ -390,8 +372,7 @@ impl Common<'_> {
                     Problem::new(path.whole(), message)
                 }
             };
-            reader.problem(problem);
-            return None;
+            return reader.refuse(problem);
         }
         let method = self.method(reader, method.as_ref());
         let path = self.path(reader, &path);
@@ -405,8 +386,7 @@ impl Common<'_> {
         if !self.is_http() {
             let method = given.as_str();
             let message = format!("{} has no methods such as {method}", self.address.key);
-            reader.problem(Problem::new(given.whole(), message));
-            return None;
+            return reader.refuse(Problem::new(given.whole(), message));
         }
         of_http(reader, given)
     }
@@ -415,15 +395,13 @@ impl Common<'_> {
         match self.address.protocol {
             Protocol::Tcp | Protocol::Udp if !matches!(path.as_str(), "" | "/") => {
                 let message = format!("a {} exchange has no path", self.address.key);
-                reader.problem(Problem::new(path.whole(), message));
-                return None;
+                return reader.refuse(Problem::new(path.whole(), message));
             }
             Protocol::Tcp | Protocol::Udp => return Some(Template::default()),
             Protocol::Grpc if path.as_str().split('/').count() != 3 => {
                 let message = "gRPC needs a service and a method";
                 let problem = Problem::new(path.whole(), message);
-                reader.problem(problem.help("write them as /package.Service/Method"));
-                return None;
+                return reader.refuse(problem.help("write them as /package.Service/Method"));
             }
             _ => {}
         }
@@ -446,13 +424,12 @@ impl Common<'_> {
         match fields.get("answer") {
             Some(field) if !is_tcp => {
                 let message = format!("{} itself tells where an answer ends", self.address.key);
-                reader.problem(Problem::new(field.span(), message));
-                None
+                reader.refuse(Problem::new(field.span(), message))
             }
             Some(field) => answers::end(reader, field),
             None if is_tcp && inherited.is_none() => {
                 let example = "\"echo\", \"close\", \"bytes 64\" or 'delimiter \\n'";
-                fields.require("answer", example, &mut reader.problems);
+                fields.require("answer", example, reader);
                 None
             }
             None => Some(inherited.unwrap_or(AnswerEnd::Close)),
@@ -465,43 +442,24 @@ fn tables<'t>(reader: &mut Reader<'_>, field: Field<'t>, expected: &str) -> Opti
     let items = reader.list(field, &format!("a list of {expected}"))?;
     if items.is_empty() {
         let message = format!("\"{}\" is empty", field.key);
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(items)
 }
 
 /// How often one of several is chosen.
 fn weight(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<f64> {
-    let Some(field) = fields.get("weight") else {
-        return Some(1.0);
-    };
-    let number = match field.value.get_ref() {
-        DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-        DeValue::Float(number) => number.as_str().parse().ok(),
-        DeValue::String(_) => {
-            let text = reader.text(field, "a number above 0")?;
-            units::parse_number(text.as_str()).ok()
-        }
-        _ => None,
-    };
-    match number.filter(|weight| weight.is_finite() && *weight > 0.0) {
-        Some(weight) => Some(weight),
-        None => {
-            let found = described(field.value.get_ref());
-            let message = format!("\"weight\" must be a number above 0, found {found}");
-            reader.problem(Problem::new(field.span(), message));
-            None
-        }
-    }
+    let fits = |weight: f64| weight.is_finite() && weight > 0.0;
+    fields.value_or("weight", 1.0, |field| {
+        reader.number(field, "a number above 0", fits)
+    })
 }
 
 /// Why a text cannot name a value that is taken from an answer.
 pub(super) fn taken_name_problem(reader: &Reader<'_>, name: &str) -> Option<String> {
-    if let Some(problem) = name_problem(name) {
-        return Some(format!("\"{name}\" is no name: {problem}"));
-    }
-    let means_else =
-        reader.scope.constants.contains_key(name) || crate::names::means_something(name);
-    means_else.then(|| format!("{{{name}}} means something else; choose another name"))
+    name_problem(name).or_else(|| {
+        let constants = &reader.scope.constants;
+        let means_else = constants.contains_key(name) || crate::names::means_something(name);
+        means_else.then(|| format!("{{{name}}} means something else; choose another name"))
+    })
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use document::Problem;
-use toml::de::DeValue;
 
 use super::super::fields::{Field, Fields};
 use super::super::process::LONGEST;
-use super::super::values::Reader;
+use super::super::values::{Reader, all};
 use super::Found;
 use crate::expr::{Expr, LoadQuantity, Metric, Names, Node, Op, Use, compile};
 use crate::plan::{LoadModel, Search};
@@ -35,8 +34,7 @@ pub(in super::super) fn search(
     let Some(field) = step.get("search") else {
         if let Some(field) = step.get("fit") {
             let message = "\"fit\" belongs to a search, and this step has none";
-            reader.problem(Problem::new(field.span(), message));
-            return None;
+            return reader.refuse(Problem::new(field.span(), message));
         }
         return Some(None);
     };
@@ -47,10 +45,9 @@ pub(in super::super) fn search(
             other.key
         );
         let problem = Problem::new(other.span(), message);
-        reader.problem(
+        return reader.refuse(
             problem.help("\"each\" is the length of a hold; put the rest into a step of its own"),
         );
-        return None;
     }
     let known = [
         "vary",
@@ -62,43 +59,26 @@ pub(in super::super) fn search(
         "precision",
         "at_most",
     ];
-    let fields = Fields::open(field.value, "\"search\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(field.value, "\"search\"", &known, reader)?;
     let load = fields
-        .require(
-            "vary",
-            "\"NAME.rate\", the rate of a load",
-            &mut reader.problems,
-        )
+        .require("vary", "\"NAME.rate\", the rate of a load", reader)
         .and_then(|field| varied(reader, field, loads));
     let from = fields
-        .require(
-            "from",
-            "\"100/s\", the first rate to try",
-            &mut reader.problems,
-        )
+        .require("from", "\"100/s\", the first rate to try", reader)
         .and_then(|field| rate(reader, field));
-    let most = fields.get("most").map_or(Some(None), |field| {
+    let most = fields.value_or("most", None, |field| {
         rate(reader, field).map(|rate| Some((rate, field)))
     });
-    let grow = fields
-        .get("grow")
-        .map_or(Some(GROW), |field| grow(reader, field));
-    let each = fields.get("each").map_or(Some(EACH), |field| {
+    let grow = fields.value_or("grow", GROW, |field| grow(reader, field));
+    let each = fields.value_or("each", EACH, |field| {
         reader.duration(field, SHORTEST_EACH..=LONGEST)
     });
-    let settle = fields
-        .get("settle")
-        .map_or(Some(None), |field| settle(reader, field));
-    let precision = fields
-        .get("precision")
-        .map_or(Some(PRECISION), |field| precision(reader, field));
-    let at_most = fields.get("at_most").map_or(Some(None), |field| {
-        reader.duration(field, SHORTEST_EACH..=LONGEST).map(Some)
+    let settle = fields.value_or("settle", None, |field| settle(reader, field));
+    let precision = fields.value_or("precision", PRECISION, |field| precision(reader, field));
+    let at_most = fields.optional("at_most", |field| {
+        reader.duration(field, SHORTEST_EACH..=LONGEST)
     });
-    let usl = match step.get("fit") {
-        Some(field) => reader.choice(field, &[("usl", true)]),
-        None => Some(false),
-    };
+    let usl = step.value_or("fit", false, |field| reader.choice(field, &[("usl", true)]));
     let good = good(reader, step, load.as_deref(), names);
     let (from, most, each, settle, at_most) = (from?, most?, each?, settle?, at_most?);
     let mut sound = true;
@@ -191,32 +171,21 @@ fn varied(reader: &mut Reader<'_>, field: Field<'_>, loads: &[Found]) -> Option<
         }
         Some(load) => return Some(load.name.clone()),
     };
-    reader.problem(problem);
-    None
+    reader.refuse(problem)
 }
 
 fn rate(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
     let rate = reader.rate(field, "a rate such as \"500/s\"", units::parse_rate)?;
     if rate <= 0.0 || rate > FASTEST {
         let message = "a rate is above 0 and at most 10,000,000/s";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(rate)
 }
 
 fn grow(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
-    let expected = "a factor from 1.05 to 10";
-    let number = match field.value.get_ref() {
-        DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-        DeValue::Float(number) => number.as_str().parse().ok(),
-        DeValue::String(_) => units::parse_number(reader.text(field, expected)?.as_str()).ok(),
-        _ => None,
-    };
-    match number.filter(|grow| (1.05..=10.0).contains(grow)) {
-        Some(grow) => Some(grow),
-        None => reader.mismatch(field, expected),
-    }
+    let fits = |grow: f64| (1.05..=10.0).contains(&grow);
+    reader.number(field, "a factor from 1.05 to 10", fits)
 }
 
 /// `"auto"` or what is left out of each hold.
@@ -242,8 +211,7 @@ fn precision(reader: &mut Reader<'_>, field: Field<'_>) -> Option<f64> {
     let precision = reader.quantity(field, "a share such as \"3%\"", units::parse_share)?;
     if !(0.005..=0.5).contains(&precision) {
         let message = "\"precision\" must be from 0.5% to 50%";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some(precision)
 }
@@ -257,45 +225,29 @@ fn good(
 ) -> Option<String> {
     let name = load.unwrap_or("NAME");
     let example = format!("{{ good = [\"{name} p99 < 20ms\", \"{name} errors < 0.1%\"] }}");
-    let field = step.require(
-        "while",
-        &format!("{example}, what must hold"),
-        &mut reader.problems,
-    )?;
+    let field = step.require("while", &format!("{example}, what must hold"), reader)?;
     let known = ["good", "always"];
-    let fields = Fields::open(field.value, "\"while\"", &known, &[], &mut reader.problems)?;
+    let fields = Fields::open(field.value, "\"while\"", &known, reader)?;
     if let Some(field) = fields.get("always") {
         let message = "a search judges each rate by itself; \"always\" is for other steps";
         reader.problem(Problem::new(field.span(), message));
     }
-    let field = fields.require(
-        "good",
-        "[\"NAME p99 < 20ms\"], what must hold",
-        &mut reader.problems,
-    )?;
+    let field = fields.require("good", "[\"NAME p99 < 20ms\"], what must hold", reader)?;
     let items = reader.list(field, "a list of conditions such as [\"NAME p99 < 20ms\"]")?;
     if items.is_empty() {
         let message = "\"good\" is empty, so every rate would hold";
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     let load = load?;
-    let terms: Vec<Option<Vec<String>>> = items
-        .into_iter()
-        .map(|item| {
-            let text = reader.text(item, "a condition such as \"NAME p99 < 20ms\"")?;
-            let expr = compile(&text, Use::Good(load), names, &mut reader.problems)?;
-            terms(reader, &text, &expr)
-        })
-        .collect();
-    let terms: Vec<String> = terms.into_iter().collect::<Option<Vec<_>>>()?.concat();
-    let objective = terms.join(", ");
+    let terms: Vec<Vec<String>> = all(items.into_iter().map(|item| {
+        let text = reader.text(item, "a condition such as \"NAME p99 < 20ms\"")?;
+        let expr = compile(&text, Use::Good(load), names, &mut reader.problems)?;
+        terms(reader, &text, &expr)
+    }))?;
+    let objective = terms.concat().join(", ");
     match lab_load::slo::Slo::parse(&objective) {
         Ok(_) => Some(objective),
-        Err(error) => {
-            reader.problem(Problem::new(field.span(), error.message));
-            None
-        }
+        Err(error) => reader.refuse(Problem::new(field.span(), error.message)),
     }
 }
 
@@ -309,8 +261,7 @@ fn terms(reader: &mut Reader<'_>, text: &Text, expr: &Expr) -> Option<Vec<String
     for part in parts {
         let Node::Compare(comparison) = part else {
             let message = "a search needs every condition to hold; it knows no `or`";
-            reader.problem(Problem::new(text.whole(), message));
-            return None;
+            return reader.refuse(Problem::new(text.whole(), message));
         };
         let Metric::Load { quantity, .. } = &comparison.metric else {
             return None;
@@ -322,8 +273,7 @@ fn terms(reader: &mut Reader<'_>, text: &Text, expr: &Expr) -> Option<Vec<String
             Op::GreaterOrEqual => ">=",
             Op::Equal | Op::NotEqual => {
                 let message = "a search needs limits: <, <=, > or >=";
-                reader.problem(Problem::new(text.whole(), message));
-                return None;
+                return reader.refuse(Problem::new(text.whole(), message));
             }
         };
         let written = &comparison.written;

@@ -34,7 +34,7 @@ pub(in super::super) fn loads(
     if field.value.get_ref().as_table().is_none() {
         return reader.mismatch(field, "a table such as { traffic = \"500/s\" }");
     }
-    let table = Fields::open_any(field.value, "\"load\"", &mut reader.problems)?;
+    let table = Fields::open_any(field.value, "\"load\"", reader)?;
     let searched = step
         .get("search")
         .and_then(|field| {
@@ -116,17 +116,14 @@ fn traffic(
         ("on", LoadModel::Open { arrivals: None, .. }) => {
             let message = format!("{} has no rate of its own", field.key);
             let problem = Problem::new(text.whole(), message);
-            reader.problem(problem.help("write one here, or give the load a `rate`"));
-            return None;
+            return reader.refuse(problem.help("write one here, or give the load a `rate`"));
         }
         ("on", _) => return Some(Some(Traffic::Own)),
         _ => {}
     }
     let LoadModel::Open { process, .. } = model else {
         let message = format!("{} is a closed loop: it has users, and no rate", field.key);
-        let problem = Problem::new(text.whole(), message);
-        reader.problem(problem.help("write \"on\" or \"off\""));
-        return None;
+        return reader.refuse(Problem::new(text.whole(), message).help("write \"on\" or \"off\""));
     };
     match text.as_str().strip_suffix("knee").map(str::trim_end) {
         Some(before) => of_knee(reader, field, &text, before, under).map(Some),
@@ -195,6 +192,5 @@ fn of_knee(
                 .help("add one with search = { vary = \"NAME.rate\", from = \"100/s\" }")
         }
     };
-    reader.problem(problem);
-    None
+    reader.refuse(problem)
 }

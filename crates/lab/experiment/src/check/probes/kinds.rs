@@ -9,7 +9,7 @@ use super::super::fields::{Field, Fields};
 use super::super::lifecycles::{matcher, unreadable};
 use super::super::loads::{assertions, source};
 use super::super::process::Found as FoundSystem;
-use super::super::values::Reader;
+use super::super::values::{Reader, all};
 use crate::names::Place;
 use crate::plan::{CommandValue, ProbeKind, Segment, Template, Together};
 use crate::text::Text;
@@ -49,10 +49,9 @@ fn http(
     let url = request.as_ref().map(|(_, url)| url);
     let tls = super::super::loads::tls_of(reader, fields, url.map(is_https));
     let headers = headers(reader, fields, place);
-    let body = match fields.get("body") {
-        Some(field) => reader.template(field, place),
-        None => Some(Template::default()),
-    };
+    let body = fields.value_or("body", Template::default(), |field| {
+        reader.template(field, place)
+    });
     let asserts = assertions(reader, fields, &mut Vec::new()).filter(|asserts| {
         let patterns = asserts.iter().filter_map(|assert| match assert {
             Assertion::BodyMatches(pattern) => Some(pattern),
@@ -65,10 +64,7 @@ fn http(
         }
         wrong.is_empty()
     });
-    let value = match fields.get("value") {
-        Some(field) => part(reader, field).map(Some),
-        None => Some(None),
-    };
+    let value = fields.optional("value", |field| part(reader, field));
     let (method, url) = request?;
     Some(ProbeKind::Http {
         method,
@@ -93,8 +89,7 @@ fn request(reader: &mut Reader<'_>, field: Field<'_>, place: Place) -> Option<(S
     let method = method.map_or("GET".to_owned(), |method| method.filled.to_string());
     if !method.bytes().all(|byte| byte.is_ascii_uppercase()) {
         let message = format!("\"{method}\" is no method of HTTP");
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     let url = web(reader, field, url.filled.clone(), field.key)?;
     Some((method, url))
@@ -120,8 +115,7 @@ fn web(reader: &mut Reader<'_>, field: Field<'_>, url: Template, kind: &str) -> 
             Problem::new(field.span(), message).suggest(format!("http://{shown}"))
         }
     };
-    reader.problem(problem);
-    None
+    reader.refuse(problem)
 }
 
 /// Host and port of `tcp://{db.addr}`, and what follows a slash.
@@ -143,15 +137,13 @@ fn address(
         let message = format!("\"{shown}\" does not begin with {prefix}");
         let problem = Problem::new(field.span(), message);
         let bare = shown.split_once("://").map_or(&*shown, |(_, bare)| bare);
-        reader.problem(problem.suggest(format!("{prefix}{bare}")));
-        return None;
+        return reader.refuse(problem.suggest(format!("{prefix}{bare}")));
     };
     *first = Segment::Text(rest);
     let (host, after) = split_at_slash(segments);
     if host.to_string().is_empty() || (scheme == "tcp" && !after.to_string().is_empty()) {
         let message = format!("expected {prefix}HOST:PORT, found \"{shown}\"");
-        reader.problem(Problem::new(field.span(), message));
-        return None;
+        return reader.refuse(Problem::new(field.span(), message));
     }
     Some((host, after))
 }
@@ -185,19 +177,14 @@ fn headers(
     let Some(field) = fields.get("header") else {
         return Some(Vec::new());
     };
-    let table = Fields::open_any(field.value, "\"header\"", &mut reader.problems)?;
-    let headers: Vec<Option<(String, Template)>> = table
-        .fields()
-        .map(|(span, field)| {
-            if !super::super::loads::is_header_name(field.key) {
-                let message = format!("\"{}\" is no name of a header field", field.key);
-                reader.problem(Problem::new(span, message));
-                return None;
-            }
-            Some((field.key.to_owned(), reader.template(field, place)?))
-        })
-        .collect();
-    headers.into_iter().collect()
+    let table = Fields::open_any(field.value, "\"header\"", reader)?;
+    all(table.fields().map(|(span, field)| {
+        if !super::super::loads::is_header_name(field.key) {
+            let message = format!("\"{}\" is no name of a header field", field.key);
+            return reader.refuse(Problem::new(span, message));
+        }
+        Some((field.key.to_owned(), reader.template(field, place)?))
+    }))
 }
 
 /// A part of an answer: `json /token`, `regex id=([0-9]+)`, `header location`.
@@ -221,10 +208,8 @@ fn command(
             Some(Source::Header(_)) => {
                 let message = "what a program prints has no header";
                 let problem = Problem::new(field.span(), message);
-                reader.problem(
-                    problem.help("write \"exit\", \"json /POINTER\" or \"regex PATTERN\""),
-                );
-                None
+                reader
+                    .refuse(problem.help("write \"exit\", \"json /POINTER\" or \"regex PATTERN\""))
             }
             part => part.map(CommandValue::Part),
         },
@@ -247,11 +232,7 @@ fn prom(
     let url = url.and_then(|url| web(reader, field, url, field.key));
     let tls = super::super::loads::tls_of(reader, fields, url.as_ref().map(is_https));
     let metric = fields
-        .require(
-            "metric",
-            "\"requests_total\", the name of a metric",
-            &mut reader.problems,
-        )
+        .require("metric", "\"requests_total\", the name of a metric", reader)
         .and_then(|field| metric_name(reader, field));
     let labels = labels(reader, fields);
     let all = [
@@ -259,10 +240,8 @@ fn prom(
         ("max", Together::Max),
         ("min", Together::Min),
     ];
-    let series = fields
-        .get("series")
-        .map_or(Some(Together::Sum), |field| reader.choice(field, &all));
-    let is_rate = fields.get("value").map_or(Some(false), |field| {
+    let series = fields.value_or("series", Together::Sum, |field| reader.choice(field, &all));
+    let is_rate = fields.value_or("value", false, |field| {
         reader.choice(field, &[("last", false), ("rate", true)])
     });
     Some(ProbeKind::Prom {
@@ -286,11 +265,10 @@ fn metric_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     {
         let message = format!("\"{name}\" is no name of a metric");
         let problem = Problem::new(text.whole(), message);
-        reader.problem(problem.help(
+        return reader.refuse(problem.help(
             "it has letters, digits, _ and :, and no digit first; labels = { code = \"200\" } \
              chooses among its series",
         ));
-        return None;
     }
     Some(name.to_owned())
 }
@@ -299,15 +277,11 @@ fn labels(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<BTreeMap<Strin
     let Some(field) = fields.get("labels") else {
         return Some(BTreeMap::new());
     };
-    let table = Fields::open_any(field.value, "\"labels\"", &mut reader.problems)?;
-    let labels: Vec<Option<(String, String)>> = table
-        .fields()
-        .map(|(_, field)| {
-            let text = reader.text(field, "the value of a label")?;
-            Some((field.key.to_owned(), text.as_str().to_owned()))
-        })
-        .collect();
-    labels.into_iter().collect()
+    let table = Fields::open_any(field.value, "\"labels\"", reader)?;
+    all(table.fields().map(|(_, field)| {
+        let text = reader.text(field, "the value of a label")?;
+        Some((field.key.to_owned(), text.as_str().to_owned()))
+    }))
 }
 
 fn postgres(
@@ -319,12 +293,11 @@ fn postgres(
     let url = reader.template(field, place);
     let url = url.filter(|url| names_a_database(reader, field, &url.to_string()));
     let expected = "\"SELECT count(*) FROM jobs\", a statement";
-    let sql = fields.require("sql", expected, &mut reader.problems);
+    let sql = fields.require("sql", expected, reader);
     let sql = sql.and_then(|field| reader.template(field, place));
-    let password_file = match fields.get("password_file") {
-        Some(field) => reader.line(field, "the path of a file").map(Some),
-        None => Some(None),
-    };
+    let password_file = fields.optional("password_file", |field| {
+        reader.line(field, "the path of a file")
+    });
     Some(ProbeKind::Postgres {
         url: url?,
         sql: sql?,
@@ -371,11 +344,7 @@ fn log(
 ) -> Option<ProbeKind> {
     let system = super::system(reader, field, systems);
     let pattern = fields
-        .require(
-            "pattern",
-            "\"text of a line\" or \"/expression/\"",
-            &mut reader.problems,
-        )
+        .require("pattern", "\"text of a line\" or \"/expression/\"", reader)
         .and_then(|field| matcher(reader, field));
     Some(ProbeKind::Log {
         system: system?.system.name.clone(),

@@ -13,7 +13,7 @@ use super::entries::Entry;
 use super::fields::{Field, Fields};
 use super::process::Found as FoundSystem;
 use super::values::Reader;
-use crate::expr::{ProbeUse, RESERVED};
+use crate::expr::ProbeUse;
 use crate::names::Place;
 use crate::plan::{Probe, ProbeKind, Template};
 
@@ -112,20 +112,12 @@ fn read(
     entry: &Entry<'_>,
     systems: &[FoundSystem],
 ) -> (u32, Option<String>, Option<Probe>) {
-    let Some(fields) = Fields::open_any(entry.value, entry.label, &mut reader.problems) else {
+    let Some(fields) = Fields::open_any(entry.value, entry.label, reader) else {
         return (1, None, None);
     };
     let is_known = keys(reader, &fields);
-    if let (Some(name), Some(field)) = (&entry.name, fields.get("name"))
-        && RESERVED.contains(&name.as_str())
-    {
-        let message = format!("\"{name}\" begins other metrics and cannot name a probe");
-        reader.problem(Problem::new(field.span(), message));
-    }
-    let system = match fields.get("of") {
-        Some(field) => system(reader, field, systems).map(Some),
-        None => Some(None),
-    };
+    entry.refuse_reserved(reader, "probe");
+    let system = fields.optional("of", |field| system(reader, field, systems));
     let copies = system.flatten().map_or(1, |system| system.system.count);
     let of = system.flatten().map(|system| system.system.name.clone());
     reader.scope.own.clone_from(&of);
@@ -133,10 +125,10 @@ fn read(
         Some(_) => Place::System,
         None => Place::Command,
     };
-    let every = fields.get("every").map_or(Some(EVERY), |field| {
+    let every = fields.value_or("every", EVERY, |field| {
         reader.duration(field, SHORTEST_EVERY..=LONGEST)
     });
-    let within = fields.get("within").map_or(Some(WITHIN), |field| {
+    let within = fields.value_or("within", WITHIN, |field| {
         reader.duration(field, SHORTEST_WITHIN..=LONGEST)
     });
     let kind = kind(reader, &fields).and_then(|field| {
@@ -181,29 +173,19 @@ fn kind<'t>(reader: &mut Reader<'_>, fields: &Fields<'t>) -> Option<Field<'t>> {
         [] => {
             let message = format!("{} asks nothing", fields.label);
             let problem = Problem::new(fields.span.clone(), message);
-            reader.problem(problem.help(format!(
+            return reader.refuse(problem.help(format!(
                 "say what, by one of {}; for instance http = \"GET http://{{NAME.addr}}/\"",
                 KINDS.join(", ")
             )));
-            return None;
         }
         [one] => *one,
         [one, other, ..] => {
             let message = format!("\"{}\" and \"{}\" are two probes", one.key, other.key);
             let problem = Problem::new(other.span(), message);
-            reader.problem(problem.help("write a [[probe]] for each"));
-            return None;
+            return reader.refuse(problem.help("write a [[probe]] for each"));
         }
     };
-    let mut belongs = true;
-    for (key, kinds) in OF_KINDS {
-        if let Some(own) = fields.get(key).filter(|_| !kinds.contains(&field.key)) {
-            let kinds = kinds.join(", ");
-            let message = format!("\"{key}\" goes with {kinds}, not with {}", field.key);
-            reader.problem(Problem::new(own.span(), message));
-            belongs = false;
-        }
-    }
+    let belongs = fields.go_with(field.key, &OF_KINDS, reader);
     belongs.then_some(field)
 }
 

@@ -46,14 +46,8 @@ pub struct Entry(u64);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first: whose ledger it is, of which start of the machine, and who ends what the
-    /// owner started when it is killed.
-    Owner {
-        process: ProcessId,
-        boot: String,
-        #[serde(default)]
-        reaper: Option<ProcessId>,
-    },
+    /// The first.
+    Owner(Owner),
     /// This must be undone.
     Due { entry: Entry, act: Undo },
     /// This was undone.
@@ -109,12 +103,12 @@ impl Ledger {
             due: BTreeMap::new(),
             next: 0,
         };
-        let owner = Line::Owner {
+        let owner = Owner {
             process,
             boot,
             reaper,
         };
-        ledger.write("make", &owner)?;
+        ledger.write("make", &Line::Owner(owner))?;
         // The file's name must be on the disk as well.
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|found| fail(folder, found))?;
@@ -277,11 +271,13 @@ fn wait_for_the_end_of(reaper: Option<ProcessId>) {
     }
 }
 
-/// Whose a ledger is.
-#[derive(Debug)]
+/// Whose ledger it is, of which start of the machine, and who ends what the owner started when
+/// it is killed.
+#[derive(Debug, Serialize, Deserialize)]
 struct Owner {
     process: ProcessId,
     boot: String,
+    #[serde(default)]
     reaper: Option<ProcessId>,
 }
 
@@ -296,17 +292,7 @@ fn read_lines(text: &[u8]) -> Content {
             continue;
         }
         match serde_json::from_slice(line) {
-            Ok(Line::Owner {
-                process,
-                boot,
-                reaper,
-            }) => {
-                owner = Some(Owner {
-                    process,
-                    boot,
-                    reaper,
-                });
-            }
+            Ok(Line::Owner(found)) => owner = Some(found),
             Ok(Line::Due { entry, act }) => {
                 due.insert(entry.0, act);
             }

@@ -223,14 +223,14 @@ fn a_command_has_the_last_word_after_the_reaper() {
     let folder = tempfile::tempdir().unwrap();
     let mut reaper = Command::new("sleep").arg("600").spawn().unwrap();
     let process = ProcessId::of(reaper.id().cast_signed()).unwrap();
-    let owner = Line::Owner {
+    let owner = Line::Owner(Owner {
         process: ProcessId {
             pid: 999_999_999,
             start_ticks: 1,
         },
         boot: boot().unwrap(),
         reaper: Some(process),
-    };
+    });
     let runs = folder.path().join("runs");
     let act = Undo::Run {
         program: "sh".to_owned(),
