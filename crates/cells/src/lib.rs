@@ -20,6 +20,7 @@ mod basic;
 pub mod bbs;
 pub mod benchmark;
 pub mod client;
+mod counters;
 mod descriptors;
 pub mod driver;
 mod lock;

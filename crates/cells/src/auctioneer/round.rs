@@ -95,10 +95,10 @@ impl Auctioneer {
         failed_tasks.extend(refused.tasks.into_iter().map(|task| (task, REFUSED.into())));
         let placed_lrps = all_lrps.saturating_sub(failed_lrps.len());
         let placed_tasks = all_tasks.saturating_sub(failed_tasks.len());
-        self.metrics.placed_lrps.add(placed_lrps);
-        self.metrics.placed_tasks.add(placed_tasks);
-        self.metrics.failed_lrps.add(failed_lrps.len());
-        self.metrics.failed_tasks.add(failed_tasks.len());
+        self.metrics.placed.lrps.add(placed_lrps);
+        self.metrics.placed.tasks.add(placed_tasks);
+        self.metrics.failed.lrps.add(failed_lrps.len());
+        self.metrics.failed.tasks.add(failed_tasks.len());
         logger.info(
             "scheduled",
             Fields::new()

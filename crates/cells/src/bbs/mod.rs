@@ -30,7 +30,6 @@ mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use commit::Started;
 pub use commit::StoreError;
@@ -180,7 +179,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let metrics = Arc::new(Metrics::default());
     // Nobody may read that old keys are not needed before it is known.
     let keys_given = config.encryption.is_some();
-    metrics.reencrypting.store(keys_given, Ordering::Relaxed);
+    metrics.reencrypting.set(keys_given);
+    metrics.database_up.set(true);
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
     let outbound = Outbound::new(Pools::new(limits), &metrics, &logger);

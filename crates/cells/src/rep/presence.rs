@@ -14,7 +14,7 @@ use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::metrics::{Metrics, count};
+use super::metrics::Metrics;
 use crate::locket_client::{LocketClient, Refused};
 
 /// What a presence says, in the form of Diego's `CellPresence`.
@@ -132,12 +132,12 @@ impl Presence {
             };
             let now = match renewed {
                 Ok(()) => {
-                    count(&self.metrics.renewals, 1);
+                    self.metrics.counters.renewals.add(1);
                     expires = asked + self.ttl;
                     Hold::Held
                 }
                 Err(cause) => {
-                    count(&self.metrics.failed_renewals, 1);
+                    self.metrics.counters.failed_renewals.add(1);
                     self.logger
                         .error("failed-to-set-presence", &cause, Fields::new());
                     match cause {

@@ -4,7 +4,6 @@
 //! waits than there are routes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -132,9 +131,7 @@ impl Carrier {
         let [least, most] = PAUSES;
         let mut pause = least;
         loop {
-            self.metrics
-                .tcp_waiting
-                .store(self.routes.len() as u64, Relaxed);
+            self.metrics.tcp_waiting.set(self.routes.len() as u64);
             let taken = self.routes.take();
             if taken.is_empty() {
                 self.routes.added.notified().await;
@@ -176,10 +173,10 @@ impl Carrier {
             false => ("unable-to-upsert", self.api.upsert(upserts, self.ttl)),
             true => ("unable-to-delete", self.api.delete(deletes)),
         };
-        self.metrics.tcp_calls.fetch_add(1, Relaxed);
+        self.metrics.tcp_calls.add(1);
         let called = call.await;
         if let Err(cause) = &called {
-            self.metrics.failed_tcp_calls.fetch_add(1, Relaxed);
+            self.metrics.failed_tcp_calls.add(1);
             let fields = Fields::new().and("routes", taken.len());
             self.logger.error(what, cause, fields);
         }

@@ -157,7 +157,7 @@ impl Callbacks {
         let body = Bytes::from(told(task).map_err(|error| error.to_string())?);
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
-            Metrics::count(&self.metrics.callbacks);
+            self.metrics.callbacks.add(1);
             let post = self
                 .client
                 .post(&uri, "application/json", headers.clone(), body.clone());

@@ -219,7 +219,7 @@ impl Outbound {
 
     fn cancel(&self, task_guid: Arc<str>, cell: String, trace: Arc<str>) {
         if self.cancels.len() >= CANCELLATIONS {
-            Metrics::count(&self.metrics.dropped_work);
+            self.metrics.dropped_work.add(1);
             let fields = Fields::new()
                 .and("task-guid", task_guid)
                 .and("cell-id", cell);

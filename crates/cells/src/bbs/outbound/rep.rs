@@ -131,7 +131,7 @@ impl Reps {
         json: Option<Bytes>,
         trace: &str,
     ) -> Result<(), RepError> {
-        Metrics::count(&self.metrics.rep_calls);
+        self.metrics.rep_calls.add(1);
         let url = if cell.rep_url.is_empty() {
             &cell.rep_address
         } else {

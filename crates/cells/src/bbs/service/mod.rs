@@ -102,8 +102,8 @@ impl Handler for Service {
                 answered.unwrap_or_else(Response::from)
             }
         };
-        Metrics::count(&self.metrics.requests);
-        Metrics::time(&self.metrics.request_nanoseconds, start.elapsed());
+        self.metrics.requests.add(1);
+        self.metrics.request_time.add(start.elapsed());
         log("done");
         response
     }
@@ -257,7 +257,7 @@ impl Service {
         let limits = &self.limits;
         let read = net::read_body(body, limits.body_bytes, limits.body_within).await;
         read.map_err(|cause| {
-            Metrics::count(&self.metrics.refused);
+            self.metrics.refused.add(1);
             Unread::Broken(with_text(Type::InvalidRequest, cause.to_string()))
         })
     }
@@ -281,7 +281,7 @@ impl Service {
                 request.validate().map(|()| request)
             });
         checked.map_err(|error| {
-            Metrics::count(&self.metrics.refused);
+            self.metrics.refused.add(1);
             Unread::Invalid(error)
         })
     }

@@ -19,7 +19,7 @@ use super::desired::DesiredLrps;
 use super::executor::{Definition, Executor, Job};
 use super::ledger::Ledger;
 use super::logs::Logs;
-use super::metrics::{Containers, Metrics, count};
+use super::metrics::{Containers, Metrics};
 use super::ports::HostPorts;
 use super::presence::Hold;
 use super::update::Update;
@@ -182,9 +182,9 @@ impl<E: Executor> Cell<E> {
             }
         }
         drop(inner);
-        count(&self.metrics.taken, taken.len());
+        self.metrics.counters.taken.add(taken.len());
         let no_room = refused.lrps.len() + refused.tasks.len();
-        count(&self.metrics.refused, no_room);
+        self.metrics.counters.refused.add(no_room);
         for guid in taken {
             self.feed(&guid, Event::Reserved);
         }

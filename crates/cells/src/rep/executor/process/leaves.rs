@@ -14,7 +14,6 @@ use tokio::net::unix::pipe;
 use tokio::time::{sleep_until, timeout};
 use url::Url;
 
-use super::super::super::metrics::count;
 use super::super::super::steps::{
     Check, Failure, Leaves, LogContext, Outcome, Ready, byte_size, go_duration,
 };
@@ -80,7 +79,7 @@ impl<'a> Container<'a> {
             Taken::Logged if logger.enabled(Level::Debug) => logger.debug("line", fields(line)),
             Taken::Logged | Taken::Dropped => {}
             Taken::Exceeded(said) => {
-                count(&self.executor.metrics.muted, 1);
+                self.executor.metrics.counters.muted.add(1);
                 logger.info("line", fields(&said));
             }
         }
@@ -167,12 +166,11 @@ impl<'a> Container<'a> {
         }
         let program = self.program(run, log_context, account);
         let spawned = self.executor.spawner.spawn(program).await;
-        let metrics = &self.executor.metrics;
-        let counter = match &spawned {
-            Ok(_) => &metrics.spawned,
-            Err(_) => &metrics.failed_spawns,
-        };
-        count(counter, 1);
+        let counters = &self.executor.metrics.counters;
+        match &spawned {
+            Ok(_) => counters.spawned.add(1),
+            Err(_) => counters.failed_spawns.add(1),
+        }
         spawned.map_err(|cause| refuse(&cause))
     }
 
@@ -229,7 +227,7 @@ impl Leaves for Container<'_> {
                             break None;
                         }
                         killed = true;
-                        count(&self.executor.metrics.killed, 1);
+                        self.executor.metrics.counters.killed.add(1);
                         process.leader().signal(Signal::SIGKILL);
                         over = Some(now() + KILLED_WITHIN);
                     }

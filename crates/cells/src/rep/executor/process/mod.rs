@@ -31,7 +31,6 @@ mod users;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use diego::models::CachedDependency;
@@ -43,7 +42,7 @@ use tokio::io::AsyncReadExt;
 
 use super::super::config::ProcessSettings;
 use super::super::container::Completion;
-use super::super::metrics::{Metrics, count};
+use super::super::metrics::Metrics;
 use super::super::settings::Error;
 use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
@@ -188,13 +187,13 @@ impl Process {
             Ok(fetched)
         };
         let brought = brought.await;
-        let metrics = &self.metrics;
+        let counters = &self.metrics.counters;
         match &brought {
             Ok(bytes) => {
-                count(&metrics.downloads, 1);
-                metrics.downloaded_bytes.fetch_add(*bytes, Relaxed);
+                counters.downloads.add(1);
+                counters.downloaded_bytes.add(*bytes as usize);
             }
-            Err(_) => count(&metrics.failed_downloads, 1),
+            Err(_) => counters.failed_downloads.add(1),
         }
         brought
     }

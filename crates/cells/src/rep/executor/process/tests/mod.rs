@@ -580,7 +580,7 @@ async fn logs_have_a_rate() {
         });
     }
     quiet.run(job.clone()).await;
-    assert_eq!(quiet.executor.metrics.muted.load(Ordering::Relaxed), 1);
+    assert_eq!(quiet.executor.metrics.counters.muted.now(), 1);
     let kept = quiet.sink.kept();
     assert!(kept.contains("app instance exceeded log rate limit (20 bytes/sec)"));
     assert!(!kept.contains("line 1"), "{kept}");
