@@ -7,13 +7,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use diego::json::{self, shapes};
 use diego::locket::{FetchAllRequest, LockRequest, Resource, TypeCode};
-use diego::models::{CellCapacity, CellPresence, Provider};
-use serde::{Deserialize, Deserializer};
+use diego::models::CellPresence;
+use prost::Message;
 
 /// Most keys at once.
 pub(crate) const KEYS: usize = 65_536;
@@ -310,69 +311,6 @@ pub(crate) fn type_text(code: i32) -> &'static str {
 
 /// The value of a cell's presence; `None` when it is something else.
 fn parse_cell(value: &str) -> Option<CellPresence> {
-    let cell: CellJson = serde_json::from_str(value).ok()?;
-    Some(CellPresence {
-        cell_id: cell.cell_id,
-        rep_address: cell.rep_address,
-        zone: cell.zone,
-        capacity: cell.capacity.map(|capacity| CellCapacity {
-            memory_mb: capacity.memory_mb,
-            disk_mb: capacity.disk_mb,
-            containers: capacity.containers,
-        }),
-        rootfs_providers: cell
-            .rootfs_provider_list
-            .into_iter()
-            .map(|provider| Provider {
-                name: provider.name,
-                properties: provider.properties,
-            })
-            .collect(),
-        placement_tags: cell.placement_tags,
-        optional_placement_tags: cell.optional_placement_tags,
-        rep_url: cell.rep_url,
-        annotations: cell.annotations,
-    })
-}
-
-fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CellJson {
-    cell_id: String,
-    rep_address: String,
-    zone: String,
-    capacity: Option<CapacityJson>,
-    #[serde(deserialize_with = "null_is_empty")]
-    rootfs_provider_list: Vec<ProviderJson>,
-    #[serde(deserialize_with = "null_is_empty")]
-    placement_tags: Vec<String>,
-    #[serde(deserialize_with = "null_is_empty")]
-    optional_placement_tags: Vec<String>,
-    rep_url: String,
-    #[serde(deserialize_with = "null_is_empty")]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CapacityJson {
-    memory_mb: i32,
-    disk_mb: i32,
-    containers: i32,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ProviderJson {
-    name: String,
-    #[serde(deserialize_with = "null_is_empty")]
-    properties: Vec<String>,
+    let message = json::read(&shapes::CELL_PRESENCE, value).ok()?;
+    CellPresence::decode(&*message).ok()
 }
