@@ -294,6 +294,26 @@ impl Service {
         }
     }
 
+    /// Answers a command that answers nothing but success.
+    async fn order(&self, command: Command) -> Answered {
+        Ok(answer::lifecycle(self.run(command).await))
+    }
+
+    /// The same, with a line for its success.
+    async fn order_logged(
+        &self,
+        command: Command,
+        logger: &Logger,
+        event: &str,
+        fields: Fields,
+    ) -> Answered {
+        let result = self.run(command).await;
+        if result.is_ok() {
+            logger.info(event, fields);
+        }
+        Ok(answer::lifecycle(result))
+    }
+
     fn metrics_text(&self) -> Response<Body> {
         let (gauges, counts, gone_dark) = {
             let state = self.state.read();
