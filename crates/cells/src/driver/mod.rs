@@ -50,31 +50,7 @@ const COUNTED_EVERY: Duration = Duration::from_millis(20);
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// What is made, with the states that are counted, in order of a life.
-pub const ENTITIES: [(&str, &[&str]); 2] = [
-    (
-        TASK,
-        &[
-            "desired",
-            "pending",
-            "running",
-            "completed",
-            "failed",
-            "resolved",
-            "alive",
-        ],
-    ),
-    (
-        LRP,
-        &[
-            "desired",
-            "unclaimed",
-            "claimed",
-            "running",
-            "crashed",
-            "alive",
-        ],
-    ),
-];
+pub const ENTITIES: [(&str, &[&str]); 2] = [(TASK, &tasks::STATES), (LRP, &lrps::STATES)];
 
 /// Does what `input` asks for, and tells it to `output`, until it is told to close.
 ///
