@@ -14,6 +14,7 @@
 //! - A call that the BBS answered with success is on disk. One writer applies commands in batches; a
 //!   batch is one transaction with one sync; answers and events go out after it.
 
+mod answers;
 pub mod auction_sim;
 pub mod auctioneer;
 mod basic;

@@ -33,7 +33,7 @@ use super::model::validate::Validate;
 use super::outbound::{Outbound, Reps};
 use super::presence::Presences;
 use super::state::State;
-use crate::pool;
+use crate::{answers, pool};
 use logs::Logs;
 
 /// What answers requests.
@@ -91,7 +91,7 @@ impl Handler for Service {
         };
         log("serving");
         let response = match wanted_method(path) {
-            None => answer::no_such_path(),
+            None => answers::no_such_path(),
             Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
             Some(_) => {
                 let trace = head
@@ -142,7 +142,7 @@ macro_rules! routes {
                         self.events(body, Stream::Groups { old_form: true }).await
                     }
                     METRICS => Ok(self.metrics_text()),
-                    _ => Ok(answer::no_such_path()),
+                    _ => Ok(answers::no_such_path()),
                 }
             }
         }
@@ -340,6 +340,6 @@ impl Service {
             self.presences.cells(Instant::now()).len(),
         );
         let text = page.into_text();
-        answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        answers::typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }
