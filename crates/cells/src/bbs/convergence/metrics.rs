@@ -20,16 +20,12 @@ struct Sums {
     passes: u64,
     time: Duration,
     judged: u64,
-    last_judged: usize,
-    last_time: Duration,
-    watched: usize,
-    cells: usize,
-    suspect_cells: usize,
     done: BTreeMap<Action, usize>,
+    last: Pass,
 }
 
 /// What one pass did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Pass {
     pub(super) time: Duration,
     /// Records looked at.
@@ -53,14 +49,10 @@ impl Passes {
         sums.passes += 1;
         sums.time += pass.time;
         sums.judged += pass.judged as u64;
-        sums.last_judged = pass.judged;
-        sums.last_time = pass.time;
-        sums.watched = pass.watched;
-        sums.cells = pass.cells;
-        sums.suspect_cells = pass.suspect_cells;
-        for (action, count) in pass.done {
-            *sums.done.entry(action).or_default() += count;
+        for (action, count) in &pass.done {
+            *sums.done.entry(*action).or_default() += count;
         }
+        sums.last = pass;
     }
 
     /// Writes everything that convergence knows, with the numbers of records.
@@ -80,23 +72,27 @@ impl Passes {
             .gauge(
                 "bbs_convergence_last_seconds",
                 "Time that the newest pass took.",
-                sums.last_time.as_secs_f64(),
+                sums.last.time.as_secs_f64(),
             )
             .gauge(
                 "bbs_convergence_last_judged",
                 "Records that the newest pass looked at.",
-                sums.last_judged,
+                sums.last.judged,
             )
             .gauge(
                 "bbs_convergence_watched",
                 "Records that will be looked at again without being touched.",
-                sums.watched,
+                sums.last.watched,
             )
-            .gauge("bbs_cells", "Cells present in the last pass.", sums.cells)
+            .gauge(
+                "bbs_cells",
+                "Cells present in the last pass.",
+                sums.last.cells,
+            )
             .gauge(
                 "bbs_suspect_cells",
                 "Cells with suspect instances in the last pass.",
-                sums.suspect_cells,
+                sums.last.suspect_cells,
             )
             .family(
                 Kind::Counter,
