@@ -53,7 +53,7 @@ impl Update {
         instance_guid: &str,
     ) -> BTreeMap<String, String> {
         let given = self.metric_tags.clone();
-        given.unwrap_or_else(|| metric_tags(desired, index, instance_guid))
+        given.unwrap_or_else(|| metric_tags(&desired.metric_tags, index, instance_guid))
     }
 }
 
