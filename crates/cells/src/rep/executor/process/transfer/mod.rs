@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use diego::models::{CachedDependency, DownloadAction};
+use http::header::AUTHORIZATION;
+use http::{Method, Request, request};
 use net::{Client, ClientOptions};
 use processes::Account;
 use url::Url;
@@ -26,6 +28,7 @@ use super::super::super::config::TransferSettings;
 use super::super::super::settings::Error;
 use super::place;
 use super::users::{Acting, give};
+use crate::basic::authorization;
 use crate::pool::{Pool, Worker};
 pub(super) use archive::folder_within;
 use archive::{Room, UnpackError, unpack};
@@ -166,8 +169,7 @@ impl Transfers {
         let url = Url::parse(wanted.from).map_err(bad)?;
         let expected = Expected::of(wanted.algorithm, wanted.value).map_err(FetchError::from)?;
         if wanted.cache_key.is_empty() {
-            let file = self.new_file();
-            return Ok(self.fetch_new(&url, expected.as_ref(), file).await?.0);
+            return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         }
         let turn = self.turn(wanted.cache_key);
         let _turn = turn.lock().await;
@@ -182,24 +184,12 @@ impl Transfers {
         let Some((file, version)) = opened else {
             return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         };
-        let next = self.new_file();
-        let bytes_max = self.settings.file_bytes;
-        let path = self.path(next);
-        let fetched = fetch(
-            &self.client,
-            &url,
-            &version,
-            expected.as_ref(),
-            bytes_max,
-            &path.0,
-        );
-        match fetched.await? {
-            Fetched::New { bytes, version } => self.keep(wanted, path, next, bytes, version),
-            Fetched::Unchanged => {
-                verify(&file, expected).await?;
-                Ok(Archive { file, fetched: 0 })
-            }
+        let newer = self.fetch_newer(wanted, &url, expected.as_ref(), &version);
+        if let Some(archive) = newer.await? {
+            return Ok(archive);
         }
+        verify(&file, expected).await?;
+        Ok(Archive { file, fetched: 0 })
     }
 
     async fn fetch_anew(
@@ -208,36 +198,32 @@ impl Transfers {
         url: &Url,
         expected: Option<&Expected>,
     ) -> Result<Archive, TransferError> {
+        let none = Version::default();
+        let fetched = self.fetch_newer(wanted, url, expected, &none).await?;
+        fetched.ok_or_else(|| FetchError::Status(304).into())
+    }
+
+    /// The file, unless it is of this version still.
+    async fn fetch_newer(
+        &self,
+        wanted: Wanted<'_>,
+        url: &Url,
+        expected: Option<&Expected>,
+        version: &Version,
+    ) -> Result<Option<Archive>, TransferError> {
         let file = self.new_file();
         let path = self.path(file);
         let (client, max) = (&self.client, self.settings.file_bytes);
-        let none = Version::default();
-        match fetch(client, url, &none, expected, max, &path.0).await? {
-            Fetched::New { bytes, version } => self.keep(wanted, path, file, bytes, version),
-            Fetched::Unchanged => Err(FetchError::Status(304).into()),
-        }
-    }
-
-    async fn fetch_new(
-        &self,
-        url: &Url,
-        expected: Option<&Expected>,
-        file: u64,
-    ) -> Result<(Archive, Version), TransferError> {
-        let path = self.path(file);
-        let (client, max) = (&self.client, self.settings.file_bytes);
-        let none = Version::default();
-        match fetch(client, url, &none, expected, max, &path.0).await? {
+        match fetch(client, url, version, expected, max, &path.0).await? {
             Fetched::New { bytes, version } => {
-                let file = File::open(&path.0).map_err(FetchError::from)?;
-                let fetched = bytes;
-                Ok((Archive { file, fetched }, version))
+                self.keep(wanted, path, file, bytes, version).map(Some)
             }
-            Fetched::Unchanged => Err(FetchError::Status(304).into()),
+            Fetched::Unchanged => Ok(None),
         }
     }
 
-    /// Keeps a file of which the server will be able to say whether it is the newest.
+    /// Keeps a file that has a key and of which the server will be able to say whether it is the
+    /// newest.
     fn keep(
         &self,
         wanted: Wanted<'_>,
@@ -248,7 +234,7 @@ impl Transfers {
     ) -> Result<Archive, TransferError> {
         let opened = File::open(&path.0).map_err(FetchError::from)?;
         let mut index = self.index();
-        let go = match version.is_told() {
+        let go = match version.is_told() && !wanted.cache_key.is_empty() {
             true => {
                 path.stays();
                 index.keep(wanted.cache_key, file, bytes, version)
@@ -319,6 +305,21 @@ impl Transfers {
     fn path(&self, file: u64) -> Temporary {
         Temporary(self.folder.join(file.to_string()), true)
     }
+}
+
+/// Begins a request. Who asks stands in the address, and goes into a header.
+fn begin(method: Method, url: &Url) -> request::Builder {
+    let mut bare = url.clone();
+    // The URL standard has no such addresses without a host, so both can be taken away.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.set_fragment(None);
+    let request = Request::builder().method(method).uri(bare.as_str());
+    if url.username().is_empty() && url.password().is_none() {
+        return request;
+    }
+    let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
+    request.header(AUTHORIZATION, authorization(&pair))
 }
 
 /// Reads a file that was kept and fails when it is another one than is expected now.
