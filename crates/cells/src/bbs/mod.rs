@@ -262,20 +262,20 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         )));
     }
     let locket = Locket::new(Arc::clone(&presences), commands.clone(), touches, &logger);
-    let service = Arc::new(Service::new(
-        limits,
-        config.old_clients,
+    let service = Arc::new(Service {
+        limits: limits.clone(),
+        old_clients: config.old_clients,
         state,
-        commands.clone(),
+        commands: commands.clone(),
         presences,
-        locket.clone(),
+        locket: locket.clone(),
         reps,
-        Arc::clone(&hub),
+        hub: Arc::clone(&hub),
         metrics,
         passes,
         outbound,
-        &logger,
-    ));
+        logs: service::Logs::new(&logger),
+    });
     let server_limits = net::Limits {
         connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()

@@ -34,23 +34,23 @@ use super::outbound::{Outbound, Reps};
 use super::presence::Presences;
 use super::state::State;
 use crate::{answers, pool};
-use logs::Logs;
+pub(super) use logs::Logs;
 
 /// What answers requests.
 pub(crate) struct Service {
-    limits: Limits,
+    pub(super) limits: Limits,
     /// Are LRPs without metric tags taken?
-    old_clients: bool,
-    state: View<State>,
-    commands: Commands,
-    presences: Arc<Presences>,
-    locket: Locket,
-    reps: Arc<Reps>,
-    hub: Arc<Hub>,
-    metrics: Arc<Metrics>,
-    passes: Arc<Passes>,
-    outbound: Arc<Outbound>,
-    logs: Logs,
+    pub(super) old_clients: bool,
+    pub(super) state: View<State>,
+    pub(super) commands: Commands,
+    pub(super) presences: Arc<Presences>,
+    pub(super) locket: Locket,
+    pub(super) reps: Arc<Reps>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) passes: Arc<Passes>,
+    pub(super) outbound: Arc<Outbound>,
+    pub(super) logs: Logs,
 }
 
 /// A request that was refused before it was understood.
@@ -221,37 +221,6 @@ routes! {
 }
 
 impl Service {
-    #[allow(clippy::too_many_arguments, reason = "all of it is used by some call")]
-    pub(crate) fn new(
-        limits: &Limits,
-        old_clients: bool,
-        state: View<State>,
-        commands: Commands,
-        presences: Arc<Presences>,
-        locket: Locket,
-        reps: Arc<Reps>,
-        hub: Arc<Hub>,
-        metrics: Arc<Metrics>,
-        passes: Arc<Passes>,
-        outbound: Arc<Outbound>,
-        logger: &Logger,
-    ) -> Self {
-        Self {
-            limits: limits.clone(),
-            old_clients,
-            state,
-            commands,
-            presences,
-            locket,
-            reps,
-            hub,
-            metrics,
-            passes,
-            outbound,
-            logs: Logs::new(logger),
-        }
-    }
-
     /// The bytes of a request's body.
     async fn bytes(&self, body: Incoming) -> Result<Bytes, Unread> {
         let limits = &self.limits;
