@@ -9,8 +9,10 @@ use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
+
+use crate::desired::{action, tags};
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -24,7 +26,6 @@ struct System {
 impl System {
     async fn start(cells: u32) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
-        let logger = |source| Logger::new(source, Sink::to(std::io::sink()).unwrap(), Level::Info);
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         // The two know each other's addresses, so one has to be chosen before.
@@ -62,7 +63,7 @@ impl System {
                         domain: "test".into(),
                         task_definition: Some(TaskDefinition {
                             root_fs: "preloaded:cflinuxfs4".into(),
-                            action: Some(action()),
+                            action: action(),
                             memory_mb: 8,
                             disk_mb: 8,
                             ..TaskDefinition::default()
@@ -87,21 +88,17 @@ impl System {
     }
 
     async fn desire_lrp(&self, instances: i32) {
-        let tag = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
         let request = DesireLrpRequest {
             desired_lrp: Some(DesiredLrp {
                 process_guid: "p".into(),
                 domain: "test".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(action()),
+                action: action(),
                 memory_mb: 8,
                 disk_mb: 8,
                 ports: vec![8080],
-                metric_tags: [("source_id".into(), tag)].into(),
+                metric_tags: tags("p"),
                 ..DesiredLrp::default()
             }),
         };
@@ -152,18 +149,6 @@ impl System {
         tokio::time::timeout(PATIENCE, wait)
             .await
             .expect("all instances run");
-    }
-}
-
-fn action() -> Action {
-    let run = RunAction {
-        path: "/bin/true".into(),
-        user: "vcap".into(),
-        ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
     }
 }
 

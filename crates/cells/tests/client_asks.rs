@@ -13,11 +13,11 @@ use cells::client::{
 use cells::{auctioneer, bbs, rep};
 use net::tls::Files;
 use serde_json::{Value, json};
-use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::mutual_tls::certificates;
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -28,10 +28,6 @@ pub(crate) struct World {
     _parts: (auctioneer::Running, rep::Running),
     _ask: watch::Sender<bool>,
     pub(crate) folder: TempDir,
-}
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
 }
 
 impl World {

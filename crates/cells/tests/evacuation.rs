@@ -13,16 +13,13 @@ use diego::models::actual_lrp::Presence;
 use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
+use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
-}
 
 struct System {
     url: String,
@@ -87,8 +84,8 @@ impl System {
                 domain: "d".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(run()),
-                metric_tags: [("source_id".into(), tag())].into(),
+                action: action(),
+                metric_tags: tags("p"),
                 update_strategy: strategy.into(),
                 ..DesiredLrp::default()
             }),
@@ -156,25 +153,6 @@ impl Rep {
         let client = Client::new(ClientOptions::default());
         let ping = format!("http://{}/ping", self.admin).parse().unwrap();
         assert!(client.get(&ping).await.is_err());
-    }
-}
-
-fn run() -> Action {
-    let run = RunAction {
-        path: "/bin/true".into(),
-        user: "vcap".into(),
-        ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
-    }
-}
-
-fn tag() -> MetricTagValue {
-    MetricTagValue {
-        r#static: "p".into(),
-        ..MetricTagValue::default()
     }
 }
 
@@ -301,8 +279,8 @@ async fn at_the_time_out_everything_ends_and_the_rep_leaves() {
         domain: "d".into(),
         task_definition: Some(TaskDefinition {
             root_fs: "preloaded:cflinuxfs4".into(),
-            action: Some(run()),
-            metric_tags: [("source_id".into(), tag())].into(),
+            action: action(),
+            metric_tags: tags("p"),
             ..TaskDefinition::default()
         }),
     };

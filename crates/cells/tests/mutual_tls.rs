@@ -10,7 +10,9 @@ use diego::models::*;
 use diego::{Bbs, path};
 use net::tls::Files;
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
+
+use crate::desired::{action, tags};
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,17 +44,6 @@ fn client(files: &Files) -> Client {
     })
 }
 
-fn action() -> Option<Action> {
-    Some(Action {
-        run_action: Some(RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        }),
-        ..Action::default()
-    })
-}
-
 fn task() -> DesireTaskRequest {
     DesireTaskRequest {
         task_guid: "t".into(),
@@ -66,10 +57,6 @@ fn task() -> DesireTaskRequest {
 }
 
 fn lrp() -> DesireLrpRequest {
-    let source = MetricTagValue {
-        r#static: "p".into(),
-        ..MetricTagValue::default()
-    };
     DesireLrpRequest {
         desired_lrp: Some(DesiredLrp {
             process_guid: "p".into(),
@@ -77,7 +64,7 @@ fn lrp() -> DesireLrpRequest {
             root_fs: "preloaded:cflinuxfs4".into(),
             instances: 1,
             action: action(),
-            metric_tags: [("source_id".into(), source)].into(),
+            metric_tags: tags("p"),
             ..DesiredLrp::default()
         }),
     }
@@ -97,7 +84,6 @@ async fn until(mut asked: impl AsyncFnMut() -> bool) {
 async fn a_task_and_an_instance_run_and_strangers_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let own = certificates(folder.path());
-    let logger = |source| Logger::new(source, Sink::nothing(), Level::Info);
     let any = "127.0.0.1:0".parse().unwrap();
     let (_ask, shutdown) = net::shutdown();
     let free = net::bind(any).await.unwrap().local_addr().unwrap();

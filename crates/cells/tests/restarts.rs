@@ -12,10 +12,11 @@ use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
 use prost::Message;
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
+use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,10 +26,6 @@ struct System {
     bbs: Bbs,
     _ask: watch::Sender<bool>,
     _folder: tempfile::TempDir,
-}
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
 }
 
 /// A rep that runs, and how to end it.
@@ -88,26 +85,14 @@ impl System {
     }
 
     async fn desire(&self, process: &str, instances: i32) {
-        let tag = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
-        let run = RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        };
         let request = DesireLrpRequest {
             desired_lrp: Some(DesiredLrp {
                 process_guid: process.into(),
                 domain: "d".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(Action {
-                    run_action: Some(run),
-                    ..Action::default()
-                }),
-                metric_tags: [("source_id".into(), tag)].into(),
+                action: action(),
+                metric_tags: tags("p"),
                 ..DesiredLrp::default()
             }),
         };

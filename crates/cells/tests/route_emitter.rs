@@ -17,21 +17,18 @@ use diego::{Bbs, path};
 use nats::client::{Client as NatsClient, ClientConfig, QueueLimits};
 use net::{Client, ClientOptions};
 use serde_json::Value;
-use telemetry::{Level, Logger, Sink};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a router says of itself: everything is to be registered again each second.
 const ANNOUNCEMENT: &[u8] = br#"{"id":"0-r","hosts":["127.0.0.1"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":6}"#;
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
-}
 
 /// A nats-server that ends with this value.
 struct NatsServer(Child, u16);
@@ -264,26 +261,14 @@ impl System {
 
     /// Desires `p` with these routes.
     async fn desire(&self, instances: i32, routes: &[(&str, &str)]) {
-        let run = RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        };
-        let source = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
         let lrp = DesiredLrp {
             process_guid: "p".into(),
             domain: "d".into(),
             root_fs: "preloaded:cflinuxfs4".into(),
             instances,
             ports: vec![8080],
-            action: Some(Action {
-                run_action: Some(run),
-                ..Action::default()
-            }),
-            metric_tags: [("source_id".into(), source)].into(),
+            action: action(),
+            metric_tags: tags("p"),
             routes: Some(texts(routes)),
             ..DesiredLrp::default()
         };
