@@ -21,9 +21,10 @@ use crate::quiet::logger;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct System {
-    url: String,
-    bbs: Bbs,
+/// A BBS and an auctioneer, for cells to come to.
+pub(crate) struct System {
+    pub(crate) url: String,
+    pub(crate) bbs: Bbs,
     _server: bbs::Running,
     _ask: watch::Sender<bool>,
     _folder: tempfile::TempDir,
@@ -37,7 +38,7 @@ struct Rep {
 }
 
 impl System {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         let auctioneer = own_address();

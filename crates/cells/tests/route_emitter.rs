@@ -11,9 +11,8 @@ use std::time::Duration;
 use cells::rep::{self, ExecutorKind, Simulation};
 use cells::route_emitter::registration::TcpMapping;
 use cells::route_emitter::{self, RoutingApi, RoutingApiError};
-use cells::{auctioneer, bbs};
 use diego::models::*;
-use diego::{Bbs, path};
+use diego::path;
 use nats::client::{Client as NatsClient, ClientConfig, QueueLimits};
 use net::{Client, ClientOptions};
 use serde_json::Value;
@@ -22,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::desired::{action, tags};
+use crate::evacuation::System;
 use crate::own_address::own_address;
 use crate::quiet::logger;
 
@@ -190,14 +190,6 @@ impl Router {
     }
 }
 
-struct System {
-    url: String,
-    bbs: Bbs,
-    _server: bbs::Running,
-    _ask: watch::Sender<bool>,
-    _folder: tempfile::TempDir,
-}
-
 /// A rep of one cell.
 struct Rep {
     running: rep::Running,
@@ -211,30 +203,8 @@ struct Emitter {
 }
 
 impl System {
-    async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (ask, shutdown) = net::shutdown();
-        let auctioneer = own_address();
-        let mut config = bbs::Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
-        config.auctioneer_url = Some(format!("http://{auctioneer}"));
-        config.limits.converge_interval = Duration::from_millis(200);
-        let server = bbs::start(config, logger("bbs")).await.unwrap();
-        let url = format!("http://{}", server.address());
-        let settings = auctioneer::Config::new(auctioneer, &*url);
-        auctioneer::start(settings, logger("auctioneer"), shutdown)
-            .await
-            .unwrap();
-        Self {
-            bbs: Bbs::new(Client::new(ClientOptions::default()), &*url),
-            url,
-            _server: server,
-            _ask: ask,
-            _folder: folder,
-        }
-    }
-
     /// A cell at an address of its own, as ports of simulated cells are not.
-    async fn rep(&self, name: &str) -> Rep {
+    async fn own_rep(&self, name: &str) -> Rep {
         let host = name.bytes().fold(1u8, u8::wrapping_add).max(2);
         let listen = format!("127.0.0.{host}:0").parse().unwrap();
         let mut config = rep::Config::new(1, listen, &*self.url);
@@ -260,7 +230,7 @@ impl System {
     }
 
     /// Desires `p` with these routes.
-    async fn desire(&self, instances: i32, routes: &[(&str, &str)]) {
+    async fn desire_routes(&self, instances: i32, routes: &[(&str, &str)]) {
         let lrp = DesiredLrp {
             process_guid: "p".into(),
             domain: "d".into(),
@@ -341,8 +311,8 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
     let emitter = emit(system.config(&nats)).await;
-    let first = system.rep("first").await;
-    system.desire(5, &[WEB]).await;
+    let first = system.own_rep("first").await;
+    system.desire_routes(5, &[WEB]).await;
     router.has("all are registered", 5).await;
     let before = router.instances();
     // What it says is repeated as often as the router asked for.
@@ -352,7 +322,7 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     })
     .await;
 
-    let _second = system.rep("second").await;
+    let _second = system.own_rep("second").await;
     first.running.evacuation().begin();
     first.running.stopped().await;
     until("the others have taken over", || {
@@ -400,8 +370,8 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let nats = NatsServer::start(own_address().port());
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
-    let _rep = system.rep("cell").await;
-    system.desire(3, &[WEB]).await;
+    let _rep = system.own_rep("cell").await;
+    system.desire_routes(3, &[WEB]).await;
     // Sent again while nobody hears it, an unregistration would soon be used up.
     let way = own_address();
     let mut config = route_emitter::Config {
@@ -486,9 +456,9 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
     let emitter = emit(config).await;
     until_ready(&emitter, 200).await;
     // Its process is desired before it has an instance here, so that it has to be asked for.
-    let _two = system.rep("two").await;
+    let _two = system.own_rep("two").await;
     system
-        .desire(
+        .desire_routes(
             2,
             &[WEB, ("internal-router", r#"[{"hostname":"a.internal"}]"#)],
         )
@@ -504,7 +474,7 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
         .await
         .expect("it syncs again");
     assert_eq!((router.routes().len(), names.routes().len()), (0, 0));
-    let _one = system.rep("one").await;
+    let _one = system.own_rep("one").await;
     system
         .update(DesiredLrpUpdate {
             instances: Some(6),
@@ -607,9 +577,9 @@ async fn tcp_routes_reach_the_routing_api_in_spite_of_failures_and_without_nats(
     let mut config = route_emitter::Config::new(any, &*system.url, nowhere);
     config.routing_api = Some(Arc::new(Shared(Arc::clone(&api))));
     let emitter = emit(config).await;
-    let _rep = system.rep("cell").await;
+    let _rep = system.own_rep("cell").await;
     let json = r#"[{"router_group_guid":"g","external_port":1883,"container_port":8080},{"router_group_guid":"g","external_port":9,"container_port":8080}]"#;
-    system.desire(3, &[("tcp-router", json)]).await;
+    system.desire_routes(3, &[("tcp-router", json)]).await;
     until("all that is taken is there", || api.count() == 3).await;
     assert_eq!(emitter.get("/ready").await.status, 503);
     let remove = RemoveDesiredLrpRequest {
@@ -626,8 +596,8 @@ async fn of_two_that_stand_by_one_is_active_until_it_ends() {
     let nats = NatsServer::start(own_address().port());
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
-    let _rep = system.rep("cell").await;
-    system.desire(1, &[WEB]).await;
+    let _rep = system.own_rep("cell").await;
+    system.desire_routes(1, &[WEB]).await;
     let standby = || route_emitter::Config {
         standby: true,
         ..system.config(&nats)
