@@ -3,8 +3,6 @@
 // A test may panic anywhere, in its helpers too.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::time::Duration;
-
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};
@@ -12,9 +10,8 @@ use net::{Client, ClientOptions};
 use tokio::sync::watch;
 
 use crate::desired::{action, tags};
+use crate::patience::until;
 use crate::quiet::logger;
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 struct System {
     bbs: Bbs,
@@ -118,37 +115,20 @@ impl System {
     }
 
     async fn completed(&self, count: usize) {
-        let wait = async {
-            let completed = |task: &Task| task.state() == task::State::Completed;
-            while self
-                .tasks()
-                .await
-                .iter()
-                .filter(|task| completed(task))
-                .count()
-                < count
-            {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all tasks complete");
+        let completed = |task: &Task| task.state() == task::State::Completed;
+        until("all tasks complete", async || {
+            let tasks = self.tasks().await;
+            tasks.iter().filter(|task| completed(task)).count() >= count
+        })
+        .await;
     }
 
     async fn running(&self, count: usize) {
-        let wait = async {
-            loop {
-                let lrps = self.lrps().await;
-                if lrps.len() == count && lrps.iter().all(|lrp| lrp.state == "RUNNING") {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all instances run");
+        until("all instances run", async || {
+            let lrps = self.lrps().await;
+            lrps.len() == count && lrps.iter().all(|lrp| lrp.state == "RUNNING")
+        })
+        .await;
     }
 }
 

@@ -17,9 +17,8 @@ use tokio::sync::watch;
 
 use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::patience::{PATIENCE, until_some};
 use crate::quiet::logger;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A BBS and an auctioneer, for cells to come to.
 pub(crate) struct System {
@@ -104,17 +103,11 @@ impl System {
 
     /// Waits for records that are as `holds` wants, and returns them.
     async fn until(&self, what: &str, holds: impl Fn(&[ActualLrp]) -> bool) -> Vec<ActualLrp> {
-        let wait = async {
-            loop {
-                let rows = self.rows().await;
-                if holds(&rows) {
-                    return rows;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+        until_some(what, async || {
+            let rows = self.rows().await;
+            holds(&rows).then_some(rows)
+        })
+        .await
     }
 
     /// Cells that the BBS knows.

@@ -23,6 +23,7 @@ mod locket;
 mod locket_shared;
 mod mutual_tls;
 mod own_address;
+mod patience;
 #[path = "../../commit/src/postgres/cluster.rs"]
 mod postgres_cluster;
 mod quiet;

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::path::Path;
-use std::time::Duration;
 
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
@@ -12,9 +11,8 @@ use net::tls::Files;
 use net::{Client, ClientOptions};
 
 use crate::desired::{action, tags};
+use crate::patience::until;
 use crate::quiet::logger;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes an authority and a certificate that it signed for this machine.
 pub(crate) fn certificates(folder: &Path) -> Files {
@@ -70,16 +68,6 @@ fn lrp() -> DesireLrpRequest {
     }
 }
 
-/// Asks until the answer is as wanted.
-async fn until(mut asked: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !asked().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap();
-}
-
 #[tokio::test]
 async fn a_task_and_an_instance_run_and_strangers_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,13 +98,13 @@ async fn a_task_and_an_instance_run_and_strangers_are_refused() {
         .await
         .unwrap();
     bbs.call::<Answer>(path::DESIRE_LRP, &lrp()).await.unwrap();
-    until(async || {
+    until("the task completes", async || {
         let tasks = TasksRequest::default();
         let tasks: TasksResponse = bbs.call(path::TASKS, &tasks).await.unwrap();
         tasks.tasks[0].state() == task::State::Completed
     })
     .await;
-    until(async || {
+    until("the instance runs", async || {
         let lrps = ActualLrPsRequest::default();
         let lrps: ActualLrPsResponse = bbs.call(path::ACTUAL_LRPS, &lrps).await.unwrap();
         lrps.actual_lrps[0].state == "RUNNING"

@@ -16,9 +16,8 @@ use tokio::sync::watch;
 
 use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::patience::{PATIENCE, until_some};
 use crate::quiet::logger;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct System {
     config: bbs::Config,
@@ -116,18 +115,11 @@ impl System {
     }
 
     async fn until_running(&self, count: usize) -> BTreeMap<String, usize> {
-        let wait = async {
-            loop {
-                let cells = self.running().await;
-                if cells.values().sum::<usize>() == count {
-                    return cells;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all instances run")
+        until_some("all instances run", async || {
+            let cells = self.running().await;
+            (cells.values().sum::<usize>() == count).then_some(cells)
+        })
+        .await
     }
 
     async fn locket<A: Message + Default>(&self, path: &str, request: &impl Message) -> A {

@@ -23,9 +23,8 @@ use tokio::task::JoinSet;
 use crate::desired::{action, tags};
 use crate::evacuation::System;
 use crate::own_address::own_address;
+use crate::patience::{until, until_some};
 use crate::quiet::logger;
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a router says of itself: everything is to be registered again each second.
 const ANNOUNCEMENT: &[u8] = br#"{"id":"0-r","hosts":["127.0.0.1"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":6}"#;
@@ -92,17 +91,6 @@ impl Drop for Way {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// Waits until `holds` does.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }
 
 #[derive(Default)]
@@ -186,7 +174,7 @@ impl Router {
     }
 
     async fn has(&self, what: &str, routes: usize) {
-        until(what, || self.routes().len() == routes).await;
+        until(what, async || self.routes().len() == routes).await;
     }
 }
 
@@ -317,7 +305,7 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     let before = router.instances();
     // What it says is repeated as often as the router asked for.
     let heard = router.with(|known| known.registrations);
-    until("they are registered again", || {
+    until("they are registered again", async || {
         router.with(|known| known.registrations) >= heard + 10
     })
     .await;
@@ -325,7 +313,7 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     let _second = system.own_rep("second").await;
     first.running.evacuation().begin();
     first.running.stopped().await;
-    until("the others have taken over", || {
+    until("the others have taken over", async || {
         let now = router.instances();
         now.len() == 5 && now.is_disjoint(&before)
     })
@@ -356,7 +344,7 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     router.has("nothing is left", 0).await;
     // A router that missed it hears it again.
     let heard = router.with(|known| known.unregistrations);
-    until("unregistrations are repeated", || {
+    until("unregistrations are repeated", async || {
         router.with(|known| known.unregistrations) >= heard + 8
     })
     .await;
@@ -400,14 +388,10 @@ async fn everything_is_registered_anew_when_nats_is_back() {
             ..DesiredLrpUpdate::default()
         })
         .await;
-    let wait = async {
-        while emitter.metric("route_emitter_routes{kind=\"http\"}").await != 4.0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait)
-        .await
-        .expect("the table follows");
+    until("the table follows", async || {
+        emitter.metric("route_emitter_routes{kind=\"http\"}").await == 4.0
+    })
+    .await;
     assert!(
         emitter
             .metric("route_emitter_nats_messages_dropped_total")
@@ -418,7 +402,7 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let nats = NatsServer::start(port);
     let teller = NatsClient::connect(nats.config()).await.unwrap();
     let heard = router.with(|known| known.unregistrations);
-    until("the router hears again", || {
+    until("the router hears again", async || {
         let none = br#"{"uris":["none"],"host":"127.0.0.1","port":1}"#;
         teller.publish(b"router.unregister", none).unwrap();
         router.with(|known| known.unregistrations) > heard
@@ -435,13 +419,10 @@ async fn everything_is_registered_anew_when_nats_is_back() {
 }
 
 async fn until_ready(emitter: &Emitter, status: u16) {
-    let wait = async {
-        while emitter.get("/ready").await.status.as_u16() != status {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("/ready was never {status}"));
+    until(&format!("/ready answers {status}"), async || {
+        emitter.get("/ready").await.status.as_u16() == status
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -465,14 +446,10 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
         .await;
     until_running(&system, 2).await;
     let syncs = emitter.metric("route_emitter_syncs_total").await;
-    let wait = async {
-        while emitter.metric("route_emitter_syncs_total").await < syncs + 2.0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait)
-        .await
-        .expect("it syncs again");
+    until("it syncs again", async || {
+        emitter.metric("route_emitter_syncs_total").await >= syncs + 2.0
+    })
+    .await;
     assert_eq!((router.routes().len(), names.routes().len()), (0, 0));
     let _one = system.own_rep("one").await;
     system
@@ -493,18 +470,14 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
 }
 
 async fn until_running(system: &System, count: usize) -> Vec<ActualLrp> {
-    let wait = async {
-        loop {
-            let all = ActualLrPsRequest::default();
-            let all: ActualLrPsResponse = system.call(path::ACTUAL_LRPS, &all).await;
-            let rows = all.actual_lrps;
-            if rows.len() == count && rows.iter().all(|row| row.state == "RUNNING") {
-                return rows;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.expect("all run")
+    until_some("all run", async || {
+        let all = ActualLrPsRequest::default();
+        let all: ActualLrPsResponse = system.call(path::ACTUAL_LRPS, &all).await;
+        let rows = all.actual_lrps;
+        let run = rows.len() == count && rows.iter().all(|row| row.state == "RUNNING");
+        run.then_some(rows)
+    })
+    .await
 }
 
 /// A routing API that fails at first, and refuses one port.
@@ -580,7 +553,7 @@ async fn tcp_routes_reach_the_routing_api_in_spite_of_failures_and_without_nats(
     let _rep = system.own_rep("cell").await;
     let json = r#"[{"router_group_guid":"g","external_port":1883,"container_port":8080},{"router_group_guid":"g","external_port":9,"container_port":8080}]"#;
     system.desire_routes(3, &[("tcp-router", json)]).await;
-    until("all that is taken is there", || api.count() == 3).await;
+    until("all that is taken is there", async || api.count() == 3).await;
     assert_eq!(emitter.get("/ready").await.status, 503);
     let remove = RemoveDesiredLrpRequest {
         process_guid: "p".into(),
@@ -588,7 +561,7 @@ async fn tcp_routes_reach_the_routing_api_in_spite_of_failures_and_without_nats(
     system
         .call::<DesiredLrpLifecycleResponse>(path::REMOVE_DESIRED_LRP, &remove)
         .await;
-    until("nothing is left", || api.count() == 0).await;
+    until("nothing is left", async || api.count() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
