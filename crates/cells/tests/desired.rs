@@ -11,10 +11,7 @@ pub(crate) fn action() -> Option<Action> {
         user: "vcap".into(),
         ..RunAction::default()
     };
-    Some(Action {
-        run_action: Some(run),
-        ..Action::default()
-    })
+    Some(Action::from(run))
 }
 
 /// Tags of an LRP's metrics: their source, without which there is no LRP.

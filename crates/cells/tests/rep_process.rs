@@ -63,10 +63,7 @@ fn sh(script: &str) -> Option<Action> {
         args: vec!["-c".into(), script.into()],
         ..RunAction::default()
     };
-    Some(Action {
-        run_action: Some(run),
-        ..Action::default()
-    })
+    Some(Action::from(run))
 }
 
 #[tokio::test]
