@@ -1,8 +1,5 @@
 //! BBS, auctioneer and cells together, over their sockets.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};

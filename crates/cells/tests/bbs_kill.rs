@@ -1,7 +1,5 @@
 //! Kills a BBS, or its database, under load, over and over: what it had confirmed is still there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

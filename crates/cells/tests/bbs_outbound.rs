@@ -1,7 +1,5 @@
 //! What the BBS asks of others comes about in the end: whoever is away, whatever restarts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! A BBS that ended before its auctioneer knew of work asks again when it starts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

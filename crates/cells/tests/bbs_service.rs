@@ -1,7 +1,5 @@
 //! The BBS as a whole: what it does with bad input, a full disk and slow readers.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::time::Duration;
 
 use bytes::Bytes;

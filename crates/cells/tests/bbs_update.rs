@@ -1,7 +1,5 @@
 //! What updating a desired LRP does to its instances.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use cells::bbs::{self, Config, Running};
 use diego::{Bbs, models, path};
 use net::{Client, ClientOptions};

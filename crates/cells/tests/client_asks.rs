@@ -1,7 +1,5 @@
 //! What people ask of a BBS, its cells and its Locket, over mutual TLS.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 

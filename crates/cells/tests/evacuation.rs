@@ -1,7 +1,5 @@
 //! Emptying a cell, with a real BBS and auctioneer and two reps.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! BBS, auctioneer and a cell that all demand certificates of each other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::path::Path;
 
 use cells::{auctioneer, bbs, rep};

@@ -1,8 +1,5 @@
 //! A cell that runs real processes, against a BBS in memory.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::path::Path;
 use std::time::Duration;
 

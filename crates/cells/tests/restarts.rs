@@ -1,7 +1,5 @@
 //! BBS, auctioneer and cells together, when some of them restart or there are two of one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
