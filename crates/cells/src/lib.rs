@@ -26,6 +26,7 @@ mod descriptors;
 pub mod driver;
 mod lock;
 mod locket_client;
+mod mutex;
 pub mod pool;
 pub mod rep;
 pub mod route_emitter;

@@ -1,6 +1,6 @@
 //! What a process that carries cells counts, and its text form for Prometheus.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use diego::CallCounts;
@@ -8,6 +8,7 @@ use telemetry::prometheus::{Kind, Page};
 
 use super::container::Phase;
 use crate::counters::{Count, LastTime, Time, numbers};
+use crate::mutex::lock;
 use crate::pool::{self, Pool};
 
 /// What is counted over all cells since the start.
@@ -82,7 +83,7 @@ impl Containers {
 impl Metrics {
     /// Has the numbers of these pools told as well.
     pub(super) fn know(&self, more: Vec<Pool>) {
-        self.pools().extend(more);
+        lock(&self.pools).extend(more);
     }
 
     /// Notes a pass over the records of a cell that succeeded.
@@ -90,10 +91,6 @@ impl Metrics {
         self.counters.bulk_passes.add(1);
         self.counters.bulk_time.add(took);
         self.counters.last_bulk.set(took);
-    }
-
-    fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text form. `cells` is the number of all cells, of those that the BBS
@@ -151,7 +148,10 @@ impl Metrics {
                 Duration::from_nanos(calls.nanoseconds).as_secs_f64(),
             );
         self.counters.write(&mut page);
-        let pools: Vec<_> = self.pools().iter().map(|it| it.counts(0, None)).collect();
+        let pools: Vec<_> = lock(&self.pools)
+            .iter()
+            .map(|it| it.counts(0, None))
+            .collect();
         pool::write(&mut page, "rep", &pools);
         page.into_text()
     }

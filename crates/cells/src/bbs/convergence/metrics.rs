@@ -1,7 +1,7 @@
 //! What passes did, for people and dashboards.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use diego::models::actual_lrp::Presence;
@@ -10,6 +10,7 @@ use telemetry::prometheus::{Kind, Page};
 use crate::bbs::model::convergence::Action;
 use crate::bbs::model::slot::Phase;
 use crate::bbs::state::Counts;
+use crate::mutex::lock;
 
 /// What all passes since the start did.
 #[derive(Debug, Default)]
@@ -40,12 +41,8 @@ pub(super) struct Pass {
 }
 
 impl Passes {
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, pass: Pass) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         sums.passes += 1;
         sums.time += pass.time;
         sums.judged += pass.judged as u64;
@@ -57,7 +54,7 @@ impl Passes {
 
     /// Writes everything that convergence knows, with the numbers of records.
     pub(crate) fn write(&self, page: &mut Page, counts: &Counts) {
-        let sums = self.lock().clone();
+        let sums = lock(&self.0).clone();
         page.counter("bbs_convergence_passes_total", "Passes.", sums.passes)
             .counter(
                 "bbs_convergence_seconds_sum",

@@ -8,13 +8,15 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use diego::json::{self, shapes};
 use diego::locket::{FetchAllRequest, LockRequest, Resource, TypeCode};
 use diego::models::CellPresence;
 use prost::Message;
+
+use crate::mutex::lock;
 
 /// Most keys at once.
 pub(crate) const KEYS: usize = 65_536;
@@ -113,7 +115,7 @@ impl Presences {
     }
 
     fn lock_table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Takes or renews a key. What is returned is to be stored, and then to be told with

@@ -3,7 +3,7 @@
 mod shell;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use diego::Bbs;
@@ -24,6 +24,7 @@ use super::ports::HostPorts;
 use super::presence::Hold;
 use super::update::Update;
 use super::work::{Work, instance_guid, lrp_state, task_state};
+use crate::mutex::lock;
 
 /// What does not change about a cell.
 pub(super) struct Identity {
@@ -381,7 +382,7 @@ impl<E: Executor> Cell<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, CellInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

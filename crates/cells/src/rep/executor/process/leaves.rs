@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
@@ -22,6 +22,7 @@ use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
 use super::transfer::{TransferError, Wanted, folder_within};
 use super::{Process, environment, place, probe, users};
+use crate::mutex::lock;
 
 /// Longest wait for the rest of an output after the process has ended.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
@@ -54,10 +55,7 @@ impl<'a> Container<'a> {
 
     /// Status of the process that ended last.
     pub(super) fn exit_status(&self) -> Option<i32> {
-        *self
-            .exit_status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.exit_status)
     }
 
     pub(super) fn fields(&self) -> Fields {
@@ -69,10 +67,7 @@ impl<'a> Container<'a> {
         if line.is_empty() {
             return;
         }
-        let mut limit = self
-            .log_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut limit = lock(&self.log_limit);
         let logger = &self.executor.logger;
         let fields = |line: &str| self.fields().and("source", source).and("line", line);
         match limit.take(Instant::now(), line.len()) {
@@ -244,10 +239,7 @@ impl Leaves for Container<'_> {
         };
         let waited = |cause| Failure::plain(format!("{source}: wait for its process: {cause}"));
         let status = as_shells_say(status.map_err(waited)?);
-        *self
-            .exit_status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *lock(&self.exit_status) = Some(status);
         if log_context.checks {
             // What it wrote says why; its status is nothing that is told of a check.
             return match status {

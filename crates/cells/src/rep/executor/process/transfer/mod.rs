@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use diego::models::{CachedDependency, DownloadAction};
@@ -29,6 +29,7 @@ use super::super::super::settings::Error;
 use super::place;
 use super::users::{Acting, give};
 use crate::basic::authorization;
+use crate::mutex::lock;
 use crate::pool::{Pool, Worker};
 pub(super) use archive::folder_within;
 use archive::{Room, UnpackError, unpack};
@@ -173,7 +174,7 @@ impl Transfers {
         }
         let turn = self.turn(wanted.cache_key);
         let _turn = turn.lock().await;
-        let known = self.index().find(wanted.cache_key);
+        let known = lock(&self.index).find(wanted.cache_key);
         let known = known.filter(|(_, version)| version.is_told());
         // Opened before the server is asked: meanwhile another key may take its place. Whoever
         // tidies up temporary files may have removed it.
@@ -233,7 +234,7 @@ impl Transfers {
         version: Version,
     ) -> Result<Archive, TransferError> {
         let opened = File::open(&path.0).map_err(FetchError::from)?;
-        let mut index = self.index();
+        let mut index = lock(&self.index);
         let go = match version.is_told() && !wanted.cache_key.is_empty() {
             true => {
                 path.stays();
@@ -289,13 +290,9 @@ impl Transfers {
     }
 
     fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = lock(&self.turns);
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(key.to_owned()).or_default())
-    }
-
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new_file(&self) -> u64 {
