@@ -1,5 +1,6 @@
 //! The HTTP API of a cell, and the one of the process that carries cells.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,19 +39,13 @@ impl<E: Executor> CellApi<E> {
         let work: Work = match serde_json::from_slice(body) {
             Ok(work) => work,
             Err(error) => {
-                self.cell
-                    .logs
-                    .cell
-                    .error("failed-to-read-work", &error, Fields::new());
+                self.failed("failed-to-read-work", &error);
                 return bare(StatusCode::BAD_REQUEST);
             }
         };
         if !work.cell_id.is_empty() && work.cell_id != self.cell.id() {
             let cause = format!("the work is for cell {:?}", work.cell_id);
-            self.cell
-                .logs
-                .cell
-                .error("refused-work", &cause, Fields::new());
+            self.failed("refused-work", &cause);
             return bare(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let cell_id = work.cell_id.clone();
@@ -68,13 +63,14 @@ impl<E: Executor> CellApi<E> {
                 bare(StatusCode::ACCEPTED)
             }
             Err(error) => {
-                self.cell
-                    .logs
-                    .cell
-                    .error("failed-to-read-update", &error, Fields::new());
+                self.failed("failed-to-read-update", &error);
                 bare(StatusCode::BAD_REQUEST)
             }
         }
+    }
+
+    fn failed(&self, event: &str, cause: &dyn Display) {
+        self.cell.logs.cell.error(event, cause, Fields::new());
     }
 
     fn reset(&self) -> Response<Body> {
@@ -88,8 +84,7 @@ impl<E: Executor> CellApi<E> {
 
 impl<E: Executor> Handler for CellApi<E> {
     fn connection_failed(&self, failure: &ConnectionFailure) {
-        let logger = &self.cell.logs.cell;
-        logger.error("no-connection", failure, Fields::new());
+        self.failed("no-connection", failure);
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
