@@ -20,7 +20,7 @@ use super::super::super::steps::{
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
-use super::transfer::{TransferError, Wanted, folder_within};
+use super::transfer::{TransferError, folder_within};
 use super::{Process, environment, place, probe, users};
 use crate::mutex::lock;
 
@@ -171,8 +171,8 @@ impl<'a> Container<'a> {
 
     /// Brings an archive into the container.
     async fn bring(&self, download: &DownloadAction) -> Result<u64, TransferError> {
-        let (wanted, room) = (Wanted::from(download), self.job.disk_bytes());
-        self.executor.bring(wanted, self.folder, room).await
+        let room = self.job.disk_bytes();
+        self.executor.bring(download, self.folder, room).await
     }
 }
 

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use diego::models::CachedDependency;
+use diego::models::{CachedDependency, DownloadAction};
 use futures_util::future::try_join_all;
 use net::Shutdown;
 use processes::{Account, Reaper, RunTag};
@@ -53,7 +53,7 @@ use limits::Limits;
 use networks::Networks;
 use spawn::Spawner;
 pub use transfer::unpack_archive;
-use transfer::{TransferError, Transfers, Wanted};
+use transfer::{TransferError, Transfers, download_of};
 
 /// Longest result file that is read; a longer one fails its task.
 const RESULT_BYTES: u64 = 51_200;
@@ -169,14 +169,14 @@ impl Process {
     /// and says how many came over the network for it.
     async fn bring(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         folder: &Path,
         room: u64,
     ) -> Result<u64, TransferError> {
         let brought = async {
             let archive = self.transfers.fetch(wanted).await?;
             let fetched = archive.fetched;
-            let account = users::account(wanted.user).map_err(TransferError::User)?;
+            let account = users::account(&wanted.user).map_err(TransferError::User)?;
             if let Some(account) = &account {
                 self.let_in(account, folder).map_err(TransferError::User)?;
             }
@@ -219,7 +219,7 @@ impl Process {
             }
         };
         say(&format!("Downloading {name}..."));
-        match self.bring(Wanted::from(on), folder, 0).await {
+        match self.bring(&download_of(on), folder, 0).await {
             Ok(0) => say(&format!("Downloaded {name}")),
             Ok(bytes) => say(&format!("Downloaded {name} ({})", byte_size(bytes))),
             Err(error) => {

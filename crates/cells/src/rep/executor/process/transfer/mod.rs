@@ -58,41 +58,15 @@ pub(super) enum TransferError {
     Send(#[from] send::SendError),
 }
 
-/// What is to be fetched.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    from: &'a str,
-    to: &'a str,
-    /// Whose it is to be; empty: the rep's.
-    pub(super) user: &'a str,
-    cache_key: &'a str,
-    algorithm: &'a str,
-    value: &'a str,
-}
-
-impl<'a> From<&'a DownloadAction> for Wanted<'a> {
-    fn from(download: &'a DownloadAction) -> Self {
-        Self {
-            from: &download.from,
-            to: &download.to,
-            user: &download.user,
-            cache_key: &download.cache_key,
-            algorithm: &download.checksum_algorithm,
-            value: &download.checksum_value,
-        }
-    }
-}
-
-impl<'a> From<&'a CachedDependency> for Wanted<'a> {
-    fn from(dependency: &'a CachedDependency) -> Self {
-        Self {
-            from: &dependency.from,
-            to: &dependency.to,
-            user: "",
-            cache_key: &dependency.cache_key,
-            algorithm: &dependency.checksum_algorithm,
-            value: &dependency.checksum_value,
-        }
+/// How to download what a container depends on; it is the rep's.
+pub(super) fn download_of(on: &CachedDependency) -> DownloadAction {
+    DownloadAction {
+        from: on.from.clone(),
+        to: on.to.clone(),
+        cache_key: on.cache_key.clone(),
+        checksum_algorithm: on.checksum_algorithm.clone(),
+        checksum_value: on.checksum_value.clone(),
+        ..DownloadAction::default()
     }
 }
 
@@ -165,16 +139,17 @@ impl Transfers {
     }
 
     /// Fetches what is wanted.
-    pub(super) async fn fetch(&self, wanted: Wanted<'_>) -> Result<Archive, TransferError> {
+    pub(super) async fn fetch(&self, wanted: &DownloadAction) -> Result<Archive, TransferError> {
         let bad = |cause: url::ParseError| FetchError::Address(cause.to_string());
-        let url = Url::parse(wanted.from).map_err(bad)?;
-        let expected = Expected::of(wanted.algorithm, wanted.value).map_err(FetchError::from)?;
+        let url = Url::parse(&wanted.from).map_err(bad)?;
+        let (algorithm, value) = (&wanted.checksum_algorithm, &wanted.checksum_value);
+        let expected = Expected::of(algorithm, value).map_err(FetchError::from)?;
         if wanted.cache_key.is_empty() {
             return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         }
-        let turn = self.turn(wanted.cache_key);
+        let turn = self.turn(&wanted.cache_key);
         let _turn = turn.lock().await;
-        let known = lock(&self.index).find(wanted.cache_key);
+        let known = lock(&self.index).find(&wanted.cache_key);
         let known = known.filter(|(_, version)| version.is_told());
         // Opened before the server is asked: meanwhile another key may take its place. Whoever
         // tidies up temporary files may have removed it.
@@ -195,7 +170,7 @@ impl Transfers {
 
     async fn fetch_anew(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         url: &Url,
         expected: Option<&Expected>,
     ) -> Result<Archive, TransferError> {
@@ -207,7 +182,7 @@ impl Transfers {
     /// The file, unless it is of this version still.
     async fn fetch_newer(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         url: &Url,
         expected: Option<&Expected>,
         version: &Version,
@@ -227,7 +202,7 @@ impl Transfers {
     /// newest.
     fn keep(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         path: Temporary,
         file: u64,
         bytes: u64,
@@ -238,9 +213,9 @@ impl Transfers {
         let go = match version.is_told() && !wanted.cache_key.is_empty() {
             true => {
                 path.stays();
-                index.keep(wanted.cache_key, file, bytes, version)
+                index.keep(&wanted.cache_key, file, bytes, version)
             }
-            false => index.remove(wanted.cache_key).into_iter().collect(),
+            false => index.remove(&wanted.cache_key).into_iter().collect(),
         };
         for file in go {
             // Whoever reads it goes on doing so; what cannot be removed goes at the next start.
@@ -258,12 +233,12 @@ impl Transfers {
         &self,
         archive: Archive,
         folder: &Path,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         bytes: u64,
         account: Option<Account>,
     ) -> Result<(), TransferError> {
-        let outside = || archive::refused(Path::new(wanted.to), "lies outside of the container");
-        let inside = place::inside(wanted.to).ok_or_else(outside)?;
+        let outside = || archive::refused(Path::new(&wanted.to), "lies outside of the container");
+        let inside = place::inside(&wanted.to).ok_or_else(outside)?;
         let folder = folder.to_owned();
         let room = Room::new(match bytes {
             0 => self.settings.unpacked_bytes,
