@@ -14,16 +14,19 @@
 //! - A call that the BBS answered with success is on disk. One writer applies commands in batches; a
 //!   batch is one transaction with one sync; answers and events go out after it.
 
+mod answers;
 pub mod auction_sim;
 pub mod auctioneer;
 mod basic;
 pub mod bbs;
 pub mod benchmark;
 pub mod client;
+mod counters;
 mod descriptors;
 pub mod driver;
 mod lock;
 mod locket_client;
+mod mutex;
 pub mod pool;
 pub mod rep;
 pub mod route_emitter;

@@ -32,9 +32,6 @@ pub(crate) struct LocketClient {
 
 impl LocketClient {
     /// Takes or renews a key for at least a second.
-    ///
-    /// # Errors
-    /// See [`Refused`].
     pub(crate) async fn lock(&self, resource: Resource, ttl: Duration) -> Result<(), Refused> {
         let request = LockRequest {
             resource: Some(resource),
@@ -44,9 +41,6 @@ impl LocketClient {
     }
 
     /// Gives a key up.
-    ///
-    /// # Errors
-    /// See [`Refused`].
     pub(crate) async fn release(&self, resource: Resource) -> Result<(), Refused> {
         let request = ReleaseRequest {
             resource: Some(resource),

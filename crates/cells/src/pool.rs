@@ -2,11 +2,13 @@
 //! tell how many wait and for how long.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use telemetry::prometheus::{Kind, Page};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::mutex::lock;
 
 /// Most workers that a pool can be given.
 pub const WORKERS_MOST: usize = 10_000;
@@ -136,10 +138,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Numbers> {
-        self.0
-            .numbers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.numbers)
     }
 }
 

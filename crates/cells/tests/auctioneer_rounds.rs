@@ -1,8 +1,5 @@
 //! The auctioneer with simulated cells, against a BBS in memory.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::fake_bbs;
 use std::collections::BTreeSet;
 use std::time::Duration;

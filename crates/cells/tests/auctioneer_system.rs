@@ -1,18 +1,14 @@
 //! BBS, auctioneer and cells together, over their sockets.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-use std::time::Duration;
-
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::desired::{action, tags};
+use crate::patience::until;
+use crate::quiet::logger;
 
 struct System {
     bbs: Bbs,
@@ -24,7 +20,6 @@ struct System {
 impl System {
     async fn start(cells: u32) -> Self {
         let any = "127.0.0.1:0".parse().unwrap();
-        let logger = |source| Logger::new(source, Sink::to(std::io::sink()).unwrap(), Level::Info);
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         // The two know each other's addresses, so one has to be chosen before.
@@ -62,7 +57,7 @@ impl System {
                         domain: "test".into(),
                         task_definition: Some(TaskDefinition {
                             root_fs: "preloaded:cflinuxfs4".into(),
-                            action: Some(action()),
+                            action: action(),
                             memory_mb: 8,
                             disk_mb: 8,
                             ..TaskDefinition::default()
@@ -87,21 +82,17 @@ impl System {
     }
 
     async fn desire_lrp(&self, instances: i32) {
-        let tag = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
         let request = DesireLrpRequest {
             desired_lrp: Some(DesiredLrp {
                 process_guid: "p".into(),
                 domain: "test".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(action()),
+                action: action(),
                 memory_mb: 8,
                 disk_mb: 8,
                 ports: vec![8080],
-                metric_tags: [("source_id".into(), tag)].into(),
+                metric_tags: tags("p"),
                 ..DesiredLrp::default()
             }),
         };
@@ -121,49 +112,20 @@ impl System {
     }
 
     async fn completed(&self, count: usize) {
-        let wait = async {
-            let completed = |task: &Task| task.state() == task::State::Completed;
-            while self
-                .tasks()
-                .await
-                .iter()
-                .filter(|task| completed(task))
-                .count()
-                < count
-            {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all tasks complete");
+        let completed = |task: &Task| task.state() == task::State::Completed;
+        until("all tasks complete", async || {
+            let tasks = self.tasks().await;
+            tasks.iter().filter(|task| completed(task)).count() >= count
+        })
+        .await;
     }
 
     async fn running(&self, count: usize) {
-        let wait = async {
-            loop {
-                let lrps = self.lrps().await;
-                if lrps.len() == count && lrps.iter().all(|lrp| lrp.state == "RUNNING") {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all instances run");
-    }
-}
-
-fn action() -> Action {
-    let run = RunAction {
-        path: "/bin/true".into(),
-        user: "vcap".into(),
-        ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
+        until("all instances run", async || {
+            let lrps = self.lrps().await;
+            lrps.len() == count && lrps.iter().all(|lrp| lrp.state == "RUNNING")
+        })
+        .await;
     }
 }
 

@@ -1,9 +1,6 @@
 //! The auctioneer's API against `data/auctioneer.json`, recorded from Diego's
 //! auctioneer 1ef7d6c9eefe94e4e7c344823e5bcd1de0d9b94d.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use crate::fake_bbs;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,5 @@
 //! Kills a BBS, or its database, under load, over and over: what it had confirmed is still there.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,6 +16,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use telemetry::{Level, Logger, Sink};
 
+use crate::desired::{action, tags};
 use crate::killed_process::{Process, serve};
 use crate::postgres_cluster::Cluster;
 
@@ -284,17 +283,6 @@ fn step(path: &'static str, request: &impl Message, state: &'static str) -> Step
     (path, request.encode_to_vec().into(), state)
 }
 
-fn run() -> models::Action {
-    models::Action {
-        run_action: Some(models::RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-
 fn task(guid: &str) -> Vec<Step> {
     let task_guid = guid.to_owned();
     let by_guid = models::TaskGuidRequest {
@@ -305,7 +293,7 @@ fn task(guid: &str) -> Vec<Step> {
         domain: "tasks".into(),
         task_definition: Some(models::TaskDefinition {
             root_fs: "preloaded:x".into(),
-            action: Some(run()),
+            action: action(),
             ..Default::default()
         }),
     };
@@ -334,18 +322,14 @@ fn process(guid: &str) -> Vec<Step> {
         instance_guid: format!("i-{guid}"),
         cell_id: "c".into(),
     };
-    let tag = models::MetricTagValue {
-        r#static: "x".into(),
-        ..Default::default()
-    };
     let desire = models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: process_guid.clone(),
             domain: "lrps".into(),
             root_fs: "preloaded:x".into(),
             instances: 1,
-            action: Some(run()),
-            metric_tags: BTreeMap::from([("source_id".into(), tag)]),
+            action: action(),
+            metric_tags: tags("x"),
             ..Default::default()
         }),
     };

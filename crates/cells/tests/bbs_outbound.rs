@@ -1,7 +1,5 @@
 //! What the BBS asks of others comes about in the end: whoever is away, whatever restarts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +14,7 @@ use prost::Message;
 use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
+use crate::desired::{action, tags};
 use crate::fake_bbs::eventually;
 
 /// A rep or a receiver of results: keeps the paths of what it is asked, with their trace ids.
@@ -133,17 +132,13 @@ impl World {
 
     /// Makes a process with instances that run on cell "c".
     async fn run_instances(&self, count: i32) {
-        let source = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
         let lrp = DesiredLrp {
             process_guid: "p".into(),
             domain: "d".into(),
             root_fs: "preloaded:x".into(),
             instances: count,
             action: action(),
-            metric_tags: [("source_id".into(), source)].into(),
+            metric_tags: tags("p"),
             ..DesiredLrp::default()
         };
         let desired_lrp = Some(lrp);
@@ -241,17 +236,6 @@ fn instance(index: i32) -> ActualLrpInstanceKey {
         instance_guid: format!("i-{index}"),
         cell_id: "c".into(),
     }
-}
-
-fn action() -> Option<Action> {
-    Some(Action {
-        run_action: Some(RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        }),
-        ..Action::default()
-    })
 }
 
 fn cancel() -> TaskGuidRequest {

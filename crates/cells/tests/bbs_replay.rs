@@ -1,7 +1,5 @@
 //! The BBS answers, tells and asks as the recorded one did.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use crate::replay;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

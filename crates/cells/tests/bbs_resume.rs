@@ -1,7 +1,5 @@
 //! A BBS that ended before its auctioneer knew of work asks again when it starts.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +8,9 @@ use diego::models::*;
 use diego::{Bbs, path};
 use http::{Request, Response, StatusCode};
 use net::{Body, Client, ClientOptions, Handler, Incoming};
-use telemetry::{Level, Logger, Sink};
+
+use crate::desired::{action, tags};
+use crate::quiet::logger;
 
 /// Keeps what it is asked and accepts it.
 #[derive(Default)]
@@ -26,17 +26,6 @@ impl Handler for Auctioneer {
         *response.status_mut() = StatusCode::ACCEPTED;
         response
     }
-}
-
-fn action() -> Option<Action> {
-    Some(Action {
-        run_action: Some(RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        }),
-        ..Action::default()
-    })
 }
 
 async fn desire(bbs: &Bbs) {
@@ -62,10 +51,6 @@ async fn desire(bbs: &Bbs) {
     bbs.call::<Answer>(path::CANCEL_TASK, &cancel)
         .await
         .unwrap();
-    let source = MetricTagValue {
-        r#static: "p".into(),
-        ..MetricTagValue::default()
-    };
     let request = DesireLrpRequest {
         desired_lrp: Some(DesiredLrp {
             process_guid: "p".into(),
@@ -73,7 +58,7 @@ async fn desire(bbs: &Bbs) {
             root_fs: "preloaded:x".into(),
             instances: 3,
             action: action(),
-            metric_tags: [("source_id".into(), source)].into(),
+            metric_tags: tags("p"),
             ..DesiredLrp::default()
         }),
     };
@@ -97,7 +82,6 @@ async fn desire(bbs: &Bbs) {
 async fn work_that_waited_is_asked_for_again() {
     let folder = tempfile::tempdir().unwrap();
     let any = "127.0.0.1:0".parse().unwrap();
-    let logger = || Logger::new("bbs", Sink::nothing(), Level::Info);
     let config = |auctioneer: Option<String>| Config {
         auctioneer_url: auctioneer,
         limits: Limits {
@@ -107,7 +91,7 @@ async fn work_that_waited_is_asked_for_again() {
         },
         ..Config::new(any, folder.path())
     };
-    let first = bbs::start(config(None), logger()).await.unwrap();
+    let first = bbs::start(config(None), logger("bbs")).await.unwrap();
     let url = format!("http://{}", first.address());
     desire(&Bbs::new(Client::new(ClientOptions::default()), url)).await;
     first.stop().await.unwrap();
@@ -115,7 +99,7 @@ async fn work_that_waited_is_asked_for_again() {
     let auctioneer = Arc::new(Auctioneer::default());
     // Nobody listens yet when the BBS starts: it tries again.
     let free = net::bind(any).await.unwrap().local_addr().unwrap();
-    let _second = bbs::start(config(Some(format!("http://{free}"))), logger())
+    let _second = bbs::start(config(Some(format!("http://{free}"))), logger("bbs"))
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;

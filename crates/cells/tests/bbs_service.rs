@@ -1,8 +1,5 @@
 //! The BBS as a whole: what it does with bad input, a full disk and slow readers.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +14,8 @@ use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::desired::{action, tags};
 
 struct World {
     bbs: Running,
@@ -52,14 +51,7 @@ fn desire_task(guid: &str, annotation: usize) -> models::DesireTaskRequest {
         task_definition: Some(models::TaskDefinition {
             root_fs: "preloaded:x".into(),
             annotation: "a".repeat(annotation),
-            action: Some(models::Action {
-                run_action: Some(models::RunAction {
-                    path: "/bin/true".into(),
-                    user: "vcap".into(),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            }),
+            action: action(),
             ..Default::default()
         }),
     }
@@ -282,7 +274,7 @@ async fn a_body_over_the_limit_is_refused_and_the_connection_closed() {
 #[tokio::test]
 async fn a_deeply_nested_action_is_refused() {
     let world = world(|_| ()).await;
-    let mut action = desire_task("x", 0).task_definition.unwrap().action.unwrap();
+    let mut action = action().unwrap();
     for _ in 0..5000 {
         action = models::Action {
             try_action: Some(Box::new(models::TryAction {
@@ -365,18 +357,14 @@ async fn a_large_process_is_created_and_listed_whole() {
         .subscribe(path::INSTANCE_EVENTS, &nothing)
         .await
         .unwrap();
-    let tag = models::MetricTagValue {
-        r#static: "x".into(),
-        ..Default::default()
-    };
     let request = models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: "large".into(),
             domain: "d".into(),
             root_fs: "preloaded:x".into(),
             instances: 4000,
-            action: desire_task("x", 0).task_definition.unwrap().action,
-            metric_tags: BTreeMap::from([("source_id".into(), tag)]),
+            action: action(),
+            metric_tags: tags("x"),
             ..Default::default()
         }),
     };
@@ -440,17 +428,13 @@ async fn group_events_can_be_followed_and_too_many_instances_are_refused() {
         .subscribe(path::GROUP_EVENTS, &nothing)
         .await
         .unwrap();
-    let tag = models::MetricTagValue {
-        r#static: "x".into(),
-        ..Default::default()
-    };
     let mut lrp = models::DesiredLrp {
         process_guid: "p".into(),
         domain: "d".into(),
         root_fs: "preloaded:x".into(),
         instances: i32::MAX,
-        action: desire_task("x", 0).task_definition.unwrap().action,
-        metric_tags: BTreeMap::from([("source_id".into(), tag)]),
+        action: action(),
+        metric_tags: tags("x"),
         ..Default::default()
     };
     for (instances, refused) in [(i32::MAX, true), (1, false)] {
@@ -480,7 +464,7 @@ async fn clients_without_metric_tags_are_served_where_that_is_asked_for() {
                     log_guid: log.into(),
                     domain: "d".into(),
                     root_fs: "preloaded:x".into(),
-                    action: desire_task("x", 0).task_definition.unwrap().action,
+                    action: action(),
                     ..Default::default()
                 }),
             };

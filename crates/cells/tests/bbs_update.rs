@@ -1,13 +1,13 @@
 //! What updating a desired LRP does to its instances.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use cells::bbs::{self, Config, Running};
 use diego::{Bbs, models, path};
 use net::{Client, ClientOptions};
 use prost::Message;
-use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
+
+use crate::desired::{action, tags};
+use crate::quiet::logger;
 
 struct World {
     _bbs: Running,
@@ -18,8 +18,7 @@ struct World {
 async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
-    let logger = Logger::new("bbs", Sink::nothing(), Level::Info);
-    let bbs = bbs::start(config, logger).await.unwrap();
+    let bbs = bbs::start(config, logger("bbs")).await.unwrap();
     let address = format!("http://{}", bbs.address());
     World {
         client: Bbs::new(Client::new(ClientOptions::default()), address),
@@ -38,25 +37,14 @@ impl World {
 }
 
 fn desired_lrp(guid: &str, instances: i32) -> models::DesireLrpRequest {
-    let source = models::MetricTagValue {
-        r#static: guid.into(),
-        ..Default::default()
-    };
     models::DesireLrpRequest {
         desired_lrp: Some(models::DesiredLrp {
             process_guid: guid.into(),
             domain: "d".into(),
             root_fs: "preloaded:x".into(),
             instances,
-            action: Some(models::Action {
-                run_action: Some(models::RunAction {
-                    path: "/bin/true".into(),
-                    user: "vcap".into(),
-                    ..Default::default()
-                }),
-                ..Default::default()
-            }),
-            metric_tags: [("source_id".to_owned(), source)].into(),
+            action: action(),
+            metric_tags: tags(guid),
             ..Default::default()
         }),
     }

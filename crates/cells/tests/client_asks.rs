@@ -1,10 +1,7 @@
 //! What people ask of a BBS, its cells and its Locket, over mutual TLS.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use cells::client::{
     ActualLrPsRequest, ActualLrpGroupsRequest, BbsAccess, Caller, Identity, Kind, LocketAccess,
@@ -13,13 +10,12 @@ use cells::client::{
 use cells::{auctioneer, bbs, rep};
 use net::tls::Files;
 use serde_json::{Value, json};
-use telemetry::{Level, Logger, Sink};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::mutual_tls::certificates;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::patience::{PATIENCE, until};
+use crate::quiet::logger;
 
 /// A BBS with a Locket, an auctioneer and one cell that runs nothing, all with certificates.
 pub(crate) struct World {
@@ -28,10 +24,6 @@ pub(crate) struct World {
     _parts: (auctioneer::Running, rep::Running),
     _ask: watch::Sender<bool>,
     pub(crate) folder: TempDir,
-}
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
 }
 
 impl World {
@@ -108,17 +100,6 @@ fn lrp(guid: &str, instances: i32) -> Spec {
         "action": {"run": {"path": "/bin/true", "user": "vcap"}},
         "metric_tags": {"source_id": {"static": guid}},
     }))
-}
-
-/// Asks until the answer is as wanted.
-async fn until(what: &str, mut asked: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !asked().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("waited for {what}"));
 }
 
 /// Lines that a command writes in the background.
@@ -269,7 +250,7 @@ async fn everything_can_be_asked_and_ordered() {
         domain: "trial".into(),
         cell_id: String::new(),
     };
-    until("all tasks to be completed", async || {
+    until("all tasks are completed", async || {
         let found = values(&caller.tasks(&of_trial).await.unwrap());
         assert!(!found.is_empty());
         found.iter().all(|task| task["state"] == "Completed")

@@ -1,7 +1,5 @@
 //! What people are told when something is wrong between them and a BBS, its cells or its Locket.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Mutex;

@@ -1,7 +1,5 @@
 //! Messages are printed and read as Go's types did in the recordings: keys, their order, values.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::fmt;
 
 use diego::json::{self, Shape, shapes};

@@ -1,7 +1,5 @@
 //! A BBS with keys shows nothing of what it stores, and keys change under it while it is killed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! Emptying a cell, with a real BBS and auctioneer and two reps.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,20 +11,17 @@ use diego::models::actual_lrp::Presence;
 use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
+use crate::desired::{action, tags};
 use crate::own_address::own_address;
+use crate::patience::{PATIENCE, until_some};
+use crate::quiet::logger;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
-}
-
-struct System {
-    url: String,
-    bbs: Bbs,
+/// A BBS and an auctioneer, for cells to come to.
+pub(crate) struct System {
+    pub(crate) url: String,
+    pub(crate) bbs: Bbs,
     _server: bbs::Running,
     _ask: watch::Sender<bool>,
     _folder: tempfile::TempDir,
@@ -40,7 +35,7 @@ struct Rep {
 }
 
 impl System {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         let auctioneer = own_address();
@@ -87,8 +82,8 @@ impl System {
                 domain: "d".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(run()),
-                metric_tags: [("source_id".into(), tag())].into(),
+                action: action(),
+                metric_tags: tags("p"),
                 update_strategy: strategy.into(),
                 ..DesiredLrp::default()
             }),
@@ -106,17 +101,11 @@ impl System {
 
     /// Waits for records that are as `holds` wants, and returns them.
     async fn until(&self, what: &str, holds: impl Fn(&[ActualLrp]) -> bool) -> Vec<ActualLrp> {
-        let wait = async {
-            loop {
-                let rows = self.rows().await;
-                if holds(&rows) {
-                    return rows;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+        until_some(what, async || {
+            let rows = self.rows().await;
+            holds(&rows).then_some(rows)
+        })
+        .await
     }
 
     /// Cells that the BBS knows.
@@ -156,25 +145,6 @@ impl Rep {
         let client = Client::new(ClientOptions::default());
         let ping = format!("http://{}/ping", self.admin).parse().unwrap();
         assert!(client.get(&ping).await.is_err());
-    }
-}
-
-fn run() -> Action {
-    let run = RunAction {
-        path: "/bin/true".into(),
-        user: "vcap".into(),
-        ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
-    }
-}
-
-fn tag() -> MetricTagValue {
-    MetricTagValue {
-        r#static: "p".into(),
-        ..MetricTagValue::default()
     }
 }
 
@@ -301,8 +271,8 @@ async fn at_the_time_out_everything_ends_and_the_rep_leaves() {
         domain: "d".into(),
         task_definition: Some(TaskDefinition {
             root_fs: "preloaded:cflinuxfs4".into(),
-            action: Some(run()),
-            metric_tags: [("source_id".into(), tag())].into(),
+            action: action(),
+            metric_tags: tags("p"),
             ..TaskDefinition::default()
         }),
     };

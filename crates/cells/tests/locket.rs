@@ -1,8 +1,6 @@
 //! Locket answers over gRPC as the recorded one did, alone and in a BBS, plain and with mutual TLS,
 //! with a database of its own and with one that it shares.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;

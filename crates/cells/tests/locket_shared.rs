@@ -1,7 +1,5 @@
 //! Several Lockets on one database in PostgreSQL are one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;

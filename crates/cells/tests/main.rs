@@ -14,6 +14,7 @@ mod bbs_update;
 mod client_asks;
 mod client_failures;
 mod client_json;
+mod desired;
 mod encryption;
 mod evacuation;
 mod fake_bbs;
@@ -22,8 +23,10 @@ mod locket;
 mod locket_shared;
 mod mutual_tls;
 mod own_address;
+mod patience;
 #[path = "../../commit/src/postgres/cluster.rs"]
 mod postgres_cluster;
+mod quiet;
 mod rep_bulk;
 mod rep_fleet;
 mod rep_life;

@@ -1,18 +1,16 @@
 //! BBS, auctioneer and a cell that all demand certificates of each other.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::path::Path;
-use std::time::Duration;
 
 use cells::{auctioneer, bbs, rep};
 use diego::models::*;
 use diego::{Bbs, path};
 use net::tls::Files;
 use net::{Client, ClientOptions};
-use telemetry::{Level, Logger, Sink};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::desired::{action, tags};
+use crate::patience::until;
+use crate::quiet::logger;
 
 /// Writes an authority and a certificate that it signed for this machine.
 pub(crate) fn certificates(folder: &Path) -> Files {
@@ -42,17 +40,6 @@ fn client(files: &Files) -> Client {
     })
 }
 
-fn action() -> Option<Action> {
-    Some(Action {
-        run_action: Some(RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        }),
-        ..Action::default()
-    })
-}
-
 fn task() -> DesireTaskRequest {
     DesireTaskRequest {
         task_guid: "t".into(),
@@ -66,10 +53,6 @@ fn task() -> DesireTaskRequest {
 }
 
 fn lrp() -> DesireLrpRequest {
-    let source = MetricTagValue {
-        r#static: "p".into(),
-        ..MetricTagValue::default()
-    };
     DesireLrpRequest {
         desired_lrp: Some(DesiredLrp {
             process_guid: "p".into(),
@@ -77,27 +60,16 @@ fn lrp() -> DesireLrpRequest {
             root_fs: "preloaded:cflinuxfs4".into(),
             instances: 1,
             action: action(),
-            metric_tags: [("source_id".into(), source)].into(),
+            metric_tags: tags("p"),
             ..DesiredLrp::default()
         }),
     }
-}
-
-/// Asks until the answer is as wanted.
-async fn until(mut asked: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !asked().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_task_and_an_instance_run_and_strangers_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let own = certificates(folder.path());
-    let logger = |source| Logger::new(source, Sink::nothing(), Level::Info);
     let any = "127.0.0.1:0".parse().unwrap();
     let (_ask, shutdown) = net::shutdown();
     let free = net::bind(any).await.unwrap().local_addr().unwrap();
@@ -124,13 +96,13 @@ async fn a_task_and_an_instance_run_and_strangers_are_refused() {
         .await
         .unwrap();
     bbs.call::<Answer>(path::DESIRE_LRP, &lrp()).await.unwrap();
-    until(async || {
+    until("the task completes", async || {
         let tasks = TasksRequest::default();
         let tasks: TasksResponse = bbs.call(path::TASKS, &tasks).await.unwrap();
         tasks.tasks[0].state() == task::State::Completed
     })
     .await;
-    until(async || {
+    until("the instance runs", async || {
         let lrps = ActualLrPsRequest::default();
         let lrps: ActualLrPsResponse = bbs.call(path::ACTUAL_LRPS, &lrps).await.unwrap();
         lrps.actual_lrps[0].state == "RUNNING"

@@ -1,8 +1,5 @@
 //! A cell that runs real processes, against a BBS in memory.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,10 +60,7 @@ fn sh(script: &str) -> Option<Action> {
         args: vec!["-c".into(), script.into()],
         ..RunAction::default()
     };
-    Some(Action {
-        run_action: Some(run),
-        ..Action::default()
-    })
+    Some(Action::from(run))
 }
 
 #[tokio::test]

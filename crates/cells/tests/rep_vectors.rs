@@ -1,9 +1,6 @@
 //! The rep's API against `data/rep.json`, recorded from Diego's rep
 //! 5bbcd6b802a01a983283465a3970b60d2f31ddcf.
 
-// A test may panic anywhere, in its helpers too.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeMap;
 
 use crate::fake_bbs::{FakeBbs, logger};

@@ -1,7 +1,5 @@
 //! BBS, auctioneer and cells together, when some of them restart or there are two of one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -12,12 +10,12 @@ use diego::models::*;
 use diego::{Bbs, path};
 use net::{Client, ClientOptions};
 use prost::Message;
-use telemetry::{Level, Logger, Sink};
 use tokio::sync::watch;
 
+use crate::desired::{action, tags};
 use crate::own_address::own_address;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::patience::{PATIENCE, until_some};
+use crate::quiet::logger;
 
 struct System {
     config: bbs::Config,
@@ -25,10 +23,6 @@ struct System {
     bbs: Bbs,
     _ask: watch::Sender<bool>,
     _folder: tempfile::TempDir,
-}
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
 }
 
 /// A rep that runs, and how to end it.
@@ -88,26 +82,14 @@ impl System {
     }
 
     async fn desire(&self, process: &str, instances: i32) {
-        let tag = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
-        let run = RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        };
         let request = DesireLrpRequest {
             desired_lrp: Some(DesiredLrp {
                 process_guid: process.into(),
                 domain: "d".into(),
                 root_fs: "preloaded:cflinuxfs4".into(),
                 instances,
-                action: Some(Action {
-                    run_action: Some(run),
-                    ..Action::default()
-                }),
-                metric_tags: [("source_id".into(), tag)].into(),
+                action: action(),
+                metric_tags: tags("p"),
                 ..DesiredLrp::default()
             }),
         };
@@ -131,18 +113,11 @@ impl System {
     }
 
     async fn until_running(&self, count: usize) -> BTreeMap<String, usize> {
-        let wait = async {
-            loop {
-                let cells = self.running().await;
-                if cells.values().sum::<usize>() == count {
-                    return cells;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .expect("all instances run")
+        until_some("all instances run", async || {
+            let cells = self.running().await;
+            (cells.values().sum::<usize>() == count).then_some(cells)
+        })
+        .await
     }
 
     async fn locket<A: Message + Default>(&self, path: &str, request: &impl Message) -> A {

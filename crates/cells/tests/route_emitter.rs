@@ -11,27 +11,23 @@ use std::time::Duration;
 use cells::rep::{self, ExecutorKind, Simulation};
 use cells::route_emitter::registration::TcpMapping;
 use cells::route_emitter::{self, RoutingApi, RoutingApiError};
-use cells::{auctioneer, bbs};
 use diego::models::*;
-use diego::{Bbs, path};
+use diego::path;
 use nats::client::{Client as NatsClient, ClientConfig, QueueLimits};
 use net::{Client, ClientOptions};
 use serde_json::Value;
-use telemetry::{Level, Logger, Sink};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::desired::{action, tags};
+use crate::evacuation::System;
 use crate::own_address::own_address;
-
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::patience::{until, until_some};
+use crate::quiet::logger;
 
 /// What a router says of itself: everything is to be registered again each second.
 const ANNOUNCEMENT: &[u8] = br#"{"id":"0-r","hosts":["127.0.0.1"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":6}"#;
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
-}
 
 /// A nats-server that ends with this value.
 struct NatsServer(Child, u16);
@@ -95,17 +91,6 @@ impl Drop for Way {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-/// Waits until `holds` does.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let wait = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }
 
 #[derive(Default)]
@@ -189,16 +174,8 @@ impl Router {
     }
 
     async fn has(&self, what: &str, routes: usize) {
-        until(what, || self.routes().len() == routes).await;
+        until(what, async || self.routes().len() == routes).await;
     }
-}
-
-struct System {
-    url: String,
-    bbs: Bbs,
-    _server: bbs::Running,
-    _ask: watch::Sender<bool>,
-    _folder: tempfile::TempDir,
 }
 
 /// A rep of one cell.
@@ -214,30 +191,8 @@ struct Emitter {
 }
 
 impl System {
-    async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (ask, shutdown) = net::shutdown();
-        let auctioneer = own_address();
-        let mut config = bbs::Config::new("127.0.0.1:0".parse().unwrap(), folder.path());
-        config.auctioneer_url = Some(format!("http://{auctioneer}"));
-        config.limits.converge_interval = Duration::from_millis(200);
-        let server = bbs::start(config, logger("bbs")).await.unwrap();
-        let url = format!("http://{}", server.address());
-        let settings = auctioneer::Config::new(auctioneer, &*url);
-        auctioneer::start(settings, logger("auctioneer"), shutdown)
-            .await
-            .unwrap();
-        Self {
-            bbs: Bbs::new(Client::new(ClientOptions::default()), &*url),
-            url,
-            _server: server,
-            _ask: ask,
-            _folder: folder,
-        }
-    }
-
     /// A cell at an address of its own, as ports of simulated cells are not.
-    async fn rep(&self, name: &str) -> Rep {
+    async fn own_rep(&self, name: &str) -> Rep {
         let host = name.bytes().fold(1u8, u8::wrapping_add).max(2);
         let listen = format!("127.0.0.{host}:0").parse().unwrap();
         let mut config = rep::Config::new(1, listen, &*self.url);
@@ -263,27 +218,15 @@ impl System {
     }
 
     /// Desires `p` with these routes.
-    async fn desire(&self, instances: i32, routes: &[(&str, &str)]) {
-        let run = RunAction {
-            path: "/bin/true".into(),
-            user: "vcap".into(),
-            ..RunAction::default()
-        };
-        let source = MetricTagValue {
-            r#static: "p".into(),
-            ..MetricTagValue::default()
-        };
+    async fn desire_routes(&self, instances: i32, routes: &[(&str, &str)]) {
         let lrp = DesiredLrp {
             process_guid: "p".into(),
             domain: "d".into(),
             root_fs: "preloaded:cflinuxfs4".into(),
             instances,
             ports: vec![8080],
-            action: Some(Action {
-                run_action: Some(run),
-                ..Action::default()
-            }),
-            metric_tags: [("source_id".into(), source)].into(),
+            action: action(),
+            metric_tags: tags("p"),
             routes: Some(texts(routes)),
             ..DesiredLrp::default()
         };
@@ -356,21 +299,21 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
     let emitter = emit(system.config(&nats)).await;
-    let first = system.rep("first").await;
-    system.desire(5, &[WEB]).await;
+    let first = system.own_rep("first").await;
+    system.desire_routes(5, &[WEB]).await;
     router.has("all are registered", 5).await;
     let before = router.instances();
     // What it says is repeated as often as the router asked for.
     let heard = router.with(|known| known.registrations);
-    until("they are registered again", || {
+    until("they are registered again", async || {
         router.with(|known| known.registrations) >= heard + 10
     })
     .await;
 
-    let _second = system.rep("second").await;
+    let _second = system.own_rep("second").await;
     first.running.evacuation().begin();
     first.running.stopped().await;
-    until("the others have taken over", || {
+    until("the others have taken over", async || {
         let now = router.instances();
         now.len() == 5 && now.is_disjoint(&before)
     })
@@ -401,7 +344,7 @@ async fn an_instance_is_routable_from_its_start_to_its_end_and_through_an_evacua
     router.has("nothing is left", 0).await;
     // A router that missed it hears it again.
     let heard = router.with(|known| known.unregistrations);
-    until("unregistrations are repeated", || {
+    until("unregistrations are repeated", async || {
         router.with(|known| known.unregistrations) >= heard + 8
     })
     .await;
@@ -415,8 +358,8 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let nats = NatsServer::start(own_address().port());
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
-    let _rep = system.rep("cell").await;
-    system.desire(3, &[WEB]).await;
+    let _rep = system.own_rep("cell").await;
+    system.desire_routes(3, &[WEB]).await;
     // Sent again while nobody hears it, an unregistration would soon be used up.
     let way = own_address();
     let mut config = route_emitter::Config {
@@ -445,14 +388,10 @@ async fn everything_is_registered_anew_when_nats_is_back() {
             ..DesiredLrpUpdate::default()
         })
         .await;
-    let wait = async {
-        while emitter.metric("route_emitter_routes{kind=\"http\"}").await != 4.0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait)
-        .await
-        .expect("the table follows");
+    until("the table follows", async || {
+        emitter.metric("route_emitter_routes{kind=\"http\"}").await == 4.0
+    })
+    .await;
     assert!(
         emitter
             .metric("route_emitter_nats_messages_dropped_total")
@@ -463,7 +402,7 @@ async fn everything_is_registered_anew_when_nats_is_back() {
     let nats = NatsServer::start(port);
     let teller = NatsClient::connect(nats.config()).await.unwrap();
     let heard = router.with(|known| known.unregistrations);
-    until("the router hears again", || {
+    until("the router hears again", async || {
         let none = br#"{"uris":["none"],"host":"127.0.0.1","port":1}"#;
         teller.publish(b"router.unregister", none).unwrap();
         router.with(|known| known.unregistrations) > heard
@@ -480,13 +419,10 @@ async fn everything_is_registered_anew_when_nats_is_back() {
 }
 
 async fn until_ready(emitter: &Emitter, status: u16) {
-    let wait = async {
-        while emitter.get("/ready").await.status.as_u16() != status {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("/ready was never {status}"));
+    until(&format!("/ready answers {status}"), async || {
+        emitter.get("/ready").await.status.as_u16() == status
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -501,25 +437,21 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
     let emitter = emit(config).await;
     until_ready(&emitter, 200).await;
     // Its process is desired before it has an instance here, so that it has to be asked for.
-    let _two = system.rep("two").await;
+    let _two = system.own_rep("two").await;
     system
-        .desire(
+        .desire_routes(
             2,
             &[WEB, ("internal-router", r#"[{"hostname":"a.internal"}]"#)],
         )
         .await;
     until_running(&system, 2).await;
     let syncs = emitter.metric("route_emitter_syncs_total").await;
-    let wait = async {
-        while emitter.metric("route_emitter_syncs_total").await < syncs + 2.0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait)
-        .await
-        .expect("it syncs again");
+    until("it syncs again", async || {
+        emitter.metric("route_emitter_syncs_total").await >= syncs + 2.0
+    })
+    .await;
     assert_eq!((router.routes().len(), names.routes().len()), (0, 0));
-    let _one = system.rep("one").await;
+    let _one = system.own_rep("one").await;
     system
         .update(DesiredLrpUpdate {
             instances: Some(6),
@@ -538,18 +470,14 @@ async fn an_emitter_of_a_cell_tells_of_that_cell_only() {
 }
 
 async fn until_running(system: &System, count: usize) -> Vec<ActualLrp> {
-    let wait = async {
-        loop {
-            let all = ActualLrPsRequest::default();
-            let all: ActualLrPsResponse = system.call(path::ACTUAL_LRPS, &all).await;
-            let rows = all.actual_lrps;
-            if rows.len() == count && rows.iter().all(|row| row.state == "RUNNING") {
-                return rows;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.expect("all run")
+    until_some("all run", async || {
+        let all = ActualLrPsRequest::default();
+        let all: ActualLrPsResponse = system.call(path::ACTUAL_LRPS, &all).await;
+        let rows = all.actual_lrps;
+        let run = rows.len() == count && rows.iter().all(|row| row.state == "RUNNING");
+        run.then_some(rows)
+    })
+    .await
 }
 
 /// A routing API that fails at first, and refuses one port.
@@ -622,10 +550,10 @@ async fn tcp_routes_reach_the_routing_api_in_spite_of_failures_and_without_nats(
     let mut config = route_emitter::Config::new(any, &*system.url, nowhere);
     config.routing_api = Some(Arc::new(Shared(Arc::clone(&api))));
     let emitter = emit(config).await;
-    let _rep = system.rep("cell").await;
+    let _rep = system.own_rep("cell").await;
     let json = r#"[{"router_group_guid":"g","external_port":1883,"container_port":8080},{"router_group_guid":"g","external_port":9,"container_port":8080}]"#;
-    system.desire(3, &[("tcp-router", json)]).await;
-    until("all that is taken is there", || api.count() == 3).await;
+    system.desire_routes(3, &[("tcp-router", json)]).await;
+    until("all that is taken is there", async || api.count() == 3).await;
     assert_eq!(emitter.get("/ready").await.status, 503);
     let remove = RemoveDesiredLrpRequest {
         process_guid: "p".into(),
@@ -633,7 +561,7 @@ async fn tcp_routes_reach_the_routing_api_in_spite_of_failures_and_without_nats(
     system
         .call::<DesiredLrpLifecycleResponse>(path::REMOVE_DESIRED_LRP, &remove)
         .await;
-    until("nothing is left", || api.count() == 0).await;
+    until("nothing is left", async || api.count() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -641,8 +569,8 @@ async fn of_two_that_stand_by_one_is_active_until_it_ends() {
     let nats = NatsServer::start(own_address().port());
     let router = Router::start(&nats, "router").await;
     let system = System::start().await;
-    let _rep = system.rep("cell").await;
-    system.desire(1, &[WEB]).await;
+    let _rep = system.own_rep("cell").await;
+    system.desire_routes(1, &[WEB]).await;
     let standby = || route_emitter::Config {
         standby: true,
         ..system.config(&nats)

@@ -1,7 +1,5 @@
 //! Of several, one is active and the others take over.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
-
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -14,16 +12,12 @@ use diego::{Bbs, path};
 use http::{HeaderMap, Request, Response};
 use net::{Body, Client, ClientOptions, Handler, Incoming, Shutdown};
 use prost::Message;
-use telemetry::{Level, Logger, Sink};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::own_address::own_address;
 use crate::postgres_cluster::Cluster;
-
-fn logger(source: &str) -> Logger {
-    Logger::new(source, Sink::nothing(), Level::Info)
-}
+use crate::quiet::logger;
 
 fn client(address: SocketAddr) -> Bbs {
     let client = Client::new(ClientOptions::default());

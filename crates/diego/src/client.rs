@@ -66,6 +66,24 @@ impl CallError {
             _ => None,
         }
     }
+
+    fn transport(path: &str, cause: ClientError) -> Self {
+        let path = path.to_owned();
+        Self::Transport { path, cause }
+    }
+
+    fn not_a_bbs(path: &str, found: impl ToString) -> Self {
+        Self::NotABbs {
+            path: path.to_owned(),
+            found: found.to_string(),
+        }
+    }
+
+    fn status(path: &str, status: StatusCode) -> Self {
+        let status = status.as_u16();
+        let found = format!("Invalid Response with status code: {status}");
+        Self::not_a_bbs(path, found)
+    }
 }
 
 /// Answers of the BBS that may carry an error.
@@ -232,10 +250,8 @@ impl Bbs {
     /// # Errors
     /// Bytes that are no such answer, and an error within it.
     pub fn read<A: Message + Default + Failed>(path: &str, bytes: Bytes) -> Result<A, CallError> {
-        let mut answer = A::decode(bytes).map_err(|error| CallError::NotABbs {
-            path: path.to_owned(),
-            found: error.to_string(),
-        })?;
+        let answer = A::decode(bytes);
+        let mut answer = answer.map_err(|error| CallError::not_a_bbs(path, error))?;
         match answer.failed() {
             None => Ok(answer),
             Some(error) => Err(CallError::Refused {
@@ -258,10 +274,7 @@ impl Bbs {
             headers.insert(TRACE_HEADER, trace);
         }
         let answer = self.client.post(&uri, PROTOBUF, headers, body).await;
-        let answer = answer.map_err(|cause| CallError::Transport {
-            path: path.to_owned(),
-            cause,
-        })?;
+        let answer = answer.map_err(|cause| CallError::transport(path, cause))?;
         let protobuf = answer
             .headers
             .get(CONTENT_TYPE)
@@ -269,13 +282,7 @@ impl Bbs {
         if answer.status == StatusCode::OK && protobuf {
             return Ok(answer.body);
         }
-        Err(CallError::NotABbs {
-            path: path.to_owned(),
-            found: format!(
-                "Invalid Response with status code: {}",
-                answer.status.as_u16()
-            ),
-        })
+        Err(CallError::status(path, answer.status))
     }
 
     /// Subscribes to the events of `path`. Events from then on are seen.
@@ -287,10 +294,6 @@ impl Bbs {
         path: &str,
         request: &impl Message,
     ) -> Result<Subscription, CallError> {
-        let refuse = |cause| CallError::Transport {
-            path: path.to_owned(),
-            cause,
-        };
         // The oldest stream is the one that wants GET, with a body all the same.
         let method = match path {
             crate::path::GROUP_EVENTS | crate::path::GROUP_EVENTS_R0 => Method::GET,
@@ -301,19 +304,13 @@ impl Bbs {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF));
         }
         let body = http_body_util::Full::new(Bytes::from(request.encode_to_vec()));
-        let post = post.body(body).map_err(|error| CallError::NotABbs {
-            path: path.to_owned(),
-            found: error.to_string(),
-        })?;
-        let answer = self.client.open(post).await.map_err(refuse)?;
+        let post = post
+            .body(body)
+            .map_err(|error| CallError::not_a_bbs(path, error))?;
+        let answer = self.client.open(post).await;
+        let answer = answer.map_err(|cause| CallError::transport(path, cause))?;
         if answer.status() != StatusCode::OK {
-            return Err(CallError::NotABbs {
-                path: path.to_owned(),
-                found: format!(
-                    "Invalid Response with status code: {}",
-                    answer.status().as_u16()
-                ),
-            });
+            return Err(CallError::status(path, answer.status()));
         }
         let (pieces, received) = mpsc::channel(16);
         let mut body = answer.into_body();
@@ -342,12 +339,9 @@ impl Bbs {
 
     fn uri(&self, path: &str) -> Result<Uri, CallError> {
         let uri = format!("{}{path}", self.base);
-        uri.parse().map_err(|_| CallError::Transport {
-            path: path.to_owned(),
-            cause: ClientError::Address {
-                uri,
-                cause: "it is not an address",
-            },
+        uri.parse().map_err(|_| {
+            let cause = "it is not an address";
+            CallError::transport(path, ClientError::Address { uri, cause })
         })
     }
 }

@@ -5,6 +5,7 @@
 //! with a message is the business of `cells`; the laboratory uses this crate to
 //! drive any server that speaks the protocol, ours or the original.
 
+mod actions;
 pub mod auction;
 mod client;
 pub mod error;

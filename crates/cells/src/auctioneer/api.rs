@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use net::{Body, ConnectionFailure, Handler, full, read_body};
+use net::{Body, ConnectionFailure, Handler, read_body};
 use serde_json::json;
 use telemetry::{Fields, Logger, prometheus};
 
 use super::intake;
 use super::metrics::{Gauges, Metrics};
 use super::queue::Queue;
+use crate::answers;
 use crate::pool::{self, Pool};
 
 /// Where the numbers of the auctioneer can be read.
@@ -72,7 +72,7 @@ impl Api {
         });
         pool::write(&mut page, "auctioneer", &[self.workers.counts(0, None)]);
         let text = page.into_text();
-        answer(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        answers::typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 
     fn answer(&self, queued: Result<(), impl std::fmt::Display>) -> Response<Body> {
@@ -97,10 +97,10 @@ impl Handler for Api {
         let wanted = match path {
             "/v1/lrps" | "/v1/tasks" => Method::POST,
             METRICS => Method::GET,
-            _ => return text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            _ => return answers::no_such_path(),
         };
         if head.method != wanted {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+            return answers::wrong_method();
         }
         if path == METRICS {
             return self.metrics();
@@ -118,18 +118,5 @@ impl Handler for Api {
 }
 
 fn json(status: StatusCode, body: String) -> Response<Body> {
-    answer(status, "application/json", body)
-}
-
-fn text(status: StatusCode, body: &'static str) -> Response<Body> {
-    answer(status, "text/plain; charset=utf-8", body.into())
-}
-
-fn answer(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
-    let mut response = Response::new(full(body));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+    answers::typed(status, "application/json", body)
 }

@@ -1,10 +1,12 @@
 //! Work that waits for the next round.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use diego::auction::{Lrp, LrpStartRequest, Task};
 use tokio::sync::Notify;
+
+use crate::mutex::lock;
 
 /// Two bounded lists and a bell that rings when there is something in them.
 pub(super) struct Queue {
@@ -51,7 +53,7 @@ impl Queue {
     }
 
     fn add(&self, count: usize, add: impl FnOnce(&mut Batch)) -> Result<(), Full> {
-        let mut batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = lock(&self.waiting);
         let waiting = batch.lrps.len() + batch.tasks.len();
         // A request that alone is more than may wait would never be taken otherwise; its body
         // has a bound.
@@ -71,7 +73,7 @@ impl Queue {
 
     /// Instances and tasks that wait, and how much may.
     pub(super) fn lengths(&self) -> (usize, usize, usize) {
-        let batch = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = lock(&self.waiting);
         (batch.lrps.len(), batch.tasks.len(), self.most)
     }
 
@@ -83,8 +85,7 @@ impl Queue {
 
     /// Takes all that waits. Of equal pieces the first stays.
     pub(super) fn drain(&self) -> Batch {
-        let mut batch =
-            std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut batch = std::mem::take(&mut *lock(&self.waiting));
         let mut seen = HashSet::with_capacity(batch.lrps.len());
         batch
             .lrps

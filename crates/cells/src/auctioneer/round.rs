@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant};
 
-use bytes::Bytes;
 use diego::auction::{CellState, Lrp, Task, Work};
 use diego::{Bbs, models, path};
 use http::{HeaderMap, StatusCode, Uri};
-use net::{Client, Shutdown};
+use net::{Client, ClientError, Shutdown};
+use serde::de::DeserializeOwned;
 use telemetry::{Fields, Logger};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
@@ -95,10 +95,10 @@ impl Auctioneer {
         failed_tasks.extend(refused.tasks.into_iter().map(|task| (task, REFUSED.into())));
         let placed_lrps = all_lrps.saturating_sub(failed_lrps.len());
         let placed_tasks = all_tasks.saturating_sub(failed_tasks.len());
-        self.metrics.placed_lrps.add(placed_lrps);
-        self.metrics.placed_tasks.add(placed_tasks);
-        self.metrics.failed_lrps.add(failed_lrps.len());
-        self.metrics.failed_tasks.add(failed_tasks.len());
+        self.metrics.placed.lrps.add(placed_lrps);
+        self.metrics.placed.tasks.add(placed_tasks);
+        self.metrics.failed.lrps.add(failed_lrps.len());
+        self.metrics.failed.tasks.add(failed_tasks.len());
         logger.info(
             "scheduled",
             Fields::new()
@@ -328,7 +328,21 @@ fn stragglers(cells: usize) -> usize {
 }
 
 async fn state(reps: &Client, address: &str) -> Result<CellState, String> {
-    let answer = reps.get(&uri(address, "/state")?).await;
+    read(reps.get(&uri(address, "/state")?).await, "state")
+}
+
+async fn post(reps: &Client, address: &str, work: &Work) -> Result<Work, String> {
+    let body = serde_json::to_vec(work).map_err(|error| error.to_string())?;
+    let uri = uri(address, "/work")?;
+    let posted = reps.post(&uri, "application/json", HeaderMap::new(), body.into());
+    read(posted.await, "answer")
+}
+
+/// What a rep answered.
+fn read<T: DeserializeOwned>(
+    answer: Result<net::Answer, ClientError>,
+    what: &str,
+) -> Result<T, String> {
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status != StatusCode::OK {
         return Err(format!(
@@ -336,28 +350,7 @@ async fn state(reps: &Client, address: &str) -> Result<CellState, String> {
             answer.status.as_u16()
         ));
     }
-    serde_json::from_slice(&answer.body).map_err(|error| format!("read its state: {error}"))
-}
-
-async fn post(reps: &Client, address: &str, work: &Work) -> Result<Work, String> {
-    let body = serde_json::to_vec(work).map_err(|error| error.to_string())?;
-    let uri = uri(address, "/work")?;
-    let answer = reps
-        .post(
-            &uri,
-            "application/json",
-            HeaderMap::new(),
-            Bytes::from(body),
-        )
-        .await
-        .map_err(|error| error.to_string())?;
-    if answer.status != StatusCode::OK {
-        return Err(format!(
-            "status {} where 200 was expected",
-            answer.status.as_u16()
-        ));
-    }
-    serde_json::from_slice(&answer.body).map_err(|error| format!("read its answer: {error}"))
+    serde_json::from_slice(&answer.body).map_err(|error| format!("read its {what}: {error}"))
 }
 
 fn uri(address: &str, path: &str) -> Result<Uri, String> {

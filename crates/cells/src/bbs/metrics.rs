@@ -1,30 +1,41 @@
-//! Counters of the service, and their text form for Prometheus.
-
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+//! What the service counts, and its text form for Prometheus.
 
 use telemetry::prometheus::{Kind, Page};
 
-/// Everything that is counted since the start.
-#[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    pub(crate) requests: AtomicU64,
-    pub(crate) request_nanoseconds: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) dropped_work: AtomicU64,
-    pub(crate) auction_posts: AtomicU64,
-    pub(crate) failed_auction_posts: AtomicU64,
-    pub(crate) rep_calls: AtomicU64,
-    pub(crate) callbacks: AtomicU64,
-    /// Whether the connection to the database was lost and is not there again.
-    pub(crate) database_away: AtomicBool,
-    pub(crate) database_losses: AtomicU64,
-    pub(crate) failed_database_attempts: AtomicU64,
-    /// Rows that are left to be encrypted with the active key, at most.
-    pub(crate) rows_to_reencrypt: AtomicU64,
-    pub(crate) reencrypted_rows: AtomicU64,
-    /// Whether some values may be encrypted with another key than the active one.
-    pub(crate) reencrypting: AtomicBool,
+use crate::counters::{Count, Flag, Level, Time, numbers};
+
+numbers! {
+    /// Everything that is counted since the start, and what is so now.
+    pub(crate) struct Metrics {
+        /// Requests answered.
+        requests: Count = "bbs_requests_total",
+        /// Requests that could not be read or were not valid.
+        refused: Count = "bbs_requests_refused_total",
+        /// Cancellations that too many waited before, left to the cells' next pass.
+        dropped_work: Count = "bbs_outbound_dropped_total",
+        /// Calls to the auctioneer.
+        auction_posts: Count = "bbs_auction_posts_total",
+        /// Calls to the auctioneer that failed.
+        failed_auction_posts: Count = "bbs_auction_posts_failed_total",
+        /// Calls to reps.
+        rep_calls: Count = "bbs_rep_calls_total",
+        /// Results of tasks sent, repeats included.
+        callbacks: Count = "bbs_callbacks_total",
+        /// Times that the connection to the database was lost.
+        database_losses: Count = "bbs_database_losses_total",
+        /// Attempts to reach a lost database that failed.
+        failed_database_attempts: Count = "bbs_database_attempts_failed_total",
+        /// Rows encrypted anew with the active key since the start.
+        reencrypted_rows: Count = "bbs_reencrypted_rows_total",
+        /// Time spent on requests.
+        request_time: Time = "bbs_request_seconds_sum",
+        /// 1 while changes reach the database, 0 while it is away.
+        database_up: Flag = "bbs_database_up",
+        /// 1 while old keys are needed for what is encrypted with them, 0 once they may go.
+        reencrypting: Flag = "bbs_reencryption_active",
+        /// Rows that are left to be encrypted with the active key, at most.
+        rows_to_reencrypt: Level = "bbs_rows_to_reencrypt",
+    }
 }
 
 /// What is measured at the moment of asking.
@@ -39,20 +50,8 @@ pub(crate) struct Gauges {
 }
 
 impl Metrics {
-    /// Adds one.
-    pub(crate) fn count(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-
-    /// Adds a time.
-    pub(crate) fn time(counter: &AtomicU64, time: Duration) {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        counter.fetch_add(nanoseconds, Relaxed);
-    }
-
     /// The text form.
     pub(crate) fn page(&self, gauges: Gauges) -> Page {
-        let requests = Duration::from_nanos(self.request_nanoseconds.load(Relaxed));
         let mut page = Page::new();
         let writer = gauges.writer;
         for (name, help, counter) in [
@@ -66,99 +65,38 @@ impl Metrics {
         ] {
             page.counter(name, help, counter);
         }
-        for (name, help, counter) in [
-            ("bbs_requests_total", "Requests answered.", &self.requests),
-            (
-                "bbs_requests_refused_total",
-                "Requests that could not be read or were not valid.",
-                &self.refused,
-            ),
-            (
-                "bbs_outbound_dropped_total",
-                "Cancellations that too many waited before, left to the cells' next pass.",
-                &self.dropped_work,
-            ),
-            (
-                "bbs_auction_posts_total",
-                "Calls to the auctioneer.",
-                &self.auction_posts,
-            ),
-            (
-                "bbs_auction_posts_failed_total",
-                "Calls to the auctioneer that failed.",
-                &self.failed_auction_posts,
-            ),
-            ("bbs_rep_calls_total", "Calls to reps.", &self.rep_calls),
-            (
-                "bbs_callbacks_total",
-                "Results of tasks sent, repeats included.",
-                &self.callbacks,
-            ),
-            (
-                "bbs_database_losses_total",
-                "Times that the connection to the database was lost.",
-                &self.database_losses,
-            ),
-            (
-                "bbs_database_attempts_failed_total",
-                "Attempts to reach a lost database that failed.",
-                &self.failed_database_attempts,
-            ),
-            (
-                "bbs_reencrypted_rows_total",
-                "Rows encrypted anew with the active key since the start.",
-                &self.reencrypted_rows,
-            ),
-        ] {
-            page.counter(name, help, counter.load(Relaxed));
-        }
+        self.write(&mut page);
         page.counter(
-            "bbs_request_seconds_sum",
-            "Time spent on requests.",
-            requests.as_secs_f64(),
-        )
-        .counter(
             "bbs_commit_seconds_sum",
             "Time spent on transactions.",
             writer.committing.as_secs_f64(),
-        )
-        .gauge(
-            "bbs_database_up",
-            "1 while changes reach the database, 0 while it is away.",
-            u8::from(!self.database_away.load(Relaxed)),
-        )
-        .gauge(
-            "bbs_reencryption_active",
-            "1 while old keys are needed for what is encrypted with them, 0 once they may go.",
-            u8::from(self.reencrypting.load(Relaxed)),
-        )
-        .gauge(
-            "bbs_rows_to_reencrypt",
-            "Rows that are left to be encrypted with the active key, at most.",
-            self.rows_to_reencrypt.load(Relaxed),
-        )
-        .gauge(
-            "bbs_batch_commands_max",
-            "Changes in the largest transaction.",
-            writer.largest,
-        )
-        .gauge(
-            "bbs_queued_commands",
-            "Changes that wait for the writer.",
-            writer.queued,
-        )
-        .gauge(
-            "bbs_subscribers",
-            "Subscribers to events.",
-            gauges.subscribers,
-        )
-        .gauge("bbs_tasks", "Tasks.", gauges.tasks)
-        .gauge(
-            "bbs_processes",
-            "Processes desired or running.",
-            gauges.processes,
-        )
-        .family(
+        );
+        for (name, help, gauge) in [
+            (
+                "bbs_batch_commands_max",
+                "Changes in the largest transaction.",
+                writer.largest,
+            ),
+            (
+                "bbs_queued_commands",
+                "Changes that wait for the writer.",
+                writer.queued as u64,
+            ),
+            (
+                "bbs_subscribers",
+                "Subscribers to events.",
+                gauges.subscribers as u64,
+            ),
+            ("bbs_tasks", "Tasks.", gauges.tasks as u64),
+            (
+                "bbs_processes",
+                "Processes desired or running.",
+                gauges.processes as u64,
+            ),
+        ] {
+            page.gauge(name, help, gauge);
+        }
+        page.family(
             Kind::Gauge,
             "bbs_outbound_queued",
             "Calls to others that wait.",

@@ -30,7 +30,6 @@ mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use commit::Started;
 pub use commit::StoreError;
@@ -180,7 +179,8 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     let metrics = Arc::new(Metrics::default());
     // Nobody may read that old keys are not needed before it is known.
     let keys_given = config.encryption.is_some();
-    metrics.reencrypting.store(keys_given, Ordering::Relaxed);
+    metrics.reencrypting.set(keys_given);
+    metrics.database_up.set(true);
     let hub = Arc::new(Hub::new(limits.subscriber_events));
     let changes = hub.start().map_err(Error::Thread)?;
     let outbound = Outbound::new(Pools::new(limits), &metrics, &logger);
@@ -262,20 +262,20 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         )));
     }
     let locket = Locket::new(Arc::clone(&presences), commands.clone(), touches, &logger);
-    let service = Arc::new(Service::new(
-        limits,
-        config.old_clients,
+    let service = Arc::new(Service {
+        limits: limits.clone(),
+        old_clients: config.old_clients,
         state,
-        commands.clone(),
+        commands: commands.clone(),
         presences,
-        locket.clone(),
+        locket: locket.clone(),
         reps,
-        Arc::clone(&hub),
+        hub: Arc::clone(&hub),
         metrics,
         passes,
         outbound,
-        &logger,
-    ));
+        logs: service::Logs::new(&logger),
+    });
     let server_limits = net::Limits {
         connections: descriptors::connections(limits.connections, &logger),
         ..net::Limits::default()

@@ -4,7 +4,6 @@
 //! is served from memory all the time. Who comes back learns whether somebody else was there.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use commit::StoreError;
@@ -49,8 +48,8 @@ impl Recovery {
         let since = *self.since.get_or_insert_with(|| {
             let cause = "the connection to the database was lost";
             self.logger.error("database-lost", &cause, Fields::new());
-            Metrics::count(&self.metrics.database_losses);
-            self.metrics.database_away.store(true, Relaxed);
+            self.metrics.database_losses.add(1);
+            self.metrics.database_up.set(false);
             (self.next, self.wait) = (now, WAIT_FIRST);
             now
         });
@@ -68,13 +67,13 @@ impl Recovery {
                     let fields = Fields::new().and("milliseconds", away);
                     self.logger.info("database-found-again", fields);
                     self.since = None;
-                    self.metrics.database_away.store(false, Relaxed);
+                    self.metrics.database_up.set(true);
                     return Ok(found);
                 }
                 Err(locked @ StoreError::Locked { .. }) => return Err(locked),
                 Err(error) => error,
             };
-            Metrics::count(&self.metrics.failed_database_attempts);
+            self.metrics.failed_database_attempts.add(1);
             self.next = Instant::now() + self.wait;
             self.wait = (self.wait * 2).min(WAIT_MOST);
             if self.next > until {

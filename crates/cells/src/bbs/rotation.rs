@@ -1,7 +1,6 @@
 //! Encrypts with the active key what is not, in the background.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use telemetry::{Fields, Logger};
@@ -24,10 +23,10 @@ pub(super) async fn rotate(commands: Commands, metrics: Arc<Metrics>, logger: Lo
         Box::pin(async move { begin })
     });
     let Some((true, left, label)) = begin.await else {
-        metrics.reencrypting.store(false, Relaxed);
+        metrics.reencrypting.set(false);
         return;
     };
-    metrics.rows_to_reencrypt.store(left, Relaxed);
+    metrics.rows_to_reencrypt.set(left);
     let fields = Fields::new().and("key", &label).and("rows", left);
     logger.info("reencryption-started", fields);
     let (start, mut rows, mut again) = (Instant::now(), 0, AGAIN_FIRST);
@@ -40,8 +39,8 @@ pub(super) async fn rotate(commands: Commands, metrics: Arc<Metrics>, logger: Lo
             Some(Ok(step)) => {
                 again = AGAIN_FIRST;
                 rows += step.rows;
-                metrics.reencrypted_rows.fetch_add(step.rows, Relaxed);
-                metrics.rows_to_reencrypt.store(step.left, Relaxed);
+                metrics.reencrypted_rows.add(step.rows as usize);
+                metrics.rows_to_reencrypt.set(step.left);
                 if step.done {
                     break;
                 }
@@ -54,7 +53,7 @@ pub(super) async fn rotate(commands: Commands, metrics: Arc<Metrics>, logger: Lo
             }
         }
     }
-    metrics.reencrypting.store(false, Relaxed);
+    metrics.reencrypting.set(false);
     let fields = Fields::new().and("key", &label).and("rows", rows);
     let milliseconds = start.elapsed().as_millis() as u64;
     logger.info(

@@ -229,10 +229,7 @@ fn desired(number: u32) -> models::DesiredLrp {
         memory_mb: 128,
         disk_mb: 256,
         log_guid: guid,
-        action: Some(models::Action {
-            run_action: Some(run),
-            ..models::Action::default()
-        }),
+        action: Some(models::Action::from(run)),
         routes: Some(models::ProtoRoutes {
             routes: BTreeMap::from([("cf-router".to_owned(), routes.into_bytes())]),
         }),

@@ -1,10 +1,12 @@
 //! How long things took.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use measure::Histogram;
 use serde::Serialize;
+
+use crate::mutex::lock;
 
 /// How long things of one kind took, in seconds; without any, everything is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -39,13 +41,13 @@ impl Stopwatch {
 
     /// Notes one.
     pub(super) fn note(&self, took: Duration) {
-        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.0);
         noted.record(took);
     }
 
     /// What they come to.
     pub(super) fn times(&self) -> Times {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = lock(&self.0);
         let seconds = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
         Times {
             count: noted.count(),

@@ -69,9 +69,6 @@ impl Caller {
     }
 
     /// The cells that are present.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn cells(&self) -> Result<Rows, Failure> {
         self.list(path::CELLS, &(), &shapes::CELL_PRESENCE).await
     }
@@ -96,18 +93,12 @@ impl Caller {
     }
 
     /// Instances that fit all parts of the request that are not empty.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn actual_lrps(&self, request: &ActualLrPsRequest) -> Result<Rows, Failure> {
         self.list(path::ACTUAL_LRPS, request, &shapes::ACTUAL_LRP)
             .await
     }
 
     /// Instances by process and index, as they were once listed.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn actual_lrp_groups(
         &self,
         request: &ActualLrpGroupsRequest,
@@ -145,9 +136,6 @@ impl Caller {
     }
 
     /// What is desired, of one domain or, if that is empty, of all.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn desired_lrps(&self, domain: &str) -> Result<Rows, Failure> {
         let request = of_domain(domain);
         self.list(path::DESIRED_LRPS, &request, &shapes::DESIRED_LRP)
@@ -155,9 +143,6 @@ impl Caller {
     }
 
     /// One that is desired.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn desired_lrp(&self, process_guid: &str) -> Result<Rows, Failure> {
         let request = DesiredLrpByProcessGuidRequest {
             process_guid: process_guid.to_owned(),
@@ -167,9 +152,6 @@ impl Caller {
     }
 
     /// What placing needs to know of what is desired.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn desired_lrp_scheduling_infos(&self, domain: &str) -> Result<Rows, Failure> {
         let shape = &shapes::DESIRED_LRP_SCHEDULING_INFO;
         let path = path::DESIRED_LRP_SCHEDULING_INFOS;
@@ -177,17 +159,11 @@ impl Caller {
     }
 
     /// Tasks that fit both parts of the request that are not empty.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn tasks(&self, request: &TasksRequest) -> Result<Rows, Failure> {
         self.list(path::TASKS, request, &shapes::TASK).await
     }
 
     /// One task.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn task(&self, task_guid: &str) -> Result<Rows, Failure> {
         let request = TaskByGuidRequest {
             task_guid: task_guid.to_owned(),

@@ -31,9 +31,6 @@ impl Caller {
     }
 
     /// Desires an LRP.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn create_desired_lrp(&self, lrp: DesiredLrp) -> Result<(), Failure> {
         tags_say_something(&lrp.metric_tags)?;
         let request = DesireLrpRequest {
@@ -43,9 +40,6 @@ impl Caller {
     }
 
     /// Changes what is desired.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn update_desired_lrp(
         &self,
         process_guid: &str,
@@ -60,9 +54,6 @@ impl Caller {
     }
 
     /// Desires an LRP no longer.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn delete_desired_lrp(&self, process_guid: &str) -> Result<(), Failure> {
         let request = RemoveDesiredLrpRequest {
             process_guid: process_guid.to_owned(),
@@ -71,9 +62,6 @@ impl Caller {
     }
 
     /// Ends the instance of an index; one that is still desired starts anew.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn retire_actual_lrp(&self, process_guid: &str, index: i32) -> Result<(), Failure> {
         let request = DesiredLrpByProcessGuidRequest {
             process_guid: process_guid.to_owned(),
@@ -93,9 +81,6 @@ impl Caller {
     }
 
     /// Desires a task; of the record its guid, its domain and its definition count.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn create_task(&self, task: Task) -> Result<(), Failure> {
         let request = DesireTaskRequest {
             task_definition: task.task_definition,
@@ -106,17 +91,11 @@ impl Caller {
     }
 
     /// Cancels a task.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn cancel_task(&self, task_guid: &str) -> Result<(), Failure> {
         self.order(path::CANCEL_TASK, &task(task_guid)).await
     }
 
     /// Deletes a task that is completed, in two calls: its result is taken, then it goes.
-    ///
-    /// # Errors
-    /// See [`Failure`].
     pub async fn delete_task(&self, task_guid: &str) -> Result<(), Failure> {
         self.order(path::RESOLVING_TASK, &task(task_guid)).await?;
         self.order(path::DELETE_TASK, &task(task_guid)).await

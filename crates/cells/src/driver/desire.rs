@@ -60,10 +60,7 @@ impl<'a> Settings<'a> {
             user: USER.to_owned(),
             ..RunAction::default()
         };
-        Action {
-            run_action: Some(run),
-            ..Action::default()
-        }
+        Action::from(run)
     }
 }
 

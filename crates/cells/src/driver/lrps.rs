@@ -86,6 +86,16 @@ impl Report {
     }
 }
 
+/// States that are counted, in order of a life; what is desired is known without events.
+pub(super) const STATES: [&str; 6] = [
+    "desired",
+    "unclaimed",
+    "claimed",
+    "running",
+    "crashed",
+    "alive",
+];
+
 /// All instances of what the driver desired.
 ///
 /// An instance may have several records at once, for instance while a cell
@@ -256,16 +266,10 @@ impl LrpBook {
             .desired
             .values()
             .map(|instances| u64::from(instances.unsigned_abs()));
-        let mut counts = vec![("desired", desired.sum())];
-        if !self.blind {
-            counts.extend([
-                ("unclaimed", self.totals[State::Unclaimed as usize]),
-                ("claimed", self.totals[State::Claimed as usize]),
-                ("running", self.totals[State::Running as usize]),
-                ("crashed", self.totals[State::Crashed as usize]),
-                ("alive", self.totals.iter().sum()),
-            ]);
-        }
-        counts
+        let [unclaimed, claimed, running, crashed] = self.totals;
+        let alive = self.totals.iter().sum();
+        let counts = [desired.sum(), unclaimed, claimed, running, crashed, alive];
+        let known = if self.blind { 1 } else { STATES.len() };
+        STATES.into_iter().zip(counts).take(known).collect()
     }
 }

@@ -17,7 +17,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diego::models::{
@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::mutex::lock;
 use follow::Stream;
 use lrps::{LrpBook, Operation, Shape};
 use pace::paced;
@@ -50,31 +51,7 @@ const COUNTED_EVERY: Duration = Duration::from_millis(20);
 const TOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// What is made, with the states that are counted, in order of a life.
-pub const ENTITIES: [(&str, &[&str]); 2] = [
-    (
-        TASK,
-        &[
-            "desired",
-            "pending",
-            "running",
-            "completed",
-            "failed",
-            "resolved",
-            "alive",
-        ],
-    ),
-    (
-        LRP,
-        &[
-            "desired",
-            "unclaimed",
-            "claimed",
-            "running",
-            "crashed",
-            "alive",
-        ],
-    ),
-];
+pub const ENTITIES: [(&str, &[&str]); 2] = [(TASK, &tasks::STATES), (LRP, &lrps::STATES)];
 
 /// Does what `input` asks for, and tells it to `output`, until it is told to close.
 ///
@@ -248,10 +225,6 @@ impl Names {
         let (seed, n) = rest.split_once('-')?;
         (seed.parse() == Ok(self.seed)).then(|| n.parse().ok())?
     }
-}
-
-fn lock<T>(book: &Mutex<T>) -> MutexGuard<'_, T> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Driver {

@@ -16,11 +16,23 @@ pub(super) struct Report {
     pub(super) updated_at: i64,
 }
 
+/// States that are counted, in order of a life; what is desired is known without events.
+pub(super) const STATES: [&str; 7] = [
+    "desired",
+    "pending",
+    "running",
+    "completed",
+    "failed",
+    "resolved",
+    "alive",
+];
+
 /// All tasks that the driver made.
 #[derive(Debug, Default)]
 pub(super) struct TaskBook {
     tasks: Vec<Task>,
-    totals: Totals,
+    /// How many are in each of the [`STATES`].
+    totals: [u64; STATES.len()],
     blind: bool,
 }
 
@@ -48,33 +60,24 @@ enum Stage {
     Gone,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Totals {
-    desired: u64,
-    pending: u64,
-    running: u64,
-    completed: u64,
-    failed: u64,
-    resolved: u64,
-    alive: u64,
-}
-
 impl Task {
     fn is_known(self) -> bool {
         self.accepted || self.stage != Stage::Unseen
     }
 
-    fn totals(self) -> Totals {
-        let is = u64::from;
-        Totals {
-            desired: is(self.accepted),
-            pending: is(self.stage == Stage::Pending),
-            running: is(self.stage == Stage::Running),
-            completed: is(self.completed),
-            failed: is(self.failed),
-            resolved: is(self.called_back && self.stage == Stage::Gone),
-            alive: is(self.is_known() && self.stage != Stage::Gone),
-        }
+    /// In which of the [`STATES`] it is.
+    fn totals(self) -> [u64; STATES.len()] {
+        let gone = self.stage == Stage::Gone;
+        let is = [
+            self.accepted,
+            self.stage == Stage::Pending,
+            self.stage == Stage::Running,
+            self.completed,
+            self.failed,
+            self.called_back && gone,
+            self.is_known() && !gone,
+        ];
+        is.map(u64::from)
     }
 }
 
@@ -156,19 +159,8 @@ impl TaskBook {
 
     /// How many are in each state.
     pub(super) fn counts(&self) -> Vec<(&'static str, u64)> {
-        let totals = &self.totals;
-        let mut counts = vec![("desired", totals.desired)];
-        if !self.blind {
-            counts.extend([
-                ("pending", totals.pending),
-                ("running", totals.running),
-                ("completed", totals.completed),
-                ("failed", totals.failed),
-                ("resolved", totals.resolved),
-                ("alive", totals.alive),
-            ]);
-        }
-        counts
+        let known = if self.blind { 1 } else { STATES.len() };
+        STATES.into_iter().zip(self.totals).take(known).collect()
     }
 
     fn change(&mut self, n: u64, change: impl FnOnce(&mut Task)) {
@@ -179,16 +171,7 @@ impl TaskBook {
         let before = task.totals();
         change(task);
         let after = task.totals();
-        let totals = &mut self.totals;
-        for (total, before, after) in [
-            (&mut totals.desired, before.desired, after.desired),
-            (&mut totals.pending, before.pending, after.pending),
-            (&mut totals.running, before.running, after.running),
-            (&mut totals.completed, before.completed, after.completed),
-            (&mut totals.failed, before.failed, after.failed),
-            (&mut totals.resolved, before.resolved, after.resolved),
-            (&mut totals.alive, before.alive, after.alive),
-        ] {
+        for (total, (before, after)) in self.totals.iter_mut().zip(before.into_iter().zip(after)) {
             *total = *total + after - before;
         }
     }

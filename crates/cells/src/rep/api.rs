@@ -1,15 +1,16 @@
 //! The HTTP API of a cell, and the one of the process that carries cells.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diego::Bbs;
 use diego::auction::Work;
 use fleet::Silence;
-use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use net::{Body, ConnectionFailure, Handler, empty, full, read_body};
+use net::{Body, ConnectionFailure, Handler, read_body};
 use serde::Serialize;
 use telemetry::{Fields, prometheus};
 use tokio::sync::watch;
@@ -21,11 +22,10 @@ use super::executor::Executor;
 use super::metrics::{Containers, Metrics as Counters};
 use super::presence::Hold;
 use super::update::Update;
+use crate::answers::{SNIFFED, bare, no_such_path, typed, wrong_method};
 
 const BODY_BYTES: usize = 64 << 20;
 const BODY_WITHIN: Duration = Duration::from_secs(60);
-/// Go names this type for JSON that is written without naming one.
-const SNIFFED: &str = "text/plain; charset=utf-8";
 
 /// The API that the auctioneer and the BBS call.
 pub(super) struct CellApi<E> {
@@ -39,20 +39,14 @@ impl<E: Executor> CellApi<E> {
         let work: Work = match serde_json::from_slice(body) {
             Ok(work) => work,
             Err(error) => {
-                self.cell
-                    .logs
-                    .cell
-                    .error("failed-to-read-work", &error, Fields::new());
-                return status(StatusCode::BAD_REQUEST);
+                self.failed("failed-to-read-work", &error);
+                return bare(StatusCode::BAD_REQUEST);
             }
         };
         if !work.cell_id.is_empty() && work.cell_id != self.cell.id() {
             let cause = format!("the work is for cell {:?}", work.cell_id);
-            self.cell
-                .logs
-                .cell
-                .error("refused-work", &cause, Fields::new());
-            return status(StatusCode::INTERNAL_SERVER_ERROR);
+            self.failed("refused-work", &cause);
+            return bare(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let cell_id = work.cell_id.clone();
         let mut refused = self.cell.accept(work);
@@ -66,31 +60,31 @@ impl<E: Executor> CellApi<E> {
         match serde_json::from_slice::<Update>(body) {
             Ok(update) => {
                 self.cell.update(guid, update);
-                status(StatusCode::ACCEPTED)
+                bare(StatusCode::ACCEPTED)
             }
             Err(error) => {
-                self.cell
-                    .logs
-                    .cell
-                    .error("failed-to-read-update", &error, Fields::new());
-                status(StatusCode::BAD_REQUEST)
+                self.failed("failed-to-read-update", &error);
+                bare(StatusCode::BAD_REQUEST)
             }
         }
     }
 
+    fn failed(&self, event: &str, cause: &dyn Display) {
+        self.cell.logs.cell.error(event, cause, Fields::new());
+    }
+
     fn reset(&self) -> Response<Body> {
         if !self.resettable {
-            return status(StatusCode::INTERNAL_SERVER_ERROR);
+            return bare(StatusCode::INTERNAL_SERVER_ERROR);
         }
         self.cell.reset();
-        status(StatusCode::OK)
+        bare(StatusCode::OK)
     }
 }
 
 impl<E: Executor> Handler for CellApi<E> {
     fn connection_failed(&self, failure: &ConnectionFailure) {
-        let logger = &self.cell.logs.cell;
-        logger.error("no-connection", failure, Fields::new());
+        self.failed("no-connection", failure);
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
@@ -103,21 +97,21 @@ impl<E: Executor> Handler for CellApi<E> {
             (&Method::GET, ["container_metrics"]) => json(&Metrics::of(&self.cell)),
             (&Method::POST, ["v1", "lrps", _, "instances", guid, "stop"]) => {
                 self.cell.stop(guid, Kind::Lrp);
-                status(StatusCode::ACCEPTED)
+                bare(StatusCode::ACCEPTED)
             }
             (&Method::POST, ["v1", "tasks", guid, "cancel"]) => {
                 self.cell.stop(guid, Kind::Task);
-                status(StatusCode::ACCEPTED)
+                bare(StatusCode::ACCEPTED)
             }
             (&Method::POST, ["sim", "reset"]) => self.reset(),
             (&Method::POST, ["work"]) => match read_body(body, BODY_BYTES, BODY_WITHIN).await {
                 Ok(body) => self.work(&body),
-                Err(_) => status(StatusCode::BAD_REQUEST),
+                Err(_) => bare(StatusCode::BAD_REQUEST),
             },
             (&Method::PUT, ["v1" | "v2", "lrps", _, "instances", guid]) => {
                 match read_body(body, BODY_BYTES, BODY_WITHIN).await {
                     Ok(body) => self.update(guid, &body),
-                    Err(_) => status(StatusCode::BAD_REQUEST),
+                    Err(_) => bare(StatusCode::BAD_REQUEST),
                 }
             }
             (
@@ -127,8 +121,8 @@ impl<E: Executor> Handler for CellApi<E> {
                 | ["v1", "lrps", _, "instances", _, "stop"]
                 | ["v1", "tasks", _, "cancel"]
                 | ["v1" | "v2", "lrps", _, "instances", _],
-            ) => text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"),
-            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            ) => wrong_method(),
+            _ => no_such_path(),
         }
     }
 }
@@ -150,7 +144,7 @@ impl<E: Executor> AdminApi<E> {
     fn evacuate(&self) -> Response<Body> {
         self.evacuation.begin();
         let body = r#"{"ping_path":"/ping"}"#;
-        let mut response = typed(StatusCode::ACCEPTED, "application/json", body.into());
+        let mut response = typed(StatusCode::ACCEPTED, "application/json", body);
         // A connection that is kept would hold the end up.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
@@ -161,10 +155,10 @@ impl<E: Executor> AdminApi<E> {
     async fn order(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let Ok(body) = read_body(body, fleet::LONGEST_BODY, BODY_WITHIN).await else {
-            return status(StatusCode::BAD_REQUEST);
+            return bare(StatusCode::BAD_REQUEST);
         };
         let (status, text) = self.silence.answer(&head.method, head.uri.path(), &body);
-        typed(status, SNIFFED, text.into())
+        typed(status, SNIFFED, text)
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -179,21 +173,19 @@ impl<E: Executor> AdminApi<E> {
             .count();
         let cells = [self.cells.len() as u64, held as u64, self.silence.silent()];
         let text = self.metrics.text(cells, containers, self.bbs.counts());
-        typed(StatusCode::OK, prometheus::CONTENT_TYPE, text.into())
+        typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }
 
 impl<E: Executor> Handler for AdminApi<E> {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         match (request.method(), request.uri().path()) {
-            (&Method::GET, "/ping") => status(StatusCode::OK),
+            (&Method::GET, "/ping") => bare(StatusCode::OK),
             (&Method::GET, "/metrics") => self.metrics(),
             (&Method::POST, "/evacuate") => self.evacuate(),
             (_, path) if path.starts_with(fleet::PATH) => self.order(request).await,
-            (_, "/ping" | "/metrics" | "/evacuate") => {
-                text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
-            }
-            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            (_, "/ping" | "/metrics" | "/evacuate") => wrong_method(),
+            _ => no_such_path(),
         }
     }
 }
@@ -268,31 +260,8 @@ fn json(value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(mut body) => {
             body.push(b'\n');
-            answer(StatusCode::OK, body)
+            typed(StatusCode::OK, SNIFFED, body)
         }
-        Err(_) => status(StatusCode::INTERNAL_SERVER_ERROR),
+        Err(_) => bare(StatusCode::INTERNAL_SERVER_ERROR),
     }
-}
-
-fn text(status: StatusCode, body: &'static str) -> Response<Body> {
-    answer(status, body.into())
-}
-
-fn answer(status: StatusCode, body: Vec<u8>) -> Response<Body> {
-    typed(status, SNIFFED, body)
-}
-
-fn typed(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(full(body));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
-}
-
-fn status(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(empty());
-    *response.status_mut() = status;
-    response
 }

@@ -1,7 +1,7 @@
 //! Desired LRPs, fetched once for many instances that start together.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diego::models::{DesiredLrp, DesiredLrpByProcessGuidRequest, DesiredLrpResponse};
@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::bbs::model::versions::desired_v2;
+use crate::mutex::lock;
 
 /// How long a fetched LRP may be used. Short: it may be updated meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -44,12 +45,12 @@ impl DesiredLrps {
 
     /// Has the LRP fetched anew from now on.
     pub(super) fn forget(&self, process_guid: &str) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         kept.remove(process_guid);
     }
 
     fn place(&self, process_guid: &str) -> Fetched {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if let Some((since, fetched)) = kept.get(process_guid)
             && since.elapsed() < FRESH_FOR
         {

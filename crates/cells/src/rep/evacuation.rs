@@ -22,7 +22,6 @@ use super::calls::{report, tell};
 use super::cell::{Cell, Subject};
 use super::container::{Answer, Call};
 use super::executor::Executor;
-use super::metrics::count;
 use super::work::keys;
 
 /// Time from one look whether a cell is empty to the next.
@@ -127,7 +126,7 @@ async fn settle<E: Executor>(cell: &Cell<E>) {
     };
     for lrp in lrps {
         if lrp.presence() == Presence::Evacuating {
-            count(&cell.metrics.stranded, 1);
+            cell.metrics.counters.stranded.add(1);
             cell.remove_lost_lrp(lrp).await;
         } else {
             cell.give_back(lrp).await;

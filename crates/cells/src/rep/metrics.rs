@@ -1,45 +1,60 @@
-//! Counters of a process that carries cells, and their text form for Prometheus.
+//! What a process that carries cells counts, and its text form for Prometheus.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use diego::CallCounts;
 use telemetry::prometheus::{Kind, Page};
 
 use super::container::Phase;
+use crate::counters::{Count, LastTime, Time, numbers};
+use crate::mutex::lock;
 use crate::pool::{self, Pool};
 
 /// What is counted over all cells since the start.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    pub(super) taken: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) repeats: AtomicU64,
-    pub(super) renewals: AtomicU64,
-    pub(super) failed_renewals: AtomicU64,
-    pub(super) spawned: AtomicU64,
-    pub(super) failed_spawns: AtomicU64,
-    pub(super) stranded: AtomicU64,
-    pub(super) killed: AtomicU64,
-    pub(super) downloads: AtomicU64,
-    pub(super) failed_downloads: AtomicU64,
-    pub(super) downloaded_bytes: AtomicU64,
-    pub(super) muted: AtomicU64,
-    bulk_passes: AtomicU64,
-    bulk_nanoseconds: AtomicU64,
-    last_bulk_nanoseconds: AtomicU64,
+    pub(super) counters: Counters,
     /// Those of the executor.
     pools: Mutex<Vec<Pool>>,
 }
 
-/// Adds to a counter.
-pub(super) fn count(counter: &AtomicU64, more: usize) {
-    counter.fetch_add(more as u64, Relaxed);
-}
-
-fn seconds(nanoseconds: &AtomicU64) -> f64 {
-    Duration::from_nanos(nanoseconds.load(Relaxed)).as_secs_f64()
+numbers! {
+    /// What is counted one by one.
+    pub(super) struct Counters {
+        /// Passes over the records of a cell that succeeded.
+        bulk_passes: Count = "rep_bulk_passes_total",
+        /// Time spent on these.
+        bulk_time: Time = "rep_bulk_seconds_sum",
+        /// Time that the newest of them took, of whichever cell.
+        last_bulk: LastTime = "rep_bulk_last_seconds",
+        /// Pieces of work taken.
+        taken: Count = "rep_work_taken_total",
+        /// Pieces of work refused: no room, no presence, or the cell is evacuated.
+        refused: Count = "rep_work_refused_total",
+        /// Steps of containers tried again after the BBS failed them.
+        repeats: Count = "rep_container_repeats_total",
+        /// Presences taken or renewed.
+        renewals: Count = "rep_presence_renewals_total",
+        /// Presences that could not be taken or renewed.
+        failed_renewals: Count = "rep_presence_renewals_failed_total",
+        /// Processes started; none by a simulated executor.
+        spawned: Count = "rep_spawns_total",
+        /// Processes that could not be started.
+        failed_spawns: Count = "rep_spawns_failed_total",
+        /// Instances that nobody had replaced when the time of an evacuation was over.
+        stranded: Count = "rep_stranded_evacuating_lrps_total",
+        /// Processes that were asked to end, did not in time, and were killed.
+        killed: Count = "rep_processes_killed_total",
+        /// Files brought into containers, kept ones as well.
+        downloads: Count = "rep_downloads_total",
+        /// Files that could not be brought into a container.
+        failed_downloads: Count = "rep_downloads_failed_total",
+        /// Bytes that came over the network for these.
+        downloaded_bytes: Count = "rep_downloaded_bytes_total",
+        /// Times that a container wrote more than its log takes, and was muted.
+        muted: Count = "rep_log_limits_exceeded_total",
+    }
 }
 
 /// Containers by state.
@@ -68,19 +83,14 @@ impl Containers {
 impl Metrics {
     /// Has the numbers of these pools told as well.
     pub(super) fn know(&self, more: Vec<Pool>) {
-        self.pools().extend(more);
+        lock(&self.pools).extend(more);
     }
 
     /// Notes a pass over the records of a cell that succeeded.
     pub(super) fn passed(&self, took: Duration) {
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.bulk_passes.fetch_add(1, Relaxed);
-        self.bulk_nanoseconds.fetch_add(nanoseconds, Relaxed);
-        self.last_bulk_nanoseconds.store(nanoseconds, Relaxed);
-    }
-
-    fn pools(&self) -> MutexGuard<'_, Vec<Pool>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counters.bulk_passes.add(1);
+        self.counters.bulk_time.add(took);
+        self.counters.last_bulk.set(took);
     }
 
     /// The text form. `cells` is the number of all cells, of those that the BBS
@@ -136,88 +146,12 @@ impl Metrics {
                 "rep_bbs_call_seconds_sum",
                 "Time spent on calls to the BBS.",
                 Duration::from_nanos(calls.nanoseconds).as_secs_f64(),
-            )
-            .counter(
-                "rep_bulk_passes_total",
-                "Passes over the records of a cell that succeeded.",
-                self.bulk_passes.load(Relaxed),
-            )
-            .counter(
-                "rep_bulk_seconds_sum",
-                "Time spent on these.",
-                seconds(&self.bulk_nanoseconds),
-            )
-            .gauge(
-                "rep_bulk_last_seconds",
-                "Time that the newest of them took, of whichever cell.",
-                seconds(&self.last_bulk_nanoseconds),
             );
-        for (name, help, counter) in [
-            ("rep_work_taken_total", "Pieces of work taken.", &self.taken),
-            (
-                "rep_work_refused_total",
-                "Pieces of work refused: no room, no presence, or the cell is evacuated.",
-                &self.refused,
-            ),
-            (
-                "rep_container_repeats_total",
-                "Steps of containers tried again after the BBS failed them.",
-                &self.repeats,
-            ),
-            (
-                "rep_presence_renewals_total",
-                "Presences taken or renewed.",
-                &self.renewals,
-            ),
-            (
-                "rep_presence_renewals_failed_total",
-                "Presences that could not be taken or renewed.",
-                &self.failed_renewals,
-            ),
-            (
-                "rep_spawns_total",
-                "Processes started; none by a simulated executor.",
-                &self.spawned,
-            ),
-            (
-                "rep_spawns_failed_total",
-                "Processes that could not be started.",
-                &self.failed_spawns,
-            ),
-            (
-                "rep_stranded_evacuating_lrps_total",
-                "Instances that nobody had replaced when the time of an evacuation was over.",
-                &self.stranded,
-            ),
-            (
-                "rep_processes_killed_total",
-                "Processes that were asked to end, did not in time, and were killed.",
-                &self.killed,
-            ),
-            (
-                "rep_downloads_total",
-                "Files brought into containers, kept ones as well.",
-                &self.downloads,
-            ),
-            (
-                "rep_downloads_failed_total",
-                "Files that could not be brought into a container.",
-                &self.failed_downloads,
-            ),
-            (
-                "rep_downloaded_bytes_total",
-                "Bytes that came over the network for these.",
-                &self.downloaded_bytes,
-            ),
-            (
-                "rep_log_limits_exceeded_total",
-                "Times that a container wrote more than its log takes, and was muted.",
-                &self.muted,
-            ),
-        ] {
-            page.counter(name, help, counter.load(Relaxed));
-        }
-        let pools: Vec<_> = self.pools().iter().map(|it| it.counts(0, None)).collect();
+        self.counters.write(&mut page);
+        let pools: Vec<_> = lock(&self.pools)
+            .iter()
+            .map(|it| it.counts(0, None))
+            .collect();
         pool::write(&mut page, "rep", &pools);
         page.into_text()
     }

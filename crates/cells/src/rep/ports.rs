@@ -9,7 +9,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::mutex::lock;
 
 /// Ports that a process takes at once of those of the machine.
 const BLOCK: u16 = 64;
@@ -61,10 +63,6 @@ impl HostPorts {
             Self::Machine(machine) => lock(machine).free.extend(ports),
         }
     }
-}
-
-fn lock<T>(ports: &Mutex<T>) -> MutexGuard<'_, T> {
-    ports.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The ports of a cell.

@@ -1,53 +1,24 @@
 //! A cell's presence: a lock at Locket that the cell renews for as long as it lives.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diego::auction::{CellState, RootFsProvider};
+use diego::json::{self, shapes};
 use diego::locket::{Resource, TypeCode};
+use diego::models::{CellCapacity, CellPresence, Provider};
 use fleet::Agent;
 use net::Shutdown;
+use prost::Message;
 use rand::RngExt;
-use serde::Serialize;
 use telemetry::{Fields, Logger};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::metrics::{Metrics, count};
+use super::metrics::Metrics;
 use crate::locket_client::{LocketClient, Refused};
 
-/// What a presence says, in the form of Diego's `CellPresence`.
-#[derive(Debug, Serialize)]
-struct Value<'a> {
-    cell_id: &'a str,
-    rep_address: &'a str,
-    zone: &'a str,
-    capacity: Capacity,
-    rootfs_provider_list: Vec<Provider>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    placement_tags: &'a [String],
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    optional_placement_tags: &'a [String],
-    rep_url: &'a str,
-    annotations: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Debug, Serialize)]
-struct Capacity {
-    memory_mb: i32,
-    disk_mb: i32,
-    containers: i32,
-}
-
-#[derive(Debug, Serialize)]
-struct Provider {
-    name: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    properties: Vec<String>,
-}
-
-/// The presence of a cell that reports `state` and listens at `rep_address`.
+/// The presence of a cell that reports `state` and listens at `rep_address`, as JSON.
 pub(super) fn value(state: &CellState, rep_address: &str) -> String {
     let provider = |(name, provider): (&String, &RootFsProvider)| Provider {
         name: name.clone(),
@@ -56,23 +27,23 @@ pub(super) fn value(state: &CellState, rep_address: &str) -> String {
             RootFsProvider::FixedSet { set } => set.keys().cloned().collect(),
         },
     };
-    let value = Value {
-        cell_id: &state.cell_id,
-        rep_address,
-        zone: &state.zone,
-        capacity: Capacity {
+    let presence = CellPresence {
+        cell_id: state.cell_id.clone(),
+        rep_address: rep_address.to_owned(),
+        zone: state.zone.clone(),
+        capacity: Some(CellCapacity {
             memory_mb: state.total_resources.memory_mb,
             disk_mb: state.total_resources.disk_mb,
             containers: state.total_resources.containers,
-        },
-        rootfs_provider_list: state.root_fs_providers.iter().map(provider).collect(),
-        placement_tags: &state.placement_tags,
-        optional_placement_tags: &state.optional_placement_tags,
-        rep_url: &state.rep_url,
-        annotations: BTreeMap::new(),
+        }),
+        rootfs_providers: state.root_fs_providers.iter().map(provider).collect(),
+        placement_tags: state.placement_tags.clone(),
+        optional_placement_tags: state.optional_placement_tags.clone(),
+        rep_url: state.rep_url.clone(),
+        ..CellPresence::default()
     };
-    // Plain strings and numbers always serialise.
-    serde_json::to_string(&value).unwrap_or_default()
+    // What was encoded as a message has the message's shape.
+    json::print(&shapes::CELL_PRESENCE, &presence.encode_to_vec()).unwrap_or_default()
 }
 
 /// Keeps one presence alive.
@@ -132,12 +103,12 @@ impl Presence {
             };
             let now = match renewed {
                 Ok(()) => {
-                    count(&self.metrics.renewals, 1);
+                    self.metrics.counters.renewals.add(1);
                     expires = asked + self.ttl;
                     Hold::Held
                 }
                 Err(cause) => {
-                    count(&self.metrics.failed_renewals, 1);
+                    self.metrics.counters.failed_renewals.add(1);
                     self.logger
                         .error("failed-to-set-presence", &cause, Fields::new());
                     match cause {

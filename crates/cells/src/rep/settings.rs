@@ -65,35 +65,37 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
             });
         }
     }
-    let positive = |setting, found: String, good: bool| {
-        if good {
-            return Ok(());
+    let count = |count: u32| (count.to_string(), count > 0);
+    let time = |time: Duration| (format!("{time:?}"), !time.is_zero());
+    let mut above_zero = vec![
+        ("the number of cells", count(config.count)),
+        ("the number of zones", count(config.zones)),
+        ("the heartbeat", time(config.heartbeat)),
+        ("the bulk interval", time(config.bulk_interval)),
+        (
+            "the interval of an evacuation",
+            time(config.evacuation_interval),
+        ),
+    ];
+    if let ExecutorKind::Process(process) = &config.executor {
+        let (healthy, unhealthy) = (process.healthy_interval, process.unhealthy_interval);
+        above_zero.extend([
+            ("the interval of checks", time(healthy)),
+            ("the interval of checks until they pass", time(unhealthy)),
+        ]);
+    }
+    for (setting, (found, good)) in above_zero {
+        if !good {
+            return Err(Error::Setting {
+                setting,
+                found,
+                expected: "above 0",
+            });
         }
-        let expected = "above 0";
-        Err(Error::Setting {
-            setting,
-            found,
-            expected,
-        })
-    };
-    positive(
-        "the number of cells",
-        config.count.to_string(),
-        config.count > 0,
-    )?;
-    positive(
-        "the number of zones",
-        config.zones.to_string(),
-        config.zones > 0,
-    )?;
-    let heartbeat = config.heartbeat;
-    positive(
-        "the heartbeat",
-        format!("{heartbeat:?}"),
-        !heartbeat.is_zero(),
-    )?;
+    }
     // One that is renewed later than that is lost between.
-    let renewed = heartbeat.mul_f64(1.0 + config.heartbeat_jitter.clamp(0.0, 1.0));
+    let jitter = config.heartbeat_jitter.clamp(0.0, 1.0);
+    let renewed = config.heartbeat.mul_f64(1.0 + jitter);
     // Locket knows whole seconds.
     let lives = Duration::from_secs(config.presence_ttl.as_secs().max(1));
     if lives <= renewed {
@@ -103,30 +105,6 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
             expected: "longer than the longest time between two heartbeats",
         });
     }
-    let interval = config.bulk_interval;
-    positive(
-        "the bulk interval",
-        format!("{interval:?}"),
-        !interval.is_zero(),
-    )?;
-    if let ExecutorKind::Process(process) = &config.executor {
-        let intervals = [
-            ("the interval of checks", process.healthy_interval),
-            (
-                "the interval of checks until they pass",
-                process.unhealthy_interval,
-            ),
-        ];
-        for (setting, interval) in intervals {
-            positive(setting, format!("{interval:?}"), !interval.is_zero())?;
-        }
-    }
-    let interval = config.evacuation_interval;
-    positive(
-        "the interval of an evacuation",
-        format!("{interval:?}"),
-        !interval.is_zero(),
-    )?;
     if config.listen.port() != 0
         && u64::from(config.listen.port()) + u64::from(config.count) > 65_536
     {

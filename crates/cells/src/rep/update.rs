@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use diego::models::metric_tag_value::DynamicValue;
 use diego::models::{ActualLrpInternalRoute, DesiredLrp};
 use serde::{Deserialize, Serialize};
+
+use crate::bbs::model::desired::{hostnames, metric_tags};
 
 /// Body of a request to update an instance; what is absent stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,17 +35,13 @@ impl Update {
 
     /// Internal routes: those of the update, else those desired.
     pub(super) fn routes(&self, desired: &DesiredLrp) -> Vec<ActualLrpInternalRoute> {
-        let routes = self.internal_routes.clone().unwrap_or_else(|| {
-            let routes = desired.routes.as_ref();
-            let text = routes.and_then(|routes| routes.routes.get("internal-router"));
+        let names = match &self.internal_routes {
+            Some(routes) => routes.iter().map(|route| route.hostname.clone()).collect(),
             // What another component wrote in another form routes nothing here.
-            text.and_then(|text| serde_json::from_slice(text).ok())
-                .unwrap_or_default()
-        });
-        let route = |route: InternalRoute| ActualLrpInternalRoute {
-            hostname: route.hostname,
+            None => hostnames(desired).unwrap_or_default(),
         };
-        routes.into_iter().map(route).collect()
+        let route = |hostname| ActualLrpInternalRoute { hostname };
+        names.into_iter().map(route).collect()
     }
 
     /// Metric tags: those of the update, else those desired, with values that
@@ -55,21 +52,14 @@ impl Update {
         index: i32,
         instance_guid: &str,
     ) -> BTreeMap<String, String> {
-        if let Some(tags) = &self.metric_tags {
-            return tags.clone();
-        }
-        let value = |tag: &diego::models::MetricTagValue| match tag.dynamic() {
-            DynamicValue::Index => index.to_string(),
-            DynamicValue::InstanceGuid => instance_guid.to_owned(),
-            DynamicValue::Invalid => tag.r#static.clone(),
-        };
-        let tags = desired.metric_tags.iter();
-        tags.map(|(name, tag)| (name.clone(), value(tag))).collect()
+        let given = self.metric_tags.clone();
+        given.unwrap_or_else(|| metric_tags(&desired.metric_tags, index, instance_guid))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use diego::models::metric_tag_value::DynamicValue;
     use diego::models::{MetricTagValue, ProtoRoutes};
 
     use super::*;

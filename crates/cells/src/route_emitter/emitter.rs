@@ -5,8 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use diego::CallError;
@@ -159,16 +157,16 @@ impl Emitter {
     fn take(&mut self, news: BbsUpdate) {
         match news {
             BbsUpdate::Subscribed => {
-                self.metrics.subscribed.store(true, Relaxed);
+                self.metrics.subscribed.set(true);
                 // What happened before was missed.
                 match self.syncs.under_way {
                     true => self.syncs.again = true,
                     false => self.syncs.due = Instant::now(),
                 }
             }
-            BbsUpdate::Lost => self.metrics.subscribed.store(false, Relaxed),
+            BbsUpdate::Lost => self.metrics.subscribed.set(false),
             BbsUpdate::Happened(events) => {
-                self.metrics.events.fetch_add(1, Relaxed);
+                self.metrics.events.add(1);
                 let mut all = Changes::default();
                 for event in events {
                     let changes = self.table.apply(event);
@@ -275,7 +273,7 @@ impl Emitter {
                 self.tell(changes);
             }
             Err(error) => {
-                self.metrics.failed_syncs.fetch_add(1, Relaxed);
+                self.metrics.failed_syncs.add(1);
                 self.logger
                     .error("failed-to-sync-events", &error, Fields::new());
                 self.syncs.due = now + self.syncs.pause.min(self.syncs.interval);
@@ -299,7 +297,7 @@ impl Emitter {
             unknown_process: _,
         } = changes;
         if collisions > 0 {
-            add(&self.metrics.collisions, collisions);
+            self.metrics.collisions.add(collisions as usize);
             let fields = Fields::new().and("addresses", collisions);
             self.logger.info("collision-detected-with-endpoint", fields);
         }
@@ -308,7 +306,7 @@ impl Emitter {
         for registration in &registered {
             self.unregistrations.forget(&registration.key());
             if self.is_told(registration) {
-                add(&self.metrics.registered, registration.routes() as u64);
+                self.metrics.registered.add(registration.routes());
                 batch.extend(Outgoing::of(registration, true));
             }
             if let Some(tcp) = &self.tcp {
@@ -322,7 +320,7 @@ impl Emitter {
             if !self.is_told(&registration) {
                 continue;
             }
-            add(&self.metrics.unregistered, registration.routes() as u64);
+            self.metrics.unregistered.add(registration.routes());
             let Some(outgoing) = Outgoing::of(&registration, false) else {
                 continue;
             };
@@ -336,9 +334,8 @@ impl Emitter {
         if !batch.is_empty() {
             self.send(batch, now);
         }
-        self.metrics
-            .remembered
-            .store(self.unregistrations.len() as u64, Relaxed);
+        let remembered = self.unregistrations.len() as u64;
+        self.metrics.remembered.set(remembered);
     }
 
     /// Whether anybody is told of such registrations.
@@ -363,7 +360,7 @@ impl Emitter {
                 batch.len()
             }
         };
-        add(&self.metrics.dropped_messages, dropped as u64);
+        self.metrics.dropped_messages.add(dropped);
         for listener in &mut self.listeners {
             listener.begin(now);
         }
@@ -379,7 +376,7 @@ impl Emitter {
 
     /// Whether anybody hears what is sent again: what nobody does is not used up meanwhile.
     fn is_heard(&self) -> bool {
-        self.metrics.connected.load(Relaxed)
+        self.metrics.connected.is_set()
     }
 
     /// The next page of unregistrations that are due, or else of a round.
@@ -389,7 +386,7 @@ impl Emitter {
             false => Vec::new(),
         };
         if !again.is_empty() {
-            add(&self.metrics.unregistered_again, again.len() as u64);
+            self.metrics.unregistered_again.add(again.len());
             return again
                 .iter()
                 .filter_map(|it| Outgoing::of(it, false))
@@ -403,7 +400,7 @@ impl Emitter {
         listener.round.active = next.is_some();
         listener.round.behind = next;
         for registration in &page {
-            add(&self.metrics.repeated, registration.routes() as u64);
+            self.metrics.repeated.add(registration.routes());
             if let Some(tcp) = &self.tcp {
                 tcp.register(registration);
             }
@@ -431,7 +428,7 @@ impl Emitter {
         for listener in &mut self.listeners {
             if !listener.round.active && listener.cadence.next() <= now {
                 listener.begin(now);
-                add(&self.metrics.rounds, 1);
+                self.metrics.rounds.add(1);
                 let interval = listener.cadence.interval().as_secs();
                 let fields = Fields::new().and("interval-seconds", interval);
                 self.logger.debug("emitting-routes", fields);
@@ -478,8 +475,4 @@ impl Listener {
         };
         self.cadence.done(now, rand::random());
     }
-}
-
-fn add(count: &AtomicU64, more: u64) {
-    count.fetch_add(more, Relaxed);
 }

@@ -27,7 +27,6 @@ mod unregistrations;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::nats::client::ClientConfig;
@@ -256,7 +255,7 @@ async fn work(
         };
         held = Some(lock.keep(expires, shutdown.clone()));
     }
-    metrics.lock_held.store(true, Relaxed);
+    metrics.lock_held.set(true);
     let lost = async {
         match held {
             Some(held) => held.await,
@@ -275,7 +274,7 @@ async fn work(
         }
         () = &mut emit => false,
     };
-    metrics.lock_held.store(false, Relaxed);
+    metrics.lock_held.set(false);
     lost
 }
 

@@ -5,7 +5,6 @@
 //! is told that not all was sent.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use nats::client::{Client, ClientConfig, QueueLimits, State, SubscribeError, Subscription};
@@ -129,7 +128,7 @@ impl Connection {
                 return;
             };
             let served = self.serve(&client).await;
-            self.metrics.connected.store(false, Relaxed);
+            self.metrics.connected.set(false);
             match served {
                 // What was said last is sent before the end.
                 Ok(()) => return client.close().await,
@@ -235,7 +234,7 @@ impl Connection {
             return Ok(());
         }
         *known = now;
-        self.metrics.connected.store(state.connected, Relaxed);
+        self.metrics.connected.set(state.connected);
         if state.connected {
             let fields = Fields::new().and("server", &state.server);
             self.logger.info("connecting-to-nats-succeeded", fields);
@@ -275,17 +274,16 @@ impl Connection {
             let sent = tokio::select! {
                 sent = client.publish_when_room(message.subject.as_bytes(), &message.payload) => sent,
                 _ = state.wait_for(|state| !state.connected) => {
-                    let left = 1 + batch.len();
-                    self.metrics.dropped_messages.fetch_add(left as u64, Relaxed);
+                    self.metrics.dropped_messages.add(1 + batch.len());
                     return;
                 }
             };
             let count = match (&sent, message.subject.starts_with("router.")) {
                 (Err(_), _) => &self.metrics.dropped_messages,
-                (Ok(()), true) => &self.metrics.http_messages,
-                (Ok(()), false) => &self.metrics.internal_messages,
+                (Ok(()), true) => &self.metrics.messages.http,
+                (Ok(()), false) => &self.metrics.messages.internal,
             };
-            count.fetch_add(1, Relaxed);
+            count.add(1);
             if let Err(error) = sent {
                 let fields = Fields::new().and("subject", message.subject);
                 self.logger.error("failed-to-publish", &error, fields);
@@ -294,9 +292,7 @@ impl Connection {
     }
 
     fn drop_batch(&self, batch: &[Outgoing]) {
-        self.metrics
-            .dropped_messages
-            .fetch_add(batch.len() as u64, Relaxed);
+        self.metrics.dropped_messages.add(batch.len());
     }
 
     /// Greets those who are due.

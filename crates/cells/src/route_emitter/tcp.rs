@@ -4,8 +4,7 @@
 //! waits than there are routes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use telemetry::{Fields, Logger};
@@ -14,6 +13,7 @@ use tokio::time::sleep;
 
 use super::metrics::Metrics;
 use super::registration::{Key, Registration, TcpMapping};
+use crate::mutex::lock;
 
 /// Routes that one call names.
 const PER_CALL: usize = 500;
@@ -76,7 +76,7 @@ impl TcpRoutes {
     }
 
     fn add(&self, key: Key, said: Said) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.len() < MOST || waiting.contains_key(&key) {
             waiting.insert(key, said);
             self.added.notify_one();
@@ -85,7 +85,7 @@ impl TcpRoutes {
 
     /// Takes the first ones, all of a kind.
     fn take(&self) -> Vec<(Key, Said)> {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let Some(first) = waiting.values().next() else {
             return Vec::new();
         };
@@ -101,18 +101,14 @@ impl TcpRoutes {
 
     /// Puts back what could not be said, unless there is something newer to say.
     fn put_back(&self, taken: Vec<(Key, Said)>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         for (key, said) in taken {
             waiting.entry(key).or_insert(said);
         }
     }
 
     fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Said>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting).len()
     }
 }
 
@@ -132,9 +128,7 @@ impl Carrier {
         let [least, most] = PAUSES;
         let mut pause = least;
         loop {
-            self.metrics
-                .tcp_waiting
-                .store(self.routes.len() as u64, Relaxed);
+            self.metrics.tcp_waiting.set(self.routes.len() as u64);
             let taken = self.routes.take();
             if taken.is_empty() {
                 self.routes.added.notified().await;
@@ -176,10 +170,10 @@ impl Carrier {
             false => ("unable-to-upsert", self.api.upsert(upserts, self.ttl)),
             true => ("unable-to-delete", self.api.delete(deletes)),
         };
-        self.metrics.tcp_calls.fetch_add(1, Relaxed);
+        self.metrics.tcp_calls.add(1);
         let called = call.await;
         if let Err(cause) = &called {
-            self.metrics.failed_tcp_calls.fetch_add(1, Relaxed);
+            self.metrics.failed_tcp_calls.add(1);
             let fields = Fields::new().and("routes", taken.len());
             self.logger.error(what, cause, fields);
         }

@@ -125,12 +125,8 @@ impl Printer<'_> {
                     match last() {
                         None => self.out.push_str("null"),
                         Some(value) if false_too || self.number(field, value)? != 0 => {
-                            let text = if self.number(field, value)? != 0 {
-                                "true"
-                            } else {
-                                "false"
-                            };
-                            self.out.push_str(&format!("{{\"{key}\":{text}}}"));
+                            let is = self.number(field, value)? != 0;
+                            self.out.push_str(&format!("{{\"{key}\":{is}}}"));
                         }
                         Some(_) => self.out.push_str("{}"),
                     }
@@ -288,30 +284,11 @@ impl Printer<'_> {
                 object(shape, self.bytes(field, value)?, self.depth, self.out)?;
             }
             Kind::Routes => self.routes(field, self.bytes(field, value)?)?,
-            Kind::Bool => {
-                let text = if self.number(field, value)? == 0 {
-                    "false"
-                } else {
-                    "true"
-                };
-                self.out.push_str(text);
-            }
-            Kind::Int32 => {
-                let number = self.small(field, value)?;
-                self.out.push_str(&number.to_string());
-            }
-            Kind::Int64 => {
-                let number = self.number(field, value)?.cast_signed();
-                self.out.push_str(&number.to_string());
-            }
-            Kind::Uint32 => {
-                let number = self.small(field, value)?.cast_unsigned();
-                self.out.push_str(&number.to_string());
-            }
-            Kind::Uint64 => {
-                let number = self.number(field, value)?;
-                self.out.push_str(&number.to_string());
-            }
+            Kind::Bool => self.plain(self.number(field, value)? != 0),
+            Kind::Int32 => self.plain(self.small(field, value)?),
+            Kind::Int64 => self.plain(self.number(field, value)?.cast_signed()),
+            Kind::Uint32 => self.plain(self.small(field, value)?.cast_unsigned()),
+            Kind::Uint64 => self.plain(self.number(field, value)?),
             Kind::Named(names) => {
                 let number = self.small(field, value)?;
                 match names.iter().find(|(of, _)| *of == number) {
@@ -322,6 +299,11 @@ impl Printer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A number or a Boolean.
+    fn plain(&mut self, value: impl ToString) {
+        self.out.push_str(&value.to_string());
     }
 
     /// Each route's value is JSON, which is printed as such.

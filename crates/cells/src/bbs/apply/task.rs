@@ -10,6 +10,7 @@ use diego::models::{
 };
 
 use super::{Change, Reply, Transaction, Work, damaged, not_found};
+use crate::bbs::model::desired::volume_drivers;
 use crate::bbs::model::task::{self, Outcome};
 
 impl Transaction<'_> {
@@ -162,11 +163,7 @@ pub(crate) fn placement(task: &Task, definition: &TaskDefinition) -> auction::Ta
         domain: task.domain.clone(),
         placement: auction::Placement {
             placement_tags: definition.placement_tags.clone(),
-            volume_drivers: definition
-                .volume_mounts
-                .iter()
-                .map(|mount| mount.driver.clone())
-                .collect(),
+            volume_drivers: volume_drivers(&definition.volume_mounts),
             root_fs: definition.root_fs.clone(),
         },
         resource: auction::Resource {

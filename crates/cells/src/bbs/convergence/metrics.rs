@@ -1,7 +1,7 @@
 //! What passes did, for people and dashboards.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use diego::models::actual_lrp::Presence;
@@ -10,6 +10,7 @@ use telemetry::prometheus::{Kind, Page};
 use crate::bbs::model::convergence::Action;
 use crate::bbs::model::slot::Phase;
 use crate::bbs::state::Counts;
+use crate::mutex::lock;
 
 /// What all passes since the start did.
 #[derive(Debug, Default)]
@@ -20,16 +21,12 @@ struct Sums {
     passes: u64,
     time: Duration,
     judged: u64,
-    last_judged: usize,
-    last_time: Duration,
-    watched: usize,
-    cells: usize,
-    suspect_cells: usize,
     done: BTreeMap<Action, usize>,
+    last: Pass,
 }
 
 /// What one pass did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Pass {
     pub(super) time: Duration,
     /// Records looked at.
@@ -44,28 +41,20 @@ pub(super) struct Pass {
 }
 
 impl Passes {
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, pass: Pass) {
-        let mut sums = self.lock();
+        let mut sums = lock(&self.0);
         sums.passes += 1;
         sums.time += pass.time;
         sums.judged += pass.judged as u64;
-        sums.last_judged = pass.judged;
-        sums.last_time = pass.time;
-        sums.watched = pass.watched;
-        sums.cells = pass.cells;
-        sums.suspect_cells = pass.suspect_cells;
-        for (action, count) in pass.done {
-            *sums.done.entry(action).or_default() += count;
+        for (action, count) in &pass.done {
+            *sums.done.entry(*action).or_default() += count;
         }
+        sums.last = pass;
     }
 
     /// Writes everything that convergence knows, with the numbers of records.
     pub(crate) fn write(&self, page: &mut Page, counts: &Counts) {
-        let sums = self.lock().clone();
+        let sums = lock(&self.0).clone();
         page.counter("bbs_convergence_passes_total", "Passes.", sums.passes)
             .counter(
                 "bbs_convergence_seconds_sum",
@@ -80,23 +69,27 @@ impl Passes {
             .gauge(
                 "bbs_convergence_last_seconds",
                 "Time that the newest pass took.",
-                sums.last_time.as_secs_f64(),
+                sums.last.time.as_secs_f64(),
             )
             .gauge(
                 "bbs_convergence_last_judged",
                 "Records that the newest pass looked at.",
-                sums.last_judged,
+                sums.last.judged,
             )
             .gauge(
                 "bbs_convergence_watched",
                 "Records that will be looked at again without being touched.",
-                sums.watched,
+                sums.last.watched,
             )
-            .gauge("bbs_cells", "Cells present in the last pass.", sums.cells)
+            .gauge(
+                "bbs_cells",
+                "Cells present in the last pass.",
+                sums.last.cells,
+            )
             .gauge(
                 "bbs_suspect_cells",
                 "Cells with suspect instances in the last pass.",
-                sums.suspect_cells,
+                sums.last.suspect_cells,
             )
             .family(
                 Kind::Counter,

@@ -258,7 +258,8 @@ fn drifted(row: &ActualLrp, desired: &DesiredLrp) -> bool {
     }
     let (number, instance) = (row.key().index, row.instance());
     !row.metric_tags.is_empty()
-        && row.metric_tags != desired::metric_tags(desired, number, &instance.instance_guid)
+        && row.metric_tags
+            != desired::metric_tags(&desired.metric_tags, number, &instance.instance_guid)
 }
 
 fn task_facts(record: &Task, cells: &Cells) -> Option<rules::Task> {

@@ -1,7 +1,7 @@
 //! The passes: every so often, and at once when a cell is lost.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use commit::View;
@@ -19,6 +19,7 @@ use crate::bbs::model::convergence::{Action, Ages};
 use crate::bbs::outbound::Outbound;
 use crate::bbs::presence::Presences;
 use crate::bbs::state::State;
+use crate::mutex::lock;
 
 /// Records judged in one go, while the writer waits, and changed in one command.
 const CHUNK: usize = 256;
@@ -44,12 +45,12 @@ impl Touches {
     }
 
     pub(crate) fn add(&self, touched: Touched) {
-        self.lock().add(touched);
+        lock(&self.touched).add(touched);
     }
 
     /// These cells are gone: has the next pass begin at once.
     pub(crate) fn ring(&self, gone: impl IntoIterator<Item = String>) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&self.lost);
         for cell in gone {
             if lost.len() < LOST {
                 lost.insert(cell);
@@ -60,16 +61,12 @@ impl Touches {
     }
 
     fn take_lost(&self) -> HashSet<String> {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&self.lost);
         std::mem::take(&mut *lost)
     }
 
     fn take(&self) -> Touched {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Touched> {
-        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *lock(&self.touched))
     }
 }
 

@@ -6,7 +6,7 @@ use diego::auction::{LrpStartRequest, Placement, Resource};
 use diego::models::metric_tag_value::DynamicValue;
 use diego::models::{
     DesiredLrp, DesiredLrpKey, DesiredLrpResource, DesiredLrpSchedulingInfo, DesiredLrpUpdate,
-    MetricTagValue, ModificationTag, ProtoRoutes, VolumePlacement,
+    MetricTagValue, ModificationTag, ProtoRoutes, VolumeMount, VolumePlacement,
 };
 
 use super::Context;
@@ -91,7 +91,7 @@ pub fn split(desired: DesiredLrp) -> (DesiredLrpSchedulingInfo, DesiredLrp) {
         routes: Some(rest.routes.take().unwrap_or_default()),
         modification_tag: Some(rest.modification_tag.take().unwrap_or_default()),
         volume_placement: Some(VolumePlacement {
-            driver_names: volume_drivers(&rest),
+            driver_names: volume_drivers(&rest.volume_mounts),
         }),
         placement_tags: std::mem::take(&mut rest.placement_tags),
     };
@@ -203,25 +203,24 @@ pub fn hostnames(desired: &DesiredLrp) -> Option<Vec<String>> {
 }
 
 /// Metric tags of one instance: dynamic values become its index or guid.
-pub fn metric_tags(desired: &DesiredLrp, index: i32, instance: &str) -> BTreeMap<String, String> {
+pub fn metric_tags(
+    tags: &BTreeMap<String, MetricTagValue>,
+    index: i32,
+    instance: &str,
+) -> BTreeMap<String, String> {
     let value = |tag: &MetricTagValue| match tag.dynamic() {
         DynamicValue::Index => index.to_string(),
         DynamicValue::InstanceGuid => instance.to_owned(),
         DynamicValue::Invalid => tag.r#static.clone(),
     };
-    desired
-        .metric_tags
-        .iter()
+    tags.iter()
         .map(|(name, tag)| (name.clone(), value(tag)))
         .collect()
 }
 
-fn volume_drivers(desired: &DesiredLrp) -> Vec<String> {
-    desired
-        .volume_mounts
-        .iter()
-        .map(|mount| mount.driver.clone())
-        .collect()
+/// The drivers that a cell must have for the volumes.
+pub(crate) fn volume_drivers(mounts: &[VolumeMount]) -> Vec<String> {
+    mounts.iter().map(|mount| mount.driver.clone()).collect()
 }
 
 #[cfg(test)]
@@ -342,7 +341,7 @@ mod tests {
             ]),
             ..DesiredLrp::default()
         };
-        let tags = metric_tags(&desired, 7, "ig");
+        let tags = metric_tags(&desired.metric_tags, 7, "ig");
         assert_eq!((tags["g"].as_str(), tags["i"].as_str()), ("ig", "7"));
     }
 }

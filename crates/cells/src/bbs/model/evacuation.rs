@@ -27,6 +27,10 @@ const KEEP: Evacuated = Evacuated {
     keep_container: true,
     auction: false,
 };
+const MOVE: Evacuated = Evacuated {
+    keep_container: false,
+    auction: true,
+};
 
 /// The cell has reserved the instance and will not run it.
 ///
@@ -41,10 +45,7 @@ pub fn claimed(
         return Ok(LET_GO);
     }
     actual::unclaim(slot, now)?;
-    Ok(Evacuated {
-        keep_container: false,
-        auction: true,
-    })
+    Ok(MOVE)
 }
 
 /// The instance crashed while its cell is being emptied. No auction follows.
@@ -165,10 +166,7 @@ fn recreate(
         return Ok(KEEP);
     }
     actual::unclaim(slot, now)?;
-    Ok(Evacuated {
-        keep_container: false,
-        auction: true,
-    })
+    Ok(MOVE)
 }
 
 /// Creates or refreshes the evacuating record with what the cell sent.

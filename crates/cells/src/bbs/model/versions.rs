@@ -83,7 +83,7 @@ fn exclusive(layers: &[ImageLayer], user: &str) -> Option<Action> {
         .filter(|layer| layer.layer_type() == LayerType::Exclusive)
         .map(|layer| {
             let (algorithm, value) = checksum(layer);
-            download(DownloadAction {
+            Action::from(DownloadAction {
                 artifact: layer.name.clone(),
                 from: layer.url.clone(),
                 to: layer.destination_path.clone(),
@@ -99,7 +99,7 @@ fn exclusive(layers: &[ImageLayer], user: &str) -> Option<Action> {
 }
 
 fn download_cached(from: CachedDependency, user: &str) -> Action {
-    download(DownloadAction {
+    Action::from(DownloadAction {
         artifact: from.name,
         from: from.from,
         to: from.to,
@@ -132,22 +132,11 @@ fn cache_key(layer: &ImageLayer) -> String {
     }
 }
 
-fn download(action: DownloadAction) -> Action {
-    Action {
-        download_action: Some(action),
-        ..Action::default()
-    }
-}
-
 fn parallel(actions: Vec<Action>) -> Action {
-    let action = ParallelAction {
+    Action::from(ParallelAction {
         actions,
         ..ParallelAction::default()
-    };
-    Action {
-        parallel_action: Some(action),
-        ..Action::default()
-    }
+    })
 }
 
 fn before(first: Action, then: Option<Action>) -> Action {
@@ -158,14 +147,10 @@ fn before(first: Action, then: Option<Action>) -> Action {
 }
 
 fn serial(actions: Vec<Action>) -> Action {
-    let action = SerialAction {
+    Action::from(SerialAction {
         actions,
         ..SerialAction::default()
-    };
-    Action {
-        serial_action: Some(action),
-        ..Action::default()
-    }
+    })
 }
 
 /// Writes the timeout in nanoseconds beside that in milliseconds. As with the original a try and
@@ -246,38 +231,26 @@ mod tests {
     }
 
     fn timeout(timeout_ms: i64, inner: Action) -> Action {
-        let action = TimeoutAction {
+        Action::from(TimeoutAction {
             action: Some(Box::new(inner)),
             timeout_ms,
             ..TimeoutAction::default()
-        };
-        Action {
-            timeout_action: Some(Box::new(action)),
-            ..Action::default()
-        }
+        })
     }
 
     fn progress(inner: Action) -> Action {
-        let action = EmitProgressAction {
+        Action::from(EmitProgressAction {
             action: Some(Box::new(inner)),
             start_message: "s".into(),
             ..EmitProgressAction::default()
-        };
-        Action {
-            emit_progress_action: Some(Box::new(action)),
-            ..Action::default()
-        }
+        })
     }
 
     fn attempt(inner: Action) -> Action {
-        let action = TryAction {
+        Action::from(TryAction {
             action: Some(Box::new(inner)),
             ..TryAction::default()
-        };
-        Action {
-            try_action: Some(Box::new(action)),
-            ..Action::default()
-        }
+        })
     }
 
     #[test]
@@ -291,7 +264,7 @@ mod tests {
                 .deprecated_timeout_ns = ms * 1_000_000;
             action
         };
-        let plain = || download(DownloadAction::default());
+        let plain = || Action::from(DownloadAction::default());
         let within = || attempt(timeout(3, plain()));
         for (action, expected) in [
             (plain(), plain()),
@@ -337,6 +310,6 @@ mod tests {
             serial.actions.len()
         };
         assert_eq!(desired(None), 1);
-        assert_eq!(desired(Some(download(DownloadAction::default()))), 2);
+        assert_eq!(desired(Some(Action::from(DownloadAction::default()))), 2);
     }
 }

@@ -194,7 +194,7 @@ impl Auctioneer {
                     break;
                 }
             };
-            Metrics::count(&self.metrics.auction_posts);
+            self.metrics.auction_posts.add(1);
             let answer = self
                 .client
                 .post(&uri, "application/json", headers.clone(), body)
@@ -207,7 +207,7 @@ impl Auctioneer {
                 }
                 Err(error) => error.to_string(),
             };
-            Metrics::count(&self.metrics.failed_auction_posts);
+            self.metrics.failed_auction_posts.add(1);
             logger.error(
                 "failed",
                 &cause,

@@ -21,6 +21,7 @@ use super::super::state::State;
 use super::Outbound;
 use super::waiting::Due;
 use crate::basic::authorization;
+use crate::mutex::lock;
 
 /// Times that a result is sent before convergence sends it again.
 const ATTEMPTS: u32 = 3;
@@ -78,7 +79,7 @@ struct CallUnderWay {
 impl CallUnderWay {
     /// `None` when it is being sent already.
     fn begin(outbound: &Arc<Outbound>, guid: &Arc<str>) -> Option<Self> {
-        let new = outbound.called_back().insert(Arc::clone(guid));
+        let new = lock(&outbound.called_back).insert(Arc::clone(guid));
         new.then(|| Self {
             outbound: Arc::clone(outbound),
             guid: Arc::clone(guid),
@@ -88,7 +89,7 @@ impl CallUnderWay {
 
 impl Drop for CallUnderWay {
     fn drop(&mut self) {
-        self.outbound.called_back().remove(&self.guid);
+        lock(&self.outbound.called_back).remove(&self.guid);
     }
 }
 
@@ -157,7 +158,7 @@ impl Callbacks {
         let body = Bytes::from(told(task).map_err(|error| error.to_string())?);
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
-            Metrics::count(&self.metrics.callbacks);
+            self.metrics.callbacks.add(1);
             let post = self
                 .client
                 .post(&uri, "application/json", headers.clone(), body.clone());

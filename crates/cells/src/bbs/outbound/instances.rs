@@ -160,11 +160,12 @@ impl Calls {
 
     async fn update_one(&self, row: ActualLrp, desired: &DesiredLrp, update: &Update) {
         let routes = update.routes.then(|| desired::hostnames(desired)).flatten();
-        let instance = row.instance();
-        let tags = || desired::metric_tags(desired, row.key().index, &instance.instance_guid);
+        let (key, instance) = (row.key(), row.instance());
+        let given = &desired.metric_tags;
+        let tags = || desired::metric_tags(given, key.index, &instance.instance_guid);
         let tags = update.tags.then(tags);
         let told = self.reps.update(
-            row.key(),
+            key,
             instance,
             routes.as_deref(),
             tags.as_ref(),
@@ -246,7 +247,7 @@ fn is_of(row: &ActualLrp, desired: &DesiredLrp, update: &Update) -> bool {
     }
     let names = row.actual_lrp_internal_routes.iter();
     let names: Vec<&str> = names.map(|route| route.hostname.as_str()).collect();
-    let tags = desired::metric_tags(desired, index, &row.instance().instance_guid);
+    let tags = desired::metric_tags(&desired.metric_tags, index, &row.instance().instance_guid);
     // One that does not run yet learns what is desired when it starts.
     let wanted = desired::hostnames(desired);
     row.state == RUNNING

@@ -17,7 +17,7 @@ mod waiting;
 pub(crate) use rep::Reps;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use commit::View;
@@ -31,6 +31,7 @@ use super::metrics::Metrics;
 use super::pools::Pools;
 use super::presence::Presences;
 use super::state::State;
+use crate::mutex::lock;
 use crate::pool::{Pool, PoolCounts};
 use waiting::Waiting;
 
@@ -219,7 +220,7 @@ impl Outbound {
 
     fn cancel(&self, task_guid: Arc<str>, cell: String, trace: Arc<str>) {
         if self.cancels.len() >= CANCELLATIONS {
-            Metrics::count(&self.metrics.dropped_work);
+            self.metrics.dropped_work.add(1);
             let fields = Fields::new()
                 .and("task-guid", task_guid)
                 .and("cell-id", cell);
@@ -233,13 +234,7 @@ impl Outbound {
 
     /// Is the task's result being sent?
     pub(crate) fn is_called_back(&self, guid: &str) -> bool {
-        self.called_back().contains(guid)
-    }
-
-    fn called_back(&self) -> std::sync::MutexGuard<'_, HashSet<Arc<str>>> {
-        self.called_back
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.called_back).contains(guid)
     }
 
     /// Starts the loops; they end with the returned set. No request may have been

@@ -59,9 +59,6 @@ fn routes(hostnames: &[String]) -> Vec<Route<'_>> {
 
 impl Reps {
     /// Stops an instance.
-    ///
-    /// # Errors
-    /// See [`RepError`].
     pub(crate) async fn stop(
         &self,
         process_guid: &str,
@@ -76,9 +73,6 @@ impl Reps {
     }
 
     /// Tells an instance its routes and tags; what is `None` stays as it is.
-    ///
-    /// # Errors
-    /// See [`RepError`].
     pub(super) async fn update(
         &self,
         key: &ActualLrpKey,
@@ -104,9 +98,6 @@ impl Reps {
     }
 
     /// Cancels a task.
-    ///
-    /// # Errors
-    /// See [`RepError`].
     pub(super) async fn cancel(
         &self,
         task_guid: &str,
@@ -131,7 +122,7 @@ impl Reps {
         json: Option<Bytes>,
         trace: &str,
     ) -> Result<(), RepError> {
-        Metrics::count(&self.metrics.rep_calls);
+        self.metrics.rep_calls.add(1);
         let url = if cell.rep_url.is_empty() {
             &cell.rep_address
         } else {

@@ -1,10 +1,12 @@
 //! Records that something is to be done about.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::Notify;
+
+use crate::mutex::lock;
 
 /// Guids of records, in the order in which they came, each once: so there are never more of
 /// them than records, and none needs to be dropped. `V` says what is to be done. Many may
@@ -47,7 +49,7 @@ impl<V> Default for Waiting<V> {
 impl<V> Waiting<V> {
     /// Adds a record, or adds to what is to be done about it.
     pub(super) fn put(&self, guid: Arc<str>, value: V, add: impl FnOnce(&mut V, V)) {
-        let mut inside = self.lock();
+        let mut inside = lock(&self.inside);
         match inside.entries.get_mut(&guid) {
             Some(old) => return add(old, value),
             None => {
@@ -65,7 +67,7 @@ impl<V> Waiting<V> {
     pub(super) async fn take(&self, most: usize) -> Vec<Due<V>> {
         loop {
             {
-                let mut inside = self.lock();
+                let mut inside = lock(&self.inside);
                 let Inside {
                     order,
                     entries,
@@ -93,22 +95,18 @@ impl<V> Waiting<V> {
 
     /// How many wait.
     pub(super) fn len(&self) -> usize {
-        self.lock().order.len()
+        lock(&self.inside).order.len()
     }
 
     /// Since when the first of them has waited.
     pub(super) fn first(&self) -> Option<Instant> {
-        self.lock().order.front().map(|(_, since)| *since)
+        lock(&self.inside).order.front().map(|(_, since)| *since)
     }
 
     /// Does nothing wait, and is nothing worked on? Known where one alone takes.
     pub(super) fn is_idle(&self) -> bool {
-        let inside = self.lock();
+        let inside = lock(&self.inside);
         inside.order.is_empty() && !inside.busy
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inside<V>> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

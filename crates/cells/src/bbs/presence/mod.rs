@@ -7,13 +7,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use diego::json::{self, shapes};
 use diego::locket::{FetchAllRequest, LockRequest, Resource, TypeCode};
-use diego::models::{CellCapacity, CellPresence, Provider};
-use serde::{Deserialize, Deserializer};
+use diego::models::CellPresence;
+use prost::Message;
+
+use crate::mutex::lock;
 
 /// Most keys at once.
 pub(crate) const KEYS: usize = 65_536;
@@ -43,12 +46,10 @@ pub(crate) const TOO_MANY: Refusal = refusal(8, "too-many-keys");
 const TOO_LONG: Refusal = refusal(8, "resource-too-long");
 
 struct Entry {
-    resource: Resource,
-    ttl: Duration,
+    /// Its number is greater than that of what is on the disk if it was taken later.
+    lock: StoredLock,
     expires: Instant,
     cell: Option<Arc<CellPresence>>,
-    /// Number of what is on the disk of it; of what was taken later it is greater.
-    id: i64,
     /// The disk has it as it is.
     stored: bool,
     /// Its owner has said so since the start.
@@ -95,26 +96,26 @@ impl Presences {
     /// now on.
     pub(crate) fn restore(&self, kept: Vec<StoredLock>, now: Instant) {
         let mut table = Table::default();
-        for StoredLock { id, resource, ttl } in kept {
-            table.last_id = table.last_id.max(id);
+        for lock in kept {
+            table.last_id = table.last_id.max(lock.id);
+            let resource = &lock.resource;
             let presence = resource.type_code == i32::from(TypeCode::Presence);
             let cell = presence.then(|| parse_cell(&resource.value)).flatten();
+            let key = resource.key.clone();
             let entry = Entry {
-                ttl,
-                expires: now + ttl,
+                expires: now + lock.ttl,
                 cell: cell.map(Arc::new),
-                id,
                 stored: true,
                 confirmed: false,
-                resource,
+                lock,
             };
-            table.entries.insert(entry.resource.key.clone(), entry);
+            table.entries.insert(key, entry);
         }
         *self.lock_table() = table;
     }
 
     fn lock_table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Takes or renews a key. What is returned is to be stored, and then to be told with
@@ -131,17 +132,17 @@ impl Presences {
         let old = entries
             .get(&resource.key)
             .filter(|entry| entry.expires > now);
-        if old.is_some_and(|old| old.resource.owner != resource.owner) {
+        if old.is_some_and(|old| old.lock.resource.owner != resource.owner) {
             return Err(COLLISION);
         }
-        let same = old.filter(|old| old.resource == resource && old.ttl == ttl);
+        let same = old.filter(|old| old.lock.resource == resource && old.lock.ttl == ttl);
         let cell = match old {
-            Some(old) if old.resource.value == resource.value => old.cell.clone(),
+            Some(old) if old.lock.resource.value == resource.value => old.cell.clone(),
             _ if presence => parse_cell(&resource.value).map(Arc::new),
             _ => None,
         };
         let (id, stored) = match same {
-            Some(old) => (old.id, old.stored),
+            Some(old) => (old.lock.id, old.stored),
             None => {
                 *last_id += 1;
                 (*last_id, false)
@@ -150,29 +151,25 @@ impl Presences {
         if entries.len() >= KEYS && !entries.contains_key(&resource.key) {
             return Err(TOO_MANY);
         }
-        let kept = (!stored).then(|| StoredLock {
-            id,
-            resource: resource.clone(),
-            ttl,
-        });
+        let key = resource.key.clone();
+        let lock = StoredLock { id, resource, ttl };
+        let kept = (!stored).then(|| lock.clone());
         let entry = Entry {
-            ttl,
+            lock,
             expires: now + ttl,
             cell,
-            id,
             stored,
             confirmed: true,
-            resource,
         };
-        entries.insert(entry.resource.key.clone(), entry);
+        entries.insert(key, entry);
         Ok(kept)
     }
 
     /// The disk has this now.
     pub(crate) fn stored(&self, key: &str, id: i64) {
         let mut table = self.lock_table();
-        let entry = table.entries.get_mut(key).filter(|entry| entry.id == id);
-        if let Some(entry) = entry {
+        let entry = table.entries.get_mut(key);
+        if let Some(entry) = entry.filter(|entry| entry.lock.id == id) {
             entry.stored = true;
         }
     }
@@ -181,7 +178,7 @@ impl Presences {
     /// renew meanwhile.
     pub(crate) fn grant_anew(&self, now: Instant) {
         for entry in self.lock_table().entries.values_mut() {
-            entry.expires = now + entry.ttl;
+            entry.expires = now + entry.lock.ttl;
         }
     }
 
@@ -189,13 +186,7 @@ impl Presences {
     pub(crate) fn sweep(&self, now: Instant) -> Vec<StoredLock> {
         let mut table = self.lock_table();
         let expired = table.entries.extract_if(|_, entry| entry.expires <= now);
-        expired
-            .map(|(_, entry)| StoredLock {
-                id: entry.id,
-                resource: entry.resource,
-                ttl: entry.ttl,
-            })
-            .collect()
+        expired.map(|(_, entry)| entry.lock).collect()
     }
 
     /// Gives a key up; no such key is no error. What is returned is to be stored.
@@ -207,16 +198,12 @@ impl Presences {
         let resource = resource.ok_or(NO_RESOURCE)?;
         let mut table = self.lock_table();
         match table.entries.get(&resource.key) {
-            Some(entry) if entry.expires > now && entry.resource.owner != resource.owner => {
+            Some(entry) if entry.expires > now && entry.lock.resource.owner != resource.owner => {
                 Err(COLLISION)
             }
             _ => {
                 let gone = table.entries.remove(&resource.key);
-                Ok(gone.map(|entry| StoredLock {
-                    id: entry.id,
-                    resource: entry.resource,
-                    ttl: entry.ttl,
-                }))
+                Ok(gone.map(|entry| entry.lock))
             }
         }
     }
@@ -225,7 +212,9 @@ impl Presences {
     pub(crate) fn fetch(&self, key: &str, now: Instant) -> Result<Resource, Refusal> {
         let table = self.lock_table();
         let entry = table.entries.get(key).filter(|entry| entry.expires > now);
-        entry.map(|entry| entry.resource.clone()).ok_or(NOT_FOUND)
+        entry
+            .map(|entry| entry.lock.resource.clone())
+            .ok_or(NOT_FOUND)
     }
 
     /// All keys of a type.
@@ -237,8 +226,8 @@ impl Presences {
         let code = wanted_type(request)?;
         let table = self.lock_table();
         let alive = table.entries.values().filter(|entry| entry.expires > now);
-        let wanted = alive.filter(|entry| entry.resource.type_code == code);
-        Ok(wanted.map(|entry| entry.resource.clone()).collect())
+        let wanted = alive.filter(|entry| entry.lock.resource.type_code == code);
+        Ok(wanted.map(|entry| entry.lock.resource.clone()).collect())
     }
 
     /// How many have not said since the start that they are there: of these cells, and of
@@ -310,69 +299,6 @@ pub(crate) fn type_text(code: i32) -> &'static str {
 
 /// The value of a cell's presence; `None` when it is something else.
 fn parse_cell(value: &str) -> Option<CellPresence> {
-    let cell: CellJson = serde_json::from_str(value).ok()?;
-    Some(CellPresence {
-        cell_id: cell.cell_id,
-        rep_address: cell.rep_address,
-        zone: cell.zone,
-        capacity: cell.capacity.map(|capacity| CellCapacity {
-            memory_mb: capacity.memory_mb,
-            disk_mb: capacity.disk_mb,
-            containers: capacity.containers,
-        }),
-        rootfs_providers: cell
-            .rootfs_provider_list
-            .into_iter()
-            .map(|provider| Provider {
-                name: provider.name,
-                properties: provider.properties,
-            })
-            .collect(),
-        placement_tags: cell.placement_tags,
-        optional_placement_tags: cell.optional_placement_tags,
-        rep_url: cell.rep_url,
-        annotations: cell.annotations,
-    })
-}
-
-fn null_is_empty<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default,
-{
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CellJson {
-    cell_id: String,
-    rep_address: String,
-    zone: String,
-    capacity: Option<CapacityJson>,
-    #[serde(deserialize_with = "null_is_empty")]
-    rootfs_provider_list: Vec<ProviderJson>,
-    #[serde(deserialize_with = "null_is_empty")]
-    placement_tags: Vec<String>,
-    #[serde(deserialize_with = "null_is_empty")]
-    optional_placement_tags: Vec<String>,
-    rep_url: String,
-    #[serde(deserialize_with = "null_is_empty")]
-    annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CapacityJson {
-    memory_mb: i32,
-    disk_mb: i32,
-    containers: i32,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ProviderJson {
-    name: String,
-    #[serde(deserialize_with = "null_is_empty")]
-    properties: Vec<String>,
+    let message = json::read(&shapes::CELL_PRESENCE, value).ok()?;
+    CellPresence::decode(&*message).ok()
 }

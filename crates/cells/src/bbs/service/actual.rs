@@ -140,11 +140,9 @@ impl Service {
         let request: ClaimActualLrpRequest = self.read(body).await?;
         let instance = request.actual_lrp_instance_key.as_ref();
         let fields = fields(&request.process_guid, request.index, instance);
-        let result = self.run(Command::Claim(request)).await;
-        if result.is_ok() {
-            self.logs.claim.info("complete", fields);
-        }
-        Ok(answer::lifecycle(result))
+        let command = Command::Claim(request);
+        self.order_logged(command, &self.logs.claim, "complete", fields)
+            .await
     }
 
     pub(super) async fn start(&self, body: Incoming, old_form: bool) -> Answered {
@@ -155,11 +153,9 @@ impl Service {
         }
         let instance = request.actual_lrp_instance_key.as_ref();
         let fields = key_fields(request.actual_lrp_key.as_ref(), instance);
-        let result = self.run(Command::Start(Box::new(request))).await;
-        if result.is_ok() {
-            self.logs.start.info("complete", fields);
-        }
-        Ok(answer::lifecycle(result))
+        let command = Command::Start(Box::new(request));
+        self.order_logged(command, &self.logs.start, "complete", fields)
+            .await
     }
 
     pub(super) async fn crash(&self, body: Incoming) -> Answered {
@@ -180,18 +176,16 @@ impl Service {
 
     pub(super) async fn fail(&self, body: Incoming) -> Answered {
         let request: FailActualLrpRequest = self.read(body).await?;
-        Ok(answer::lifecycle(self.run(Command::Fail(request)).await))
+        self.order(Command::Fail(request)).await
     }
 
     pub(super) async fn remove(&self, body: Incoming) -> Answered {
         let request: RemoveActualLrpRequest = self.read(body).await?;
         let instance = request.actual_lrp_instance_key.as_ref();
         let fields = fields(&request.process_guid, request.index, instance);
-        let result = self.run(Command::Remove(request)).await;
-        if result.is_ok() {
-            self.logs.remove.info("complete", fields);
-        }
-        Ok(answer::lifecycle(result))
+        let command = Command::Remove(request);
+        self.order_logged(command, &self.logs.remove, "complete", fields)
+            .await
     }
 
     pub(super) async fn retire(&self, body: Incoming, trace: &str) -> Answered {
@@ -213,18 +207,12 @@ impl Service {
     }
 
     async fn try_retire(&self, key: &ActualLrpKey, trace: &str) -> Result<(), Error> {
-        let Reply::Retire(Retire::Stop(instance)) = self
-            .commands
-            .run(Command::Retire(key.clone(), trace.into()))
-            .await?
-        else {
+        let retire = Command::Retire(key.clone(), trace.into());
+        let Reply::Retire(Retire::Stop(instance)) = self.commands.run(retire).await? else {
             return Ok(());
         };
-        if self
-            .presences
-            .cell(&instance.cell_id, Instant::now())
-            .is_none()
-        {
+        let cell = self.presences.cell(&instance.cell_id, Instant::now());
+        if cell.is_none() {
             let request = RemoveActualLrpRequest {
                 process_guid: key.process_guid.clone(),
                 index: key.index,

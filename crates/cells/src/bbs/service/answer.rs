@@ -9,11 +9,13 @@ use bytes::Bytes;
 use diego::PROTOBUF;
 use diego::models::{Error, TaskLifecycleResponse};
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use net::Body;
 use prost::Message;
+
+use crate::answers;
 
 /// Bytes of one piece of a long answer.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -84,41 +86,12 @@ pub(super) fn lazy_list(
     protobuf(pieces.boxed_unsync())
 }
 
-/// No such path.
-pub(super) fn no_such_path() -> Response<Body> {
-    text(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
 /// The path wants another method.
 pub(super) fn wrong_method(wanted: &Method) -> Response<Body> {
-    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+    let mut response = answers::wrong_method();
     if let Ok(wanted) = HeaderValue::from_str(wanted.as_str()) {
         response.headers_mut().insert(ALLOW, wanted);
     }
-    response
-}
-
-fn text(status: StatusCode, text: &'static str) -> Response<Body> {
-    text_of(status, "text/plain; charset=utf-8", text)
-}
-
-/// A text of this content type.
-pub(super) fn text_of(
-    status: StatusCode,
-    kind: &'static str,
-    text: impl Into<Bytes>,
-) -> Response<Body> {
-    let mut response = Response::new(net::full(text));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static(kind);
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
-}
-
-/// A status without a body.
-pub(super) fn bare(status: StatusCode) -> Response<Body> {
-    let mut response = Response::new(net::empty());
-    *response.status_mut() = status;
     response
 }
 

@@ -1,7 +1,7 @@
 //! Calls about desired LRPs and domains, and the list of cells.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use diego::error::{Type, error};
 use diego::models::{
@@ -12,24 +12,20 @@ use diego::models::{
 use http::Response;
 use net::{Body, Incoming};
 use prost::Message;
+use telemetry::Logger;
 
 use super::logs::created;
 use super::{Answered, Service, answer};
 use crate::bbs::apply::{Command, Reply};
+use crate::bbs::ledger::now_ns;
 use crate::bbs::model::{desired, versions};
 use crate::bbs::state::Desired;
 
 impl Service {
     pub(super) fn domains(&self) -> Response<Body> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_nanos();
+        let now = now_ns();
         let state = self.state.read();
-        let fresh = state
-            .domains
-            .iter()
-            .filter(|(_, expires)| **expires as i128 > now as i128);
+        let fresh = state.domains.iter().filter(|(_, expires)| **expires > now);
         let mut domains: Vec<String> = fresh.map(|(domain, _)| domain.to_string()).collect();
         // People compare what they see.
         domains.sort_unstable();
@@ -41,9 +37,7 @@ impl Service {
 
     pub(super) async fn upsert_domain(&self, body: Incoming) -> Answered {
         let request: UpsertDomainRequest = self.read(body).await?;
-        Ok(answer::lifecycle(
-            self.run(Command::UpsertDomain(request)).await,
-        ))
+        self.order(Command::UpsertDomain(request)).await
     }
 
     pub(super) fn cells(&self) -> Response<Body> {
@@ -62,26 +56,23 @@ impl Service {
         let lrp = request.desired_lrp.unwrap_or_default();
         let guid = lrp.process_guid.clone();
         let command = Command::DesireLrp(Box::new(lrp), trace.into());
-        Ok(match self.commands.run(command).await {
-            Err(error) => answer::error(error),
-            Ok(reply) => {
-                if let Reply::Created(indices) = reply {
-                    created(&self.logs.desire_lrp, &guid, &indices);
-                }
-                answer::done()
-            }
-        })
+        self.create(command, &self.logs.desire_lrp, &guid).await
     }
 
     pub(super) async fn update_lrp(&self, body: Incoming, trace: &str) -> Answered {
         let request: UpdateDesiredLrpRequest = self.read(body).await?;
         let guid = request.process_guid.clone();
         let command = Command::UpdateLrp(Box::new(request), trace.into());
+        self.create(command, &self.logs.update_lrp, &guid).await
+    }
+
+    /// Answers a command that may create indices of a process, with a line for each.
+    async fn create(&self, command: Command, logger: &Logger, guid: &str) -> Answered {
         Ok(match self.commands.run(command).await {
             Err(error) => answer::error(error),
             Ok(reply) => {
                 if let Reply::Created(indices) = reply {
-                    created(&self.logs.update_lrp, &guid, &indices);
+                    created(logger, guid, &indices);
                 }
                 answer::done()
             }
@@ -91,7 +82,7 @@ impl Service {
     pub(super) async fn remove_lrp(&self, body: Incoming, trace: &str) -> Answered {
         let request: RemoveDesiredLrpRequest = self.read(body).await?;
         let command = Command::RemoveLrp(request.process_guid, trace.into());
-        Ok(answer::lifecycle(self.run(command).await))
+        self.order(command).await
     }
 
     pub(super) async fn desired_lrps(&self, body: Incoming, second_form: bool) -> Answered {
@@ -137,16 +128,12 @@ impl Service {
 
     pub(super) async fn desired_lrp(&self, body: Incoming, second_form: bool) -> Answered {
         let request: DesiredLrpByProcessGuidRequest = self.read(body).await?;
-        Ok(
-            match self
-                .find_desired(&request.process_guid)
-                .map(|record| record.decode())
-            {
-                None => answer::error(error(Type::ResourceNotFound)),
-                Some(Err(_)) => answer::error(error(Type::Deserialize)),
-                Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
-            },
-        )
+        let record = self.find_desired(&request.process_guid);
+        Ok(match record.map(|record| record.decode()) {
+            None => answer::error(error(Type::ResourceNotFound)),
+            Some(Err(_)) => answer::error(error(Type::Deserialize)),
+            Some(Ok(lrp)) => answer::record(&answered(lrp, second_form).encode_to_vec()),
+        })
     }
 
     pub(super) async fn scheduling_info(&self, body: Incoming) -> Answered {

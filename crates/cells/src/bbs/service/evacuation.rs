@@ -92,9 +92,7 @@ impl Service {
             instance: request.actual_lrp_instance_key.unwrap_or_default(),
             what: Evacuation::Done,
         };
-        Ok(answer::lifecycle(
-            self.run(Command::Evacuate(Box::new(evacuate))).await,
-        ))
+        self.order(Command::Evacuate(Box::new(evacuate))).await
     }
 
     async fn evacuate(

@@ -5,6 +5,7 @@ use http::{Response, StatusCode};
 use net::{Body, Incoming};
 
 use super::{Answered, Service, answer};
+use crate::answers;
 use crate::bbs::presence::Refusal;
 
 impl Service {
@@ -24,7 +25,7 @@ fn refused(refusal: Refusal) -> Response<Body> {
         6 => StatusCode::CONFLICT,
         _ => StatusCode::INSUFFICIENT_STORAGE,
     };
-    let mut response = answer::bare(status);
+    let mut response = answers::bare(status);
     let headers = response.headers_mut();
     let code = HeaderValue::from(refusal.code);
     headers.insert(HeaderName::from_static("grpc-status"), code);

@@ -3,7 +3,7 @@
 use telemetry::{Fields, Logger};
 
 /// One logger for each call that says something.
-pub(super) struct Logs {
+pub(crate) struct Logs {
     pub(super) request: Logger,
     pub(super) desire_task: Logger,
     pub(super) start_task: Logger,
@@ -20,7 +20,7 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    pub(super) fn new(logger: &Logger) -> Self {
+    pub(crate) fn new(logger: &Logger) -> Self {
         const CREATE: &str = "create-unclaimed-actual-lrp";
         let request = logger.session("request");
         Self {

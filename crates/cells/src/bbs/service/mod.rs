@@ -33,24 +33,24 @@ use super::model::validate::Validate;
 use super::outbound::{Outbound, Reps};
 use super::presence::Presences;
 use super::state::State;
-use crate::pool;
-use logs::Logs;
+use crate::{answers, pool};
+pub(super) use logs::Logs;
 
 /// What answers requests.
 pub(crate) struct Service {
-    limits: Limits,
+    pub(super) limits: Limits,
     /// Are LRPs without metric tags taken?
-    old_clients: bool,
-    state: View<State>,
-    commands: Commands,
-    presences: Arc<Presences>,
-    locket: Locket,
-    reps: Arc<Reps>,
-    hub: Arc<Hub>,
-    metrics: Arc<Metrics>,
-    passes: Arc<Passes>,
-    outbound: Arc<Outbound>,
-    logs: Logs,
+    pub(super) old_clients: bool,
+    pub(super) state: View<State>,
+    pub(super) commands: Commands,
+    pub(super) presences: Arc<Presences>,
+    pub(super) locket: Locket,
+    pub(super) reps: Arc<Reps>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) passes: Arc<Passes>,
+    pub(super) outbound: Arc<Outbound>,
+    pub(super) logs: Logs,
 }
 
 /// A request that was refused before it was understood.
@@ -91,7 +91,7 @@ impl Handler for Service {
         };
         log("serving");
         let response = match wanted_method(path) {
-            None => answer::no_such_path(),
+            None => answers::no_such_path(),
             Some(wanted) if wanted != head.method => answer::wrong_method(&wanted),
             Some(_) => {
                 let trace = head
@@ -102,8 +102,8 @@ impl Handler for Service {
                 answered.unwrap_or_else(Response::from)
             }
         };
-        Metrics::count(&self.metrics.requests);
-        Metrics::time(&self.metrics.request_nanoseconds, start.elapsed());
+        self.metrics.requests.add(1);
+        self.metrics.request_time.add(start.elapsed());
         log("done");
         response
     }
@@ -142,7 +142,7 @@ macro_rules! routes {
                         self.events(body, Stream::Groups { old_form: true }).await
                     }
                     METRICS => Ok(self.metrics_text()),
-                    _ => Ok(answer::no_such_path()),
+                    _ => Ok(answers::no_such_path()),
                 }
             }
         }
@@ -221,43 +221,12 @@ routes! {
 }
 
 impl Service {
-    #[allow(clippy::too_many_arguments, reason = "all of it is used by some call")]
-    pub(crate) fn new(
-        limits: &Limits,
-        old_clients: bool,
-        state: View<State>,
-        commands: Commands,
-        presences: Arc<Presences>,
-        locket: Locket,
-        reps: Arc<Reps>,
-        hub: Arc<Hub>,
-        metrics: Arc<Metrics>,
-        passes: Arc<Passes>,
-        outbound: Arc<Outbound>,
-        logger: &Logger,
-    ) -> Self {
-        Self {
-            limits: limits.clone(),
-            old_clients,
-            state,
-            commands,
-            presences,
-            locket,
-            reps,
-            hub,
-            metrics,
-            passes,
-            outbound,
-            logs: Logs::new(logger),
-        }
-    }
-
     /// The bytes of a request's body.
     async fn bytes(&self, body: Incoming) -> Result<Bytes, Unread> {
         let limits = &self.limits;
         let read = net::read_body(body, limits.body_bytes, limits.body_within).await;
         read.map_err(|cause| {
-            Metrics::count(&self.metrics.refused);
+            self.metrics.refused.add(1);
             Unread::Broken(with_text(Type::InvalidRequest, cause.to_string()))
         })
     }
@@ -281,7 +250,7 @@ impl Service {
                 request.validate().map(|()| request)
             });
         checked.map_err(|error| {
-            Metrics::count(&self.metrics.refused);
+            self.metrics.refused.add(1);
             Unread::Invalid(error)
         })
     }
@@ -292,6 +261,26 @@ impl Service {
             Reply::Refused(error) => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Answers a command that answers nothing but success.
+    async fn order(&self, command: Command) -> Answered {
+        Ok(answer::lifecycle(self.run(command).await))
+    }
+
+    /// The same, with a line for its success.
+    async fn order_logged(
+        &self,
+        command: Command,
+        logger: &Logger,
+        event: &str,
+        fields: Fields,
+    ) -> Answered {
+        let result = self.run(command).await;
+        if result.is_ok() {
+            logger.info(event, fields);
+        }
+        Ok(answer::lifecycle(result))
     }
 
     fn metrics_text(&self) -> Response<Body> {
@@ -320,6 +309,6 @@ impl Service {
             self.presences.cells(Instant::now()).len(),
         );
         let text = page.into_text();
-        answer::text_of(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        answers::typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }

@@ -5,7 +5,8 @@ use http::{Response, StatusCode};
 use net::{Body, Incoming};
 use prost::Message;
 
-use super::{Answered, Service, answer};
+use super::{Answered, Service};
+use crate::answers;
 use crate::bbs::events::Stream;
 
 impl Service {
@@ -14,7 +15,7 @@ impl Service {
         let request = self.bytes(body).await.ok();
         let request = request.and_then(|bytes| EventsByCellId::decode(bytes).ok());
         let Some(request) = request else {
-            return Ok(answer::bare(StatusCode::INTERNAL_SERVER_ERROR));
+            return Ok(answers::bare(StatusCode::INTERNAL_SERVER_ERROR));
         };
         Ok(self.stream(stream, request.cell_id))
     }

@@ -75,8 +75,7 @@ impl Service {
         self.logs
             .desire_task
             .info("starting", task(&request.task_guid));
-        let result = self.run(Command::DesireTask(Box::new(request))).await;
-        Ok(answer::lifecycle(result))
+        self.order(Command::DesireTask(Box::new(request))).await
     }
 
     pub(super) async fn start_task(&self, body: Incoming) -> Answered {
@@ -98,47 +97,37 @@ impl Service {
     pub(super) async fn complete_task(&self, body: Incoming) -> Answered {
         let request: CompleteTaskRequest = self.read(body).await?;
         let fields = task(&request.task_guid).and("cell-id", &request.cell_id);
-        let result = self.run(Command::CompleteTask(request)).await;
-        if result.is_ok() {
-            self.logs.complete_task.info("finished", fields);
-        }
-        Ok(answer::lifecycle(result))
+        let command = Command::CompleteTask(request);
+        self.order_logged(command, &self.logs.complete_task, "finished", fields)
+            .await
     }
 
     pub(super) async fn fail_task(&self, body: Incoming) -> Answered {
         let request: FailTaskRequest = self.read(body).await?;
-        Ok(answer::lifecycle(
-            self.run(Command::FailTask(request)).await,
-        ))
+        self.order(Command::FailTask(request)).await
     }
 
     pub(super) async fn cancel_task(&self, body: Incoming, trace: &str) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
         let command = Command::CancelTask(request.task_guid, trace.into());
-        Ok(answer::lifecycle(self.run(command).await))
+        self.order(command).await
     }
 
     pub(super) async fn reject_task(&self, body: Incoming) -> Answered {
         let request: RejectTaskRequest = self.read(body).await?;
-        Ok(answer::lifecycle(
-            self.run(Command::RejectTask(request)).await,
-        ))
+        self.order(Command::RejectTask(request)).await
     }
 
     pub(super) async fn resolving_task(&self, body: Incoming) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
-        Ok(answer::lifecycle(
-            self.run(Command::ResolveTask(request.task_guid)).await,
-        ))
+        self.order(Command::ResolveTask(request.task_guid)).await
     }
 
     pub(super) async fn delete_task(&self, body: Incoming) -> Answered {
         let request: TaskGuidRequest = self.read(body).await?;
         let fields = task(&request.task_guid);
-        let result = self.run(Command::DeleteTask(request.task_guid)).await;
-        if result.is_ok() {
-            self.logs.delete_task.info("resolved-task", fields);
-        }
-        Ok(answer::lifecycle(result))
+        let command = Command::DeleteTask(request.task_guid);
+        self.order_logged(command, &self.logs.delete_task, "resolved-task", fields)
+            .await
     }
 }

@@ -108,10 +108,7 @@ impl Client {
 }
 
 fn action() -> Option<Action> {
-    Some(Action {
-        run_action: Some(RunAction::default()),
-        ..Action::default()
-    })
+    Some(Action::from(RunAction::default()))
 }
 
 impl World {

@@ -40,7 +40,7 @@ proptest! {
         )
     ) {
         let (mut state, mut names) = (State::default(), Names::default());
-        let mut next = NextIds { task: 1, desired: 1, actual: 1 };
+        let mut next = NextIds::default();
         let mut plain: BTreeMap<Place, &str> = BTreeMap::new();
         for batch in batches {
             let mut over = Batch::new(&state, &mut names, &mut next);
@@ -84,11 +84,7 @@ proptest! {
 #[test]
 fn an_instance_is_routable_while_one_of_its_copies_is() {
     let (mut state, mut names) = (State::default(), Names::default());
-    let mut next = NextIds {
-        task: 1,
-        desired: 1,
-        actual: 1,
-    };
+    let mut next = NextIds::default();
     let mut put = |copies: [bool; 3], desired: i32| {
         let mut over = Batch::new(&state, &mut names, &mut next);
         over.put_desired(DesiredLrp {
@@ -126,14 +122,7 @@ fn an_instance_is_routable_while_one_of_its_copies_is() {
 
 #[test]
 fn a_batch_costs_what_it_changes_and_not_what_the_process_has() {
-    let (mut names, mut next) = (
-        Names::default(),
-        NextIds {
-            task: 1,
-            desired: 1,
-            actual: 1,
-        },
-    );
+    let (mut names, mut next) = (Names::default(), NextIds::default());
     let mut state = State::default();
     let put = |over: &mut Batch<'_>, index, cell| {
         let mut before = over.slot("p", index).unwrap();
@@ -165,14 +154,7 @@ fn a_batch_costs_what_it_changes_and_not_what_the_process_has() {
 
 #[test]
 fn a_stop_is_marked_until_the_last_of_its_instances_is_gone() {
-    let (mut names, mut next) = (
-        Names::default(),
-        NextIds {
-            task: 1,
-            desired: 1,
-            actual: 1,
-        },
-    );
+    let (mut names, mut next) = (Names::default(), NextIds::default());
     let mut state = State::default();
     let mut over = Batch::new(&state, &mut names, &mut next);
     for index in 0..3 {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use commit::StoreError;
-use commit::postgres::{Postgres, PostgresSettings, Row, Schema, Statement};
+use commit::postgres::{Column, Postgres, PostgresSettings, Row, Schema, Statement};
 
 use super::OWNER;
 use super::load::{KeptRow, Loading, Reading, Unreadable};
@@ -164,7 +164,8 @@ fn statements<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
         &writes.tasks,
         "DELETE FROM bbs_tasks WHERE id = ANY($1)",
         |rows| {
-            tasks(
+            records(
+                PUT_TASKS,
                 ids(rows, |task: &Task| task.id),
                 guids(rows),
                 bytes(rows),
@@ -192,7 +193,8 @@ fn statements<'a>(writes: &'a Writes<'a>) -> Vec<Statement<'a>> {
         &writes.actual,
         "DELETE FROM bbs_actual_lrps WHERE id = ANY($1)",
         |rows| {
-            actual_lrps(
+            records(
+                PUT_ACTUAL_LRPS,
                 ids(rows, |row: &Actual| row.id),
                 guids(rows),
                 bytes(rows),
@@ -240,16 +242,23 @@ fn bytes<'a, T>(rows: &'a [Put<'a, T>]) -> Vec<&'a [u8]> {
 
 // What is there is found by its number, whatever PostgreSQL believes of the table's size.
 
-/// Puts tasks: their numbers, guids, records and the keys of these.
-pub(super) fn tasks<'a>(
+pub(super) const PUT_TASKS: &str = "INSERT INTO bbs_tasks (id, guid, record, key_label)
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
+    ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
+
+pub(super) const PUT_ACTUAL_LRPS: &str = "INSERT INTO bbs_actual_lrps
+    (id, process_guid, record, key_label)
+    SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
+    ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
+
+/// Puts tasks or actual LRPs: their numbers, guids, records and the keys of these.
+pub(super) fn records<'a>(
+    put: &'a str,
     ids: Vec<i64>,
     guids: Vec<&'a [u8]>,
     records: Vec<&'a [u8]>,
     labels: Vec<Option<&'a str>>,
 ) -> Statement<'a> {
-    let put = "INSERT INTO bbs_tasks (id, guid, record, key_label)
-        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
-        ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
     let columns = vec![ids.into(), guids.into(), records.into(), labels.into()];
     Statement::new(put, columns)
 }
@@ -278,46 +287,26 @@ pub(super) fn desired_lrps<'a>(
     Statement::new(put, columns)
 }
 
-/// Puts actual LRPs.
-pub(super) fn actual_lrps<'a>(
-    ids: Vec<i64>,
-    guids: Vec<&'a [u8]>,
-    records: Vec<&'a [u8]>,
-    labels: Vec<Option<&'a str>>,
-) -> Statement<'a> {
-    let put = "INSERT INTO bbs_actual_lrps (id, process_guid, record, key_label)
-        SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::text[])
-        ON CONFLICT (id) DO UPDATE SET record = excluded.record, key_label = excluded.key_label";
-    let columns = vec![ids.into(), guids.into(), records.into(), labels.into()];
-    Statement::new(put, columns)
-}
-
 /// The tables whose rows have names.
 fn keyed<'a>(all: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
-    let (put, gone) = split(&writes.stops);
-    if !put.0.is_empty() {
-        let text = "INSERT INTO bbs_stops (process_guid, from_index)
+    named(
+        all,
+        &writes.stops,
+        "INSERT INTO bbs_stops (process_guid, from_index)
             SELECT * FROM unnest($1::bytea[], $2::integer[])
-            ON CONFLICT (sha256(process_guid)) DO UPDATE SET from_index = excluded.from_index";
-        all.push(Statement::new(text, vec![put.0.into(), put.1.into()]));
-    }
-    if !gone.is_empty() {
-        let text = "DELETE FROM bbs_stops USING unnest($1::bytea[]) AS gone (name)
-            WHERE sha256(process_guid) = sha256(gone.name)";
-        all.push(Statement::new(text, vec![gone.into()]));
-    }
-    let (put, gone) = split(&writes.domains);
-    if !put.0.is_empty() {
-        let text = "INSERT INTO bbs_domains (domain, expires)
+            ON CONFLICT (sha256(process_guid)) DO UPDATE SET from_index = excluded.from_index",
+        "DELETE FROM bbs_stops USING unnest($1::bytea[]) AS gone (name)
+            WHERE sha256(process_guid) = sha256(gone.name)",
+    );
+    named(
+        all,
+        &writes.domains,
+        "INSERT INTO bbs_domains (domain, expires)
             SELECT * FROM unnest($1::bytea[], $2::bigint[])
-            ON CONFLICT (sha256(domain)) DO UPDATE SET expires = excluded.expires";
-        all.push(Statement::new(text, vec![put.0.into(), put.1.into()]));
-    }
-    if !gone.is_empty() {
-        let text = "DELETE FROM bbs_domains USING unnest($1::bytea[]) AS gone (name)
-            WHERE sha256(domain) = sha256(gone.name)";
-        all.push(Statement::new(text, vec![gone.into()]));
-    }
+            ON CONFLICT (sha256(domain)) DO UPDATE SET expires = excluded.expires",
+        "DELETE FROM bbs_domains USING unnest($1::bytea[]) AS gone (name)
+            WHERE sha256(domain) = sha256(gone.name)",
+    );
     if !writes.held.is_empty() {
         all.push(put_presences(&writes.held, writes.label.as_deref()));
     }
@@ -334,15 +323,28 @@ fn keyed<'a>(all: &mut Vec<Statement<'a>>, writes: &'a Writes<'a>) {
     }
 }
 
-type Split<'a, V> = ((Vec<&'a [u8]>, Vec<V>), Vec<&'a [u8]>);
-
-/// The names with a value, and those without.
-fn split<'a, V: Copy>(changes: &[(&'a str, Option<V>)]) -> Split<'a, V> {
-    let put = changes
+/// Puts the names with a value, and deletes those without.
+fn named<'a, V: Copy>(
+    all: &mut Vec<Statement<'a>>,
+    changes: &[(&'a str, Option<V>)],
+    put: &'a str,
+    delete: &'a str,
+) where
+    Column<'a>: From<Vec<V>>,
+{
+    let kept = changes
         .iter()
         .filter_map(|(name, value)| Some((name.as_bytes(), (*value)?)));
+    let (names, values): (Vec<&[u8]>, Vec<V>) = kept.unzip();
+    if !names.is_empty() {
+        let columns = vec![Column::Bytea(names), Column::from(values)];
+        all.push(Statement::new(put, columns));
+    }
     let gone = changes.iter().filter(|(_, value)| value.is_none());
-    (put.unzip(), gone.map(|(name, _)| name.as_bytes()).collect())
+    let gone: Vec<&[u8]> = gone.map(|(name, _)| name.as_bytes()).collect();
+    if !gone.is_empty() {
+        all.push(Statement::new(delete, vec![Column::Bytea(gone)]));
+    }
 }
 
 fn put_presences<'a>(held: &'a [Held<'a>], label: Option<&'a str>) -> Statement<'a> {

@@ -328,11 +328,13 @@ async fn write_postgres(
     let name = |at: usize| -> Vec<&[u8]> { rows.iter().map(|row| &*row.names[at]).collect() };
     let value = |at: usize| -> Vec<&[u8]> { rows.iter().map(|row| &*row.values[at]).collect() };
     let put = match table.name {
-        "tasks" => postgres::tasks(ids, name(0), value(0), labels),
+        "tasks" => postgres::records(postgres::PUT_TASKS, ids, name(0), value(0), labels),
         "desired_lrps" => {
             postgres::desired_lrps(ids, name(0), name(1), [value(0), value(1)], labels)
         }
-        "actual_lrps" => postgres::actual_lrps(ids, name(0), value(0), labels),
+        "actual_lrps" => {
+            postgres::records(postgres::PUT_ACTUAL_LRPS, ids, name(0), value(0), labels)
+        }
         _ => {
             let update = "UPDATE bbs_presences SET value = new.value, key_label = new.label
                 FROM unnest($1::bytea[], $2::bytea[], $3::text[]) AS new (key, value, label)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use commit::{Sqlite, StoreError};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use super::OWNER;
 use super::load::{KeptRow, Loading, Reading, Unreadable};
@@ -175,130 +175,87 @@ pub(super) fn write_with(
 
 fn write_all(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<()> {
     let label = writes.label.as_deref();
-    delete(
-        transaction,
-        "DELETE FROM tasks WHERE id = ?1",
-        &writes.tasks.gone,
-    )?;
+    let run = |statement, params: &[&dyn ToSql]| execute(transaction, statement, params);
+    for id in &writes.tasks.gone {
+        run("DELETE FROM tasks WHERE id = ?1", params![id])?;
+    }
     for put in &writes.tasks.put {
         let Put { guid, row, .. } = put;
         if put.new {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO tasks (id, guid, record, key_label) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![row.id, guid, put.bytes, label])?;
+            let insert = "INSERT INTO tasks (id, guid, record, key_label) VALUES (?1, ?2, ?3, ?4)";
+            run(insert, params![row.id, guid, put.bytes, label])?;
         } else {
-            transaction
-                .prepare_cached(UPDATE_TASK)?
-                .execute(params![row.id, put.bytes, label])?;
+            run(UPDATE_TASK, params![row.id, put.bytes, label])?;
         }
     }
-    delete(
-        transaction,
-        "DELETE FROM desired_lrps WHERE id = ?1",
-        &writes.desired.gone,
-    )?;
+    for id in &writes.desired.gone {
+        run("DELETE FROM desired_lrps WHERE id = ?1", params![id])?;
+    }
     for put in &writes.desired.put {
         let Put { guid, row, .. } = put;
+        let (info, rest) = (&put.bytes, &put.rest);
         if put.new {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO desired_lrps (id, process_guid, domain, info, rest, key_label)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?
-                .execute(params![
-                    row.id, guid, row.domain, put.bytes, put.rest, label
-                ])?;
+            let insert = "INSERT INTO desired_lrps
+                (id, process_guid, domain, info, rest, key_label)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            run(insert, params![row.id, guid, row.domain, info, rest, label])?;
         } else {
-            transaction
-                .prepare_cached(UPDATE_DESIRED)?
-                .execute(params![row.id, put.bytes, put.rest, label])?;
+            run(UPDATE_DESIRED, params![row.id, info, rest, label])?;
         }
     }
-    delete(
-        transaction,
-        "DELETE FROM actual_lrps WHERE id = ?1",
-        &writes.actual.gone,
-    )?;
+    for id in &writes.actual.gone {
+        run("DELETE FROM actual_lrps WHERE id = ?1", params![id])?;
+    }
     for put in &writes.actual.put {
-        let Put { guid, row, .. } = put;
+        let Put {
+            guid, row, bytes, ..
+        } = put;
         if put.new {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO actual_lrps (id, process_guid, idx, presence, record, key_label)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?
-                .execute(params![
-                    row.id,
-                    guid,
-                    row.index,
-                    row.presence,
-                    put.bytes,
-                    label
-                ])?;
+            let insert = "INSERT INTO actual_lrps
+                (id, process_guid, idx, presence, record, key_label)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let (index, presence) = (row.index, row.presence);
+            run(insert, params![row.id, guid, index, presence, bytes, label])?;
         } else {
-            transaction
-                .prepare_cached(UPDATE_ACTUAL)?
-                .execute(params![row.id, put.bytes, label])?;
+            run(UPDATE_ACTUAL, params![row.id, bytes, label])?;
         }
     }
-    write_keyed(transaction, writes)
-}
-
-fn delete(transaction: &Connection, statement: &str, ids: &[i64]) -> rusqlite::Result<()> {
-    for id in ids {
-        transaction.prepare_cached(statement)?.execute([id])?;
+    // The tables whose rows have names.
+    for (guid, from) in &writes.stops {
+        let put = "INSERT OR REPLACE INTO stops (process_guid, from_index) VALUES (?1, ?2)";
+        match from {
+            Some(from) => run(put, params![guid, from])?,
+            None => run("DELETE FROM stops WHERE process_guid = ?1", params![guid])?,
+        }
+    }
+    for (domain, expires) in &writes.domains {
+        let put = "INSERT OR REPLACE INTO domains (domain, expires) VALUES (?1, ?2)";
+        match expires {
+            Some(expires) => run(put, params![domain, expires])?,
+            None => run("DELETE FROM domains WHERE domain = ?1", params![domain])?,
+        }
+    }
+    for Held { kept, value } in &writes.held {
+        let StoredLock { id, resource, ttl } = kept;
+        let put = "INSERT OR REPLACE INTO presences
+            (key, id, owner, value, type_code, ttl_s, key_label)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let (key, owner, code) = (&resource.key, &resource.owner, resource.type_code);
+        let ttl_s = ttl.as_secs() as i64;
+        run(put, params![key, id, owner, value, code, ttl_s, label])?;
+    }
+    for (key, id) in &writes.gone {
+        let delete = "DELETE FROM presences WHERE key = ?1 AND id <= ?2";
+        run(delete, params![key, id])?;
     }
     Ok(())
 }
 
-/// The tables whose rows have names.
-fn write_keyed(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<()> {
-    for (guid, from) in &writes.stops {
-        match from {
-            Some(from) => transaction
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO stops (process_guid, from_index) VALUES (?1, ?2)",
-                )?
-                .execute(params![guid, from])?,
-            None => transaction
-                .prepare_cached("DELETE FROM stops WHERE process_guid = ?1")?
-                .execute([guid])?,
-        };
-    }
-    for (domain, expires) in &writes.domains {
-        match expires {
-            Some(expires) => transaction
-                .prepare_cached("INSERT OR REPLACE INTO domains (domain, expires) VALUES (?1, ?2)")?
-                .execute(params![domain, expires])?,
-            None => transaction
-                .prepare_cached("DELETE FROM domains WHERE domain = ?1")?
-                .execute([domain])?,
-        };
-    }
-    for Held { kept, value } in &writes.held {
-        let StoredLock { id, resource, ttl } = kept;
-        transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO presences
-                     (key, id, owner, value, type_code, ttl_s, key_label)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![
-                resource.key,
-                id,
-                resource.owner,
-                value,
-                resource.type_code,
-                ttl.as_secs() as i64,
-                writes.label,
-            ])?;
-    }
-    for (key, id) in &writes.gone {
-        transaction
-            .prepare_cached("DELETE FROM presences WHERE key = ?1 AND id <= ?2")?
-            .execute(params![key, id])?;
-    }
+fn execute(
+    transaction: &Connection,
+    statement: &str,
+    params: &[&dyn ToSql],
+) -> rusqlite::Result<()> {
+    transaction.prepare_cached(statement)?.execute(params)?;
     Ok(())
 }

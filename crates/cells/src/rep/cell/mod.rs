@@ -3,7 +3,7 @@
 mod shell;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use diego::Bbs;
@@ -19,11 +19,12 @@ use super::desired::DesiredLrps;
 use super::executor::{Definition, Executor, Job};
 use super::ledger::Ledger;
 use super::logs::Logs;
-use super::metrics::{Containers, Metrics, count};
+use super::metrics::{Containers, Metrics};
 use super::ports::HostPorts;
 use super::presence::Hold;
 use super::update::Update;
 use super::work::{Work, instance_guid, lrp_state, task_state};
+use crate::mutex::lock;
 
 /// What does not change about a cell.
 pub(super) struct Identity {
@@ -182,9 +183,9 @@ impl<E: Executor> Cell<E> {
             }
         }
         drop(inner);
-        count(&self.metrics.taken, taken.len());
+        self.metrics.counters.taken.add(taken.len());
         let no_room = refused.lrps.len() + refused.tasks.len();
-        count(&self.metrics.refused, no_room);
+        self.metrics.counters.refused.add(no_room);
         for guid in taken {
             self.feed(&guid, Event::Reserved);
         }
@@ -381,7 +382,7 @@ impl<E: Executor> Cell<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, CellInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

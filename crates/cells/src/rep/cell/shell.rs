@@ -9,7 +9,6 @@ use rand::RngExt;
 
 use super::super::container::{Call, Command, Event};
 use super::super::executor::{Definition, End, Executor, Job, Network, name_of};
-use super::super::metrics::count;
 use super::super::steps::Sign;
 use super::super::work::Work;
 use super::{Cell, CellInner, Slot};
@@ -41,7 +40,7 @@ impl<E: Executor> Cell<E> {
                 }));
             }
             Command::RetryAfter(failures) => {
-                count(&self.metrics.repeats, 1);
+                self.metrics.counters.repeats.add(1);
                 tokio::spawn(net::boxed(async move {
                     tokio::time::sleep(pause(failures)).await;
                     cell.tell(epoch, &guid, Event::Retry);

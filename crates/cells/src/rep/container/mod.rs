@@ -137,10 +137,8 @@ impl Container {
                     commands.push(Command::Run);
                 }
                 Err(reason) => self.complete(Completion {
-                    failed: true,
-                    reason,
                     retryable: true,
-                    ..Completion::default()
+                    ..Completion::failed(reason)
                 }),
             },
             Event::Started if self.phase == Phase::Created => self.phase = Phase::Running,
@@ -192,11 +190,7 @@ impl Container {
             // Nothing is known to run: an instance's record goes, a task fails.
             Call::Fetch => {
                 self.stopping |= self.kind == Kind::Lrp;
-                self.complete(Completion {
-                    failed: true,
-                    reason: "failed to run container".into(),
-                    ..Completion::default()
-                });
+                self.complete(Completion::failed("failed to run container"));
             }
             Call::StartLrp => {
                 self.announced |= done;
@@ -204,11 +198,7 @@ impl Container {
             }
             Call::CompleteTask(_) if !done && !self.downgraded => {
                 self.downgraded = true;
-                self.complete(Completion {
-                    failed: true,
-                    reason: "invalid state transition".into(),
-                    ..Completion::default()
-                });
+                self.complete(Completion::failed("invalid state transition"));
             }
             Call::EvacuateRunning if answer == Answer::Keep => {}
             // Another cell has it or will; its records are none of this cell's business now.

@@ -3,11 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn failed(reason: &str) -> Completion {
-    Completion {
-        failed: true,
-        reason: reason.into(),
-        ..Completion::default()
-    }
+    Completion::failed(reason)
 }
 
 /// Feeds events and returns the commands after the last one.

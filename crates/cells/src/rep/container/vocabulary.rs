@@ -39,6 +39,17 @@ pub struct Completion {
     pub result: String,
 }
 
+impl Completion {
+    /// It failed, for this reason.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        Self {
+            failed: true,
+            reason: reason.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// A call to the BBS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {

@@ -132,22 +132,14 @@ impl Executor for Simulated {
         if !unhealthy.is_empty() {
             pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
             return End {
-                completion: Completion {
-                    failed: true,
-                    reason: unhealthy,
-                    ..Completion::default()
-                },
+                completion: Completion::failed(unhealthy),
                 exit_status: Some(143),
             };
         }
         if self.fails(self.settings.fail_run, &job, Draw::FailRun) {
             let reason = format!("{}: Exited with status 1", job.log_source());
             return End {
-                completion: Completion {
-                    failed: true,
-                    reason,
-                    ..Completion::default()
-                },
+                completion: Completion::failed(reason),
                 exit_status: Some(1),
             };
         }

@@ -14,9 +14,8 @@ impl Failure {
     /// One that was worded for whoever owns the container.
     pub(in crate::rep) fn worded(text: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
-            hidden: false,
             worded: true,
+            ..Self::plain(text)
         }
     }
 
@@ -31,19 +30,18 @@ impl Failure {
 
     /// The step was asked to stop.
     pub(in crate::rep) fn cancelled() -> Self {
-        Self {
-            text: "cancelled".into(),
-            hidden: true,
-            worded: false,
-        }
+        Self::hidden("cancelled")
     }
 
     /// The step was asked to stop, did not in time, and was killed.
     pub(in crate::rep) fn killed() -> Self {
+        Self::hidden("exceeded graceful shutdown interval")
+    }
+
+    fn hidden(text: &str) -> Self {
         Self {
-            text: "exceeded graceful shutdown interval".into(),
             hidden: true,
-            worded: false,
+            ..Self::plain(text)
         }
     }
 

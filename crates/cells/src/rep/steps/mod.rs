@@ -16,12 +16,13 @@ mod tests;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
 use net::Shutdown;
 
+use crate::mutex::lock;
 use crate::pool::Pool;
 pub(super) use container::Plan;
 pub(super) use failure::Failure;
@@ -121,17 +122,13 @@ pub(super) struct CapturedOutput(Mutex<Vec<u8>>);
 impl CapturedOutput {
     /// Adds what was written, up to 16 KiB of all.
     pub(super) fn push(&self, bytes: &[u8]) {
-        let mut said = self.lock();
+        let mut said = lock(&self.0);
         let room = SAID_BYTES.saturating_sub(said.len());
         said.extend(&bytes[..bytes.len().min(room)]);
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.lock()).trim().to_owned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        String::from_utf8_lossy(&lock(&self.0)).trim().to_owned()
     }
 }
 

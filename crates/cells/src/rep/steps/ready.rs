@@ -1,6 +1,8 @@
 //! Telling that a step is ready.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::mutex::lock;
 
 /// Tells, once, that a step is ready. Dropped without that, it never is.
 pub(in crate::rep) struct Ready<'a>(Option<Box<dyn FnOnce() + Send + 'a>>);
@@ -34,7 +36,7 @@ impl<'a> Ready<'a> {
             let waiting = Arc::clone(&waiting);
             Self::new(move || {
                 let last = {
-                    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut waiting = lock(&waiting);
                     waiting.0 -= 1;
                     (waiting.0 == 0).then(|| waiting.1.take()).flatten()
                 };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use diego::models::actual_lrp::Presence;
 use diego::models::actual_lrp_net_info::PreferredAddress;
-use diego::models::metric_tag_value::DynamicValue;
 use diego::models::{ActualLrp, DesiredLrp, MetricTagValue, ModificationTag, PortMapping};
 
 use super::routes::{Routes, RoutesError};
+use crate::bbs::model::desired::metric_tags;
 
 /// Which state of a record it is. The epoch names the record, the index counts its changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,13 +71,7 @@ impl Desired {
 
     /// The labels of an instance's registrations.
     pub(super) fn tags(&self, instance: &Instance) -> BTreeMap<String, String> {
-        let value = |tag: &MetricTagValue| match tag.dynamic() {
-            DynamicValue::Index => instance.index.to_string(),
-            DynamicValue::InstanceGuid => instance.guid.to_string(),
-            DynamicValue::Invalid => tag.r#static.clone(),
-        };
-        let tags = self.metric_tags.iter();
-        let mut tags: BTreeMap<_, _> = tags.map(|(name, tag)| (name.clone(), value(tag))).collect();
+        let mut tags = metric_tags(&self.metric_tags, instance.index, &instance.guid);
         tags.insert("component".into(), "route-emitter".into());
         tags
     }

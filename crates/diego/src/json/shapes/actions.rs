@@ -5,25 +5,16 @@ use super::super::{
     unless_zero,
 };
 
-pub(super) static ENVIRONMENT_VARIABLE: Shape = Shape {
-    name: "EnvironmentVariable",
-    fields: &[
+shapes! {
+    pub(super) ENVIRONMENT_VARIABLE = "EnvironmentVariable": [
         always(1, "name", Kind::Text),
         always(2, "value", Kind::Text),
-    ],
-};
-
-pub(super) static FILE: Shape = Shape {
-    name: "File",
-    fields: &[
+    ];
+    pub(super) FILE = "File": [
         always(1, "path", Kind::Text),
         always(2, "content", Kind::Text),
-    ],
-};
-
-pub(super) static ACTION: Shape = Shape {
-    name: "Action",
-    fields: &[
+    ];
+    pub(super) ACTION = "Action": [
         message(1, "download", &DOWNLOAD),
         message(2, "upload", &UPLOAD),
         message(3, "run", &RUN),
@@ -33,12 +24,8 @@ pub(super) static ACTION: Shape = Shape {
         message(7, "parallel", &PARALLEL),
         message(8, "serial", &SERIAL),
         message(9, "codependent", &CODEPENDENT),
-    ],
-};
-
-static DOWNLOAD: Shape = Shape {
-    name: "DownloadAction",
-    fields: &[
+    ];
+    DOWNLOAD = "DownloadAction": [
         unless_zero(1, "artifact", Kind::Text),
         always(2, "from", Kind::Text),
         always(3, "to", Kind::Text),
@@ -47,23 +34,15 @@ static DOWNLOAD: Shape = Shape {
         always(6, "user", Kind::Text),
         unless_zero(7, "checksum_algorithm", Kind::Text),
         unless_zero(8, "checksum_value", Kind::Text),
-    ],
-};
-
-static UPLOAD: Shape = Shape {
-    name: "UploadAction",
-    fields: &[
+    ];
+    UPLOAD = "UploadAction": [
         unless_zero(1, "artifact", Kind::Text),
         always(2, "from", Kind::Text),
         always(3, "to", Kind::Text),
         unless_zero(4, "log_source", Kind::Text),
         always(5, "user", Kind::Text),
-    ],
-};
-
-static RUN: Shape = Shape {
-    name: "RunAction",
-    fields: &[
+    ];
+    RUN = "RunAction": [
         always(1, "path", Kind::Text),
         list(2, "args", Kind::Text),
         unless_zero(3, "dir", Kind::Text),
@@ -73,73 +52,41 @@ static RUN: Shape = Shape {
         unless_zero(7, "log_source", Kind::Text),
         always(8, "suppress_log_output", Kind::Bool),
         list_or_null(9, "volume_mounted_files", Kind::Message(&FILE)),
-    ],
-};
-
-static RESOURCE_LIMITS: Shape = Shape {
-    name: "ResourceLimits",
-    fields: &[
+    ];
+    RESOURCE_LIMITS = "ResourceLimits": [
         if_sent(1, "nofile", Kind::Uint64),
         if_sent(2, "nproc", Kind::Uint64),
-    ],
-};
-
-static TIMEOUT: Shape = Shape {
-    name: "TimeoutAction",
-    fields: &[
+    ];
+    TIMEOUT = "TimeoutAction": [
         message(1, "action", &ACTION),
         unless_zero(2, "timeout", Kind::Int64),
         unless_zero(3, "log_source", Kind::Text),
         always(4, "timeout_ms", Kind::Int64),
-    ],
-};
-
-static EMIT_PROGRESS: Shape = Shape {
-    name: "EmitProgressAction",
-    fields: &[
+    ];
+    EMIT_PROGRESS = "EmitProgressAction": [
         message(1, "action", &ACTION),
         always(2, "start_message", Kind::Text),
         always(3, "success_message", Kind::Text),
         always(4, "failure_message_prefix", Kind::Text),
         unless_zero(5, "log_source", Kind::Text),
-    ],
-};
-
-static TRY: Shape = Shape {
-    name: "TryAction",
-    fields: &[
+    ];
+    TRY = "TryAction": [
         message(1, "action", &ACTION),
         unless_zero(2, "log_source", Kind::Text),
-    ],
-};
-
-static PARALLEL: Shape = Shape {
-    name: "ParallelAction",
-    fields: &[
+    ];
+    PARALLEL = "ParallelAction": [
         messages(1, "actions", &ACTION),
         unless_zero(2, "log_source", Kind::Text),
-    ],
-};
-
-static SERIAL: Shape = Shape {
-    name: "SerialAction",
-    fields: &[
+    ];
+    SERIAL = "SerialAction": [
         messages(1, "actions", &ACTION),
         unless_zero(2, "log_source", Kind::Text),
-    ],
-};
-
-static CODEPENDENT: Shape = Shape {
-    name: "CodependentAction",
-    fields: &[
+    ];
+    CODEPENDENT = "CodependentAction": [
         messages(1, "actions", &ACTION),
         unless_zero(2, "log_source", Kind::Text),
-    ],
-};
-
-pub(super) static CACHED_DEPENDENCY: Shape = Shape {
-    name: "CachedDependency",
-    fields: &[
+    ];
+    pub(super) CACHED_DEPENDENCY = "CachedDependency": [
         always(1, "name", Kind::Text),
         always(2, "from", Kind::Text),
         always(3, "to", Kind::Text),
@@ -147,12 +94,8 @@ pub(super) static CACHED_DEPENDENCY: Shape = Shape {
         always(5, "log_source", Kind::Text),
         unless_zero(6, "checksum_algorithm", Kind::Text),
         unless_zero(7, "checksum_value", Kind::Text),
-    ],
-};
-
-pub(super) static IMAGE_LAYER: Shape = Shape {
-    name: "ImageLayer",
-    fields: &[
+    ];
+    pub(super) IMAGE_LAYER = "ImageLayer": [
         unless_zero(1, "name", Kind::Text),
         always(2, "url", Kind::Text),
         always(3, "destination_path", Kind::Text),
@@ -172,12 +115,8 @@ pub(super) static IMAGE_LAYER: Shape = Shape {
             Kind::Named(&[(0, "DigestAlgorithmInvalid"), (1, "SHA256"), (2, "SHA512")]),
         ),
         unless_zero(7, "digest_value", Kind::Text),
-    ],
-};
-
-pub(super) static SECURITY_GROUP_RULE: Shape = Shape {
-    name: "SecurityGroupRule",
-    fields: &[
+    ];
+    pub(super) SECURITY_GROUP_RULE = "SecurityGroupRule": [
         unless_zero(1, "protocol", Kind::Text),
         list(2, "destinations", Kind::Text),
         list(3, "ports", Kind::Uint32),
@@ -185,114 +124,59 @@ pub(super) static SECURITY_GROUP_RULE: Shape = Shape {
         message(5, "icmp_info", &ICMP_INFO),
         always(6, "log", Kind::Bool),
         list(7, "annotations", Kind::Text),
-    ],
-};
-
-static PORT_RANGE: Shape = Shape {
-    name: "PortRange",
-    fields: &[
+    ];
+    PORT_RANGE = "PortRange": [
         always(1, "start", Kind::Uint32),
         always(2, "end", Kind::Uint32),
-    ],
-};
-
-static ICMP_INFO: Shape = Shape {
-    name: "ICMPInfo",
-    fields: &[
+    ];
+    ICMP_INFO = "ICMPInfo": [
         always(1, "type", Kind::Int32),
         always(2, "code", Kind::Int32),
-    ],
-};
-
-pub(super) static VOLUME_MOUNT: Shape = Shape {
-    name: "VolumeMount",
-    fields: &[
+    ];
+    pub(super) VOLUME_MOUNT = "VolumeMount": [
         always(1, "driver", Kind::Text),
         always(3, "container_dir", Kind::Text),
         always(6, "mode", Kind::Text),
         field(7, "shared", Kind::Message(&SHARED_DEVICE), Form::Always),
-        field(
-            8,
-            "dedicated",
-            Kind::Message(&DEDICATED_DEVICE),
-            Form::Always,
-        ),
-    ],
-};
-
-static SHARED_DEVICE: Shape = Shape {
-    name: "SharedDevice",
-    fields: &[
+        field(8, "dedicated", Kind::Message(&DEDICATED_DEVICE), Form::Always),
+    ];
+    SHARED_DEVICE = "SharedDevice": [
         always(1, "volume_id", Kind::Text),
         always(2, "mount_config", Kind::Text),
-    ],
-};
-
-static DEDICATED_DEVICE: Shape = Shape {
-    name: "DedicatedDevice",
-    fields: &[
+    ];
+    DEDICATED_DEVICE = "DedicatedDevice": [
         always(1, "mounter_id", Kind::Text),
         always(2, "mount_config", Kind::Text),
         always(3, "device_config", Kind::Text),
-    ],
-};
-
-pub(super) static NETWORK: Shape = Shape {
-    name: "Network",
-    fields: &[map(1, "properties", Kind::Text)],
-};
-
-pub(super) static CERTIFICATE_PROPERTIES: Shape = Shape {
-    name: "CertificateProperties",
-    fields: &[list(1, "organizational_unit", Kind::Text)],
-};
-
-pub(super) static LOG_RATE_LIMIT: Shape = Shape {
-    name: "LogRateLimit",
-    fields: &[unless_zero(1, "bytes_per_second", Kind::Int64)],
-};
-
-pub(super) static CHECK_DEFINITION: Shape = Shape {
-    name: "CheckDefinition",
-    fields: &[
+    ];
+    pub(super) NETWORK = "Network": [map(1, "properties", Kind::Text)];
+    pub(super) CERTIFICATE_PROPERTIES = "CertificateProperties": [
+        list(1, "organizational_unit", Kind::Text),
+    ];
+    pub(super) LOG_RATE_LIMIT = "LogRateLimit": [unless_zero(1, "bytes_per_second", Kind::Int64)];
+    pub(super) CHECK_DEFINITION = "CheckDefinition": [
         messages(1, "checks", &CHECK),
         always(2, "log_source", Kind::Text),
         messages(3, "readiness_checks", &CHECK),
-    ],
-};
-
-static CHECK: Shape = Shape {
-    name: "Check",
-    fields: &[
+    ];
+    CHECK = "Check": [
         message(1, "tcp_check", &TCP_CHECK),
         message(2, "http_check", &HTTP_CHECK),
-    ],
-};
-
-static TCP_CHECK: Shape = Shape {
-    name: "TCPCheck",
-    fields: &[
+    ];
+    TCP_CHECK = "TCPCheck": [
         always(1, "port", Kind::Uint32),
         unless_zero(2, "connect_timeout_ms", Kind::Uint64),
         unless_zero(3, "interval_ms", Kind::Uint64),
-    ],
-};
-
-static HTTP_CHECK: Shape = Shape {
-    name: "HTTPCheck",
-    fields: &[
+    ];
+    HTTP_CHECK = "HTTPCheck": [
         always(1, "port", Kind::Uint32),
         unless_zero(2, "request_timeout_ms", Kind::Uint64),
         always(3, "path", Kind::Text),
         unless_zero(4, "interval_ms", Kind::Uint64),
-    ],
-};
-
-pub(super) static SIDECAR: Shape = Shape {
-    name: "Sidecar",
-    fields: &[
+    ];
+    pub(super) SIDECAR = "Sidecar": [
         message(1, "action", &ACTION),
         always(2, "disk_mb", Kind::Int32),
         always(3, "memory_mb", Kind::Int32),
-    ],
-};
+    ];
+}

@@ -6,10 +6,9 @@ use super::super::{
 };
 use super::MODIFICATION_TAG;
 
-/// `ActualLRP`.
-pub static ACTUAL_LRP: Shape = Shape {
-    name: "ActualLRP",
-    fields: &[
+shapes! {
+    /// `ActualLRP`.
+    pub ACTUAL_LRP = "ActualLRP": [
         flat(1, &ACTUAL_LRP_KEY),
         flat(2, &ACTUAL_LRP_INSTANCE_KEY),
         flat(3, &ACTUAL_LRP_NET_INFO),
@@ -32,22 +31,16 @@ pub static ACTUAL_LRP: Shape = Shape {
             },
         ),
         always(14, "availability_zone", Kind::Text),
-    ],
-};
+    ];
 
-/// `ActualLRPGroup`: what a process and an index have, as it was once answered.
-pub static ACTUAL_LRP_GROUP: Shape = Shape {
-    name: "ActualLRPGroup",
-    fields: &[
+    /// `ActualLRPGroup`: what a process and an index have, as it was once answered.
+    pub ACTUAL_LRP_GROUP = "ActualLRPGroup": [
         message(1, "instance", &ACTUAL_LRP),
         message(2, "evacuating", &ACTUAL_LRP),
-    ],
-};
+    ];
 
-/// `ActualLRPInfo`: an instance in events, where its keys stand beside it.
-pub(super) static ACTUAL_LRP_INFO: Shape = Shape {
-    name: "ActualLRPInfo",
-    fields: &[
+    /// `ActualLRPInfo`: an instance in events, where its keys stand beside it.
+    pub(super) ACTUAL_LRP_INFO = "ActualLRPInfo": [
         flat(3, &ACTUAL_LRP_NET_INFO),
         always(4, "crash_count", Kind::Int32),
         unless_zero(5, "crash_reason", Kind::Text),
@@ -66,29 +59,17 @@ pub(super) static ACTUAL_LRP_INFO: Shape = Shape {
             },
         ),
         always(12, "availability_zone", Kind::Text),
-    ],
-};
-
-pub(super) static ACTUAL_LRP_KEY: Shape = Shape {
-    name: "ActualLRPKey",
-    fields: &[
+    ];
+    pub(super) ACTUAL_LRP_KEY = "ActualLRPKey": [
         always(1, "process_guid", Kind::Text),
         always(2, "index", Kind::Int32),
         always(3, "domain", Kind::Text),
-    ],
-};
-
-pub(super) static ACTUAL_LRP_INSTANCE_KEY: Shape = Shape {
-    name: "ActualLRPInstanceKey",
-    fields: &[
+    ];
+    pub(super) ACTUAL_LRP_INSTANCE_KEY = "ActualLRPInstanceKey": [
         always(1, "instance_guid", Kind::Text),
         always(2, "cell_id", Kind::Text),
-    ],
-};
-
-static ACTUAL_LRP_NET_INFO: Shape = Shape {
-    name: "ActualLRPNetInfo",
-    fields: &[
+    ];
+    ACTUAL_LRP_NET_INFO = "ActualLRPNetInfo": [
         always(1, "address", Kind::Text),
         list_or_null(2, "ports", Kind::Message(&PORT_MAPPING)),
         unless_zero(3, "instance_address", Kind::Text),
@@ -98,22 +79,14 @@ static ACTUAL_LRP_NET_INFO: Shape = Shape {
             Kind::Named(&[(0, "UNKNOWN"), (1, "INSTANCE"), (2, "HOST")]),
         ),
         unless_zero(5, "instance_ipv6_address", Kind::Text),
-    ],
-};
-
-static PORT_MAPPING: Shape = Shape {
-    name: "PortMapping",
-    fields: &[
+    ];
+    PORT_MAPPING = "PortMapping": [
         always(1, "container_port", Kind::Uint32),
         always(2, "host_port", Kind::Uint32),
         always(3, "container_tls_proxy_port", Kind::Uint32),
         always(4, "host_tls_proxy_port", Kind::Uint32),
-    ],
-};
-
-static INTERNAL_ROUTE: Shape = Shape {
-    name: "ActualLRPInternalRoute",
-    fields: &[always(1, "hostname", Kind::Text)],
-};
+    ];
+    INTERNAL_ROUTE = "ActualLRPInternalRoute": [always(1, "hostname", Kind::Text)];
+}
 
 const PRESENCE: Kind = Kind::Named(&[(0, "ORDINARY"), (1, "EVACUATING"), (2, "SUSPECT")]);

@@ -10,10 +10,9 @@ use super::actions::{
 };
 use super::{METRIC_TAG_VALUE, MODIFICATION_TAG};
 
-/// `DesiredLRP`.
-pub static DESIRED_LRP: Shape = Shape {
-    name: "DesiredLRP",
-    fields: &[
+shapes! {
+    /// `DesiredLRP`.
+    pub DESIRED_LRP = "DesiredLRP": [
         always(1, "process_guid", Kind::Text),
         always(2, "domain", Kind::Text),
         always(3, "rootfs", Kind::Text),
@@ -54,26 +53,20 @@ pub static DESIRED_LRP: Shape = Shape {
         list_or_null(38, "volume_mounted_files", Kind::Message(&FILE)),
         // An enum, printed as its number.
         always(39, "update_strategy", Kind::Int32),
-    ],
-};
+    ];
 
-/// `DesiredLRPUpdate`: what is absent stays as it is.
-pub static DESIRED_LRP_UPDATE: Shape = Shape {
-    name: "DesiredLRPUpdate",
-    fields: &[
+    /// `DesiredLRPUpdate`: what is absent stays as it is.
+    pub DESIRED_LRP_UPDATE = "DesiredLRPUpdate": [
         if_sent(1, "instances", Kind::Int32),
         field(2, "routes", Kind::Routes, Form::UnlessZero),
         if_sent(3, "annotation", Kind::Text),
         map(4, "metric_tags", Kind::Message(&METRIC_TAG_VALUE)),
         if_sent(5, "image_username", Kind::Text),
         if_sent(6, "image_password", Kind::Text),
-    ],
-};
+    ];
 
-/// `DesiredLRPSchedulingInfo`.
-pub static DESIRED_LRP_SCHEDULING_INFO: Shape = Shape {
-    name: "DesiredLRPSchedulingInfo",
-    fields: &[
+    /// `DesiredLRPSchedulingInfo`.
+    pub DESIRED_LRP_SCHEDULING_INFO = "DesiredLRPSchedulingInfo": [
         flat(1, &DESIRED_LRP_KEY),
         always(2, "annotation", Kind::Text),
         always(3, "instances", Kind::Int32),
@@ -82,29 +75,17 @@ pub static DESIRED_LRP_SCHEDULING_INFO: Shape = Shape {
         flat(6, &MODIFICATION_TAG),
         message(7, "volume_placement", &VOLUME_PLACEMENT),
         list(8, "placement_tags", Kind::Text),
-    ],
-};
-
-static DESIRED_LRP_KEY: Shape = Shape {
-    name: "DesiredLRPKey",
-    fields: &[
+    ];
+    DESIRED_LRP_KEY = "DesiredLRPKey": [
         always(1, "process_guid", Kind::Text),
         always(2, "domain", Kind::Text),
         always(3, "log_guid", Kind::Text),
-    ],
-};
-
-static DESIRED_LRP_RESOURCE: Shape = Shape {
-    name: "DesiredLRPResource",
-    fields: &[
+    ];
+    DESIRED_LRP_RESOURCE = "DesiredLRPResource": [
         always(1, "memory_mb", Kind::Int32),
         always(2, "disk_mb", Kind::Int32),
         always(3, "rootfs", Kind::Text),
         always(4, "max_pids", Kind::Int32),
-    ],
-};
-
-static VOLUME_PLACEMENT: Shape = Shape {
-    name: "VolumePlacement",
-    fields: &[list_or_null(1, "driver_names", Kind::Text)],
-};
+    ];
+    VOLUME_PLACEMENT = "VolumePlacement": [list_or_null(1, "driver_names", Kind::Text)];
+}

@@ -27,98 +27,53 @@ pub fn of_event(name: &str) -> Option<&'static Shape> {
     })
 }
 
-static DESIRED_LRP_CREATED: Shape = Shape {
-    name: "DesiredLRPCreatedEvent",
-    fields: &[
+shapes! {
+    DESIRED_LRP_CREATED = "DesiredLRPCreatedEvent": [
         message(1, "desired_lrp", &DESIRED_LRP),
         always(2, "trace_id", Kind::Text),
-    ],
-};
-
-static DESIRED_LRP_CHANGED: Shape = Shape {
-    name: "DesiredLRPChangedEvent",
-    fields: &[
+    ];
+    DESIRED_LRP_CHANGED = "DesiredLRPChangedEvent": [
         message(1, "before", &DESIRED_LRP),
         message(2, "after", &DESIRED_LRP),
         always(3, "trace_id", Kind::Text),
-    ],
-};
-
-static DESIRED_LRP_REMOVED: Shape = Shape {
-    name: "DesiredLRPRemovedEvent",
-    fields: &[
+    ];
+    DESIRED_LRP_REMOVED = "DesiredLRPRemovedEvent": [
         message(1, "desired_lrp", &DESIRED_LRP),
         always(2, "trace_id", Kind::Text),
-    ],
-};
-
-static ACTUAL_LRP_CREATED: Shape = Shape {
-    name: "ActualLRPCreatedEvent",
-    fields: &[message(1, "actual_lrp_group", &ACTUAL_LRP_GROUP)],
-};
-
-static ACTUAL_LRP_CHANGED: Shape = Shape {
-    name: "ActualLRPChangedEvent",
-    fields: &[
+    ];
+    ACTUAL_LRP_CREATED = "ActualLRPCreatedEvent": [
+        message(1, "actual_lrp_group", &ACTUAL_LRP_GROUP),
+    ];
+    ACTUAL_LRP_CHANGED = "ActualLRPChangedEvent": [
         message(1, "before", &ACTUAL_LRP_GROUP),
         message(2, "after", &ACTUAL_LRP_GROUP),
-    ],
-};
-
-static ACTUAL_LRP_REMOVED: Shape = Shape {
-    name: "ActualLRPRemovedEvent",
-    fields: &[message(1, "actual_lrp_group", &ACTUAL_LRP_GROUP)],
-};
-
-static ACTUAL_LRP_INSTANCE_CREATED: Shape = Shape {
-    name: "ActualLRPInstanceCreatedEvent",
-    fields: &[
+    ];
+    ACTUAL_LRP_REMOVED = "ActualLRPRemovedEvent": [
+        message(1, "actual_lrp_group", &ACTUAL_LRP_GROUP),
+    ];
+    ACTUAL_LRP_INSTANCE_CREATED = "ActualLRPInstanceCreatedEvent": [
         message(1, "actual_lrp", &ACTUAL_LRP),
         always(2, "trace_id", Kind::Text),
-    ],
-};
-
-static ACTUAL_LRP_INSTANCE_CHANGED: Shape = Shape {
-    name: "ActualLRPInstanceChangedEvent",
-    fields: &[
+    ];
+    ACTUAL_LRP_INSTANCE_CHANGED = "ActualLRPInstanceChangedEvent": [
         flat(1, &ACTUAL_LRP_KEY),
         flat(2, &ACTUAL_LRP_INSTANCE_KEY),
         message(3, "before", &ACTUAL_LRP_INFO),
         message(4, "after", &ACTUAL_LRP_INFO),
         always(5, "trace_id", Kind::Text),
-    ],
-};
-
-static ACTUAL_LRP_INSTANCE_REMOVED: Shape = Shape {
-    name: "ActualLRPInstanceRemovedEvent",
-    fields: &[
+    ];
+    ACTUAL_LRP_INSTANCE_REMOVED = "ActualLRPInstanceRemovedEvent": [
         message(1, "actual_lrp", &ACTUAL_LRP),
         always(2, "trace_id", Kind::Text),
-    ],
-};
-
-static ACTUAL_LRP_CRASHED: Shape = Shape {
-    name: "ActualLRPCrashedEvent",
-    fields: &[
+    ];
+    ACTUAL_LRP_CRASHED = "ActualLRPCrashedEvent": [
         flat(1, &ACTUAL_LRP_KEY),
         flat(2, &ACTUAL_LRP_INSTANCE_KEY),
         always(3, "crash_count", Kind::Int32),
         unless_zero(4, "crash_reason", Kind::Text),
         always(5, "since", Kind::Int64),
-    ],
-};
-
-static TASK_CREATED: Shape = Shape {
-    name: "TaskCreatedEvent",
-    fields: &[message(1, "task", &TASK)],
-};
-
-static TASK_CHANGED: Shape = Shape {
-    name: "TaskChangedEvent",
-    fields: &[message(1, "before", &TASK), message(2, "after", &TASK)],
-};
-
-static TASK_REMOVED: Shape = Shape {
-    name: "TaskRemovedEvent",
-    fields: &[message(1, "task", &TASK)],
-};
+    ];
+    TASK_CREATED = "TaskCreatedEvent": [message(1, "task", &TASK)];
+    TASK_CHANGED = "TaskChangedEvent": [message(1, "before", &TASK), message(2, "after", &TASK)];
+    TASK_REMOVED = "TaskRemovedEvent": [message(1, "task", &TASK)];
+}

@@ -1,5 +1,18 @@
 //! The messages that are printed and read.
 
+/// Each with its name in `bbs.proto` and its fields.
+macro_rules! shapes {
+    ($(
+        $(#[$doc:meta])*
+        $visibility:vis $name:ident = $message:literal: [$($field:expr),+ $(,)?];
+    )+) => {
+        $($(#[$doc])* $visibility static $name: Shape = Shape {
+            name: $message,
+            fields: &[$($field),+],
+        };)+
+    };
+}
+
 mod actions;
 mod actual;
 mod cells;
@@ -17,17 +30,12 @@ pub use tasks::TASK;
 
 use super::{Kind, Shape, always, unless_zero};
 
-static MODIFICATION_TAG: Shape = Shape {
-    name: "ModificationTag",
-    fields: &[
+shapes! {
+    MODIFICATION_TAG = "ModificationTag": [
         always(1, "epoch", Kind::Text),
         always(2, "index", Kind::Uint32),
-    ],
-};
-
-static METRIC_TAG_VALUE: Shape = Shape {
-    name: "MetricTagValue",
-    fields: &[
+    ];
+    METRIC_TAG_VALUE = "MetricTagValue": [
         unless_zero(1, "static", Kind::Text),
         unless_zero(
             2,
@@ -38,5 +46,5 @@ static METRIC_TAG_VALUE: Shape = Shape {
                 (2, "INSTANCE_GUID"),
             ]),
         ),
-    ],
-};
+    ];
+}

@@ -9,10 +9,9 @@ use super::actions::{
     LOG_RATE_LIMIT, NETWORK, SECURITY_GROUP_RULE, VOLUME_MOUNT,
 };
 
-/// `Task`, with its definition's keys among its own.
-pub static TASK: Shape = Shape {
-    name: "Task",
-    fields: &[
+shapes! {
+    /// `Task`, with its definition's keys among its own.
+    pub TASK = "Task": [
         field(1, "", Kind::Message(&TASK_DEFINITION), Form::FlatIfSent),
         always(2, "task_guid", Kind::Text),
         always(3, "domain", Kind::Text),
@@ -36,12 +35,8 @@ pub static TASK: Shape = Shape {
         always(11, "failure_reason", Kind::Text),
         always(12, "rejection_count", Kind::Int32),
         always(13, "rejection_reason", Kind::Text),
-    ],
-};
-
-static TASK_DEFINITION: Shape = Shape {
-    name: "TaskDefinition",
-    fields: &[
+    ];
+    TASK_DEFINITION = "TaskDefinition": [
         always(1, "rootfs", Kind::Text),
         messages(2, "env", &ENVIRONMENT_VARIABLE),
         message(3, "action", &ACTION),
@@ -70,5 +65,5 @@ static TASK_DEFINITION: Shape = Shape {
         message(26, "log_rate_limit", &LOG_RATE_LIMIT),
         map(27, "metric_tags", Kind::Message(&METRIC_TAG_VALUE)),
         list_or_null(28, "volume_mounted_files", Kind::Message(&FILE)),
-    ],
-};
+    ];
+}

@@ -2,7 +2,7 @@
 
 use diego::models::{
     ActualLrpInstanceKey, ActualLrpKey, ActualLrpNetInfo, ClaimActualLrpRequest,
-    CrashActualLrpRequest, Error, EvacuateClaimedActualLrpRequest, EvacuateCrashedActualLrpRequest,
+    CrashActualLrpRequest, EvacuateClaimedActualLrpRequest, EvacuateCrashedActualLrpRequest,
     EvacuateRunningActualLrpRequest, EvacuateStoppedActualLrpRequest, FailActualLrpRequest,
     RemoveActualLrpRequest, RemoveEvacuatingActualLrpRequest, RetireActualLrpRequest,
     StartActualLrpRequest,
@@ -41,30 +41,24 @@ fn net_info(problems: &mut Problems, info: Option<&ActualLrpNetInfo>) {
 }
 
 impl Validate for ClaimActualLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
-        instance(&mut problems, self.actual_lrp_instance_key.as_ref());
-        problems.into_result()
+        instance(problems, self.actual_lrp_instance_key.as_ref());
     }
 }
 
 impl Validate for RemoveActualLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
         problems.field_if(self.index < 0, "index");
-        problems.into_result()
     }
 }
 
 macro_rules! validate_with {
     ($($request:ty: $($check:ident($field:ident)),+;)*) => {
         $(impl Validate for $request {
-            fn validate(&self) -> Result<(), Error> {
-                let mut problems = Problems::new();
-                $($check(&mut problems, self.$field.as_ref());)+
-                problems.into_result()
+            fn check(&self, problems: &mut Problems) {
+                $($check(problems, self.$field.as_ref());)+
             }
         })*
     };
@@ -83,20 +77,16 @@ validate_with! {
 }
 
 impl Validate for FailActualLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
-        key(&mut problems, self.actual_lrp_key.as_ref());
+    fn check(&self, problems: &mut Problems) {
+        key(problems, self.actual_lrp_key.as_ref());
         problems.field_if(self.error_message.is_empty(), "error_message");
-        problems.into_result()
     }
 }
 
 impl Validate for EvacuateCrashedActualLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
-        key(&mut problems, self.actual_lrp_key.as_ref());
-        instance(&mut problems, self.actual_lrp_instance_key.as_ref());
+    fn check(&self, problems: &mut Problems) {
+        key(problems, self.actual_lrp_key.as_ref());
+        instance(problems, self.actual_lrp_instance_key.as_ref());
         problems.field_if(self.error_message.is_empty(), "error_message");
-        problems.into_result()
     }
 }

@@ -18,15 +18,18 @@ const ROUTES_BYTES: usize = 128 * 1024;
 const INSTANCES: i32 = 100_000;
 
 impl Validate for DesireLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         let Some(lrp) = &self.desired_lrp else {
-            problems.field("desired_lrp");
-            return problems.into_result();
+            return problems.field("desired_lrp");
         };
-        whole(&mut problems, lrp);
-        run(&mut problems, lrp);
-        problems.into_result()?;
+        whole(problems, lrp);
+        run(problems, lrp);
+    }
+
+    fn storable(&self) -> Result<(), Error> {
+        let Some(lrp) = &self.desired_lrp else {
+            return Ok(());
+        };
         routes_are_json(lrp.routes.as_ref())?;
         let names = [&*lrp.process_guid, &lrp.domain, &lrp.log_guid];
         fits(names, &lrp.root_fs)
@@ -112,8 +115,7 @@ pub(crate) fn routes_are_json(routes: Option<&ProtoRoutes>) -> Result<(), Error>
 }
 
 impl Validate for UpdateDesiredLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
         if let Some(update) = &self.update {
             problems.field_if(
@@ -126,24 +128,19 @@ impl Validate for UpdateDesiredLrpRequest {
             problems.within("metric_tags", parts::metric_tags(&update.metric_tags, ""));
             // An empty one is given too: both empty is how they are taken away.
             let (username, password) = (&update.image_username, &update.image_password);
-            parts::credentials(&mut problems, username.is_some(), password.is_some());
+            parts::credentials(problems, username.is_some(), password.is_some());
         }
-        problems.into_result()
     }
 }
 
 impl Validate for RemoveDesiredLrpRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
-        problems.into_result()
     }
 }
 
 impl Validate for DesiredLrpByProcessGuidRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
-        problems.into_result()
     }
 }

@@ -28,16 +28,32 @@ const ANNOTATION_BYTES: usize = 10 * 1024;
 
 /// A request that can be checked before anything is looked up.
 pub trait Validate {
+    /// Names each bad field.
+    fn check(&self, _: &mut Problems) {}
+
+    /// Does what is valid fit the records too?
+    ///
+    /// # Errors
+    /// InvalidRequest with the general text.
+    fn storable(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Is the request valid by itself?
     ///
     /// # Errors
-    /// InvalidRequest with a text that names each bad field.
-    fn validate(&self) -> Result<(), Error>;
+    /// InvalidRequest with a text that names each bad field, or with the general one.
+    fn validate(&self) -> Result<(), Error> {
+        let mut problems = Problems::new();
+        self.check(&mut problems);
+        problems.into_result()?;
+        self.storable()
+    }
 }
 
 /// What is wrong with a request, field by field.
 #[derive(Debug, Default)]
-struct Problems(Vec<String>);
+pub struct Problems(Vec<String>);
 
 impl Problems {
     fn new() -> Self {
@@ -154,57 +170,38 @@ fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().count() > most
 }
 
-macro_rules! always_valid {
-    ($($request:ty),*) => {
-        $(impl Validate for $request {
-            fn validate(&self) -> Result<(), Error> {
-                Ok(())
-            }
-        })*
-    };
-}
-
-always_valid!(
-    ActualLrPsRequest,
-    ActualLrpGroupsRequest,
-    DesiredLrPsRequest,
-    TasksRequest
-);
+impl Validate for ActualLrPsRequest {}
+impl Validate for ActualLrpGroupsRequest {}
+impl Validate for DesiredLrPsRequest {}
+impl Validate for TasksRequest {}
 
 impl Validate for UpsertDomainRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.domain.is_empty(), "domain");
-        problems.into_result()?;
+    }
+
+    fn storable(&self) -> Result<(), Error> {
         names_fit([&self.domain])
     }
 }
 
 impl Validate for ActualLrPsByProcessGuidsRequest {
-    fn validate(&self) -> Result<(), Error> {
+    fn check(&self, problems: &mut Problems) {
         if self.process_guids.is_empty() {
-            return Err(with_text(
-                Type::InvalidRequest,
-                "process_guids must not be empty",
-            ));
+            problems.text("process_guids must not be empty");
         }
-        Ok(())
     }
 }
 
 impl Validate for ActualLrpGroupsByProcessGuidRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
-        problems.into_result()
     }
 }
 
 impl Validate for ActualLrpGroupByProcessGuidAndIndexRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(self.process_guid.is_empty(), "process_guid");
         problems.field_if(self.index < 0, "index");
-        problems.into_result()
     }
 }

@@ -9,19 +9,18 @@ use super::action::action;
 use super::{ANNOTATION_BYTES, Problems, Validate, egress, fits, is_guid, is_root_fs, parts};
 
 impl Validate for DesireTaskRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(!is_guid(&self.task_guid), "task_guid");
         problems.field_if(self.domain.is_empty(), "domain");
-        let mut root_fs = "";
         match &self.task_definition {
             None => problems.field("task_definition"),
-            Some(found) => {
-                definition(&mut problems, found);
-                root_fs = &found.root_fs;
-            }
+            Some(found) => definition(problems, found),
         }
-        problems.into_result()?;
+    }
+
+    fn storable(&self) -> Result<(), Error> {
+        let definition = self.task_definition.as_ref();
+        let root_fs = definition.map_or("", |found| found.root_fs.as_str());
         fits([&self.task_guid, &self.domain], root_fs)
     }
 }
@@ -47,56 +46,48 @@ fn definition(problems: &mut Problems, task: &TaskDefinition) {
     parts::layers(problems, &task.image_layers, &task.legacy_download_user);
 }
 
-fn task_and_cell(task_guid: &str, cell_id: &str) -> Result<(), Error> {
-    let mut problems = Problems::new();
+fn task_and_cell(problems: &mut Problems, task_guid: &str, cell_id: &str) {
     problems.field_if(!is_guid(task_guid), "task_guid");
     problems.field_if(cell_id.is_empty(), "cell_id");
-    problems.into_result()
 }
 
-fn task_and_reason(task_guid: &str, reason: &str) -> Result<(), Error> {
-    let mut problems = Problems::new();
+fn task_and_reason(problems: &mut Problems, task_guid: &str, reason: &str) {
     problems.field_if(!is_guid(task_guid), "task_guid");
     problems.field_if(reason.is_empty(), "failure_reason");
-    problems.into_result()
 }
 
 impl Validate for StartTaskRequest {
-    fn validate(&self) -> Result<(), Error> {
-        task_and_cell(&self.task_guid, &self.cell_id)
+    fn check(&self, problems: &mut Problems) {
+        task_and_cell(problems, &self.task_guid, &self.cell_id);
     }
 }
 
 impl Validate for CompleteTaskRequest {
-    fn validate(&self) -> Result<(), Error> {
-        task_and_cell(&self.task_guid, &self.cell_id)
+    fn check(&self, problems: &mut Problems) {
+        task_and_cell(problems, &self.task_guid, &self.cell_id);
     }
 }
 
 impl Validate for FailTaskRequest {
-    fn validate(&self) -> Result<(), Error> {
-        task_and_reason(&self.task_guid, &self.failure_reason)
+    fn check(&self, problems: &mut Problems) {
+        task_and_reason(problems, &self.task_guid, &self.failure_reason);
     }
 }
 
 impl Validate for RejectTaskRequest {
-    fn validate(&self) -> Result<(), Error> {
-        task_and_reason(&self.task_guid, &self.rejection_reason)
+    fn check(&self, problems: &mut Problems) {
+        task_and_reason(problems, &self.task_guid, &self.rejection_reason);
     }
 }
 
 impl Validate for TaskGuidRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(!is_guid(&self.task_guid), "task_guid");
-        problems.into_result()
     }
 }
 
 impl Validate for TaskByGuidRequest {
-    fn validate(&self) -> Result<(), Error> {
-        let mut problems = Problems::new();
+    fn check(&self, problems: &mut Problems) {
         problems.field_if(!is_guid(&self.task_guid), "task_guid");
-        problems.into_result()
     }
 }

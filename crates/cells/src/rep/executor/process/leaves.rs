@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use diego::models::{DownloadAction, RunAction, UploadAction};
@@ -14,15 +14,15 @@ use tokio::net::unix::pipe;
 use tokio::time::{sleep_until, timeout};
 use url::Url;
 
-use super::super::super::metrics::count;
 use super::super::super::steps::{
     Check, Failure, Leaves, LogContext, Outcome, Ready, byte_size, go_duration,
 };
 use super::super::Job;
 use super::log_limit::{LogLimit, Taken};
 use super::output::{LINE_BYTES, Tail, follow};
-use super::transfer::{TransferError, Wanted, folder_within};
+use super::transfer::{TransferError, folder_within};
 use super::{Process, environment, place, probe, users};
+use crate::mutex::lock;
 
 /// Longest wait for the rest of an output after the process has ended.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
@@ -55,10 +55,7 @@ impl<'a> Container<'a> {
 
     /// Status of the process that ended last.
     pub(super) fn exit_status(&self) -> Option<i32> {
-        *self
-            .exit_status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.exit_status)
     }
 
     pub(super) fn fields(&self) -> Fields {
@@ -70,17 +67,14 @@ impl<'a> Container<'a> {
         if line.is_empty() {
             return;
         }
-        let mut limit = self
-            .log_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut limit = lock(&self.log_limit);
         let logger = &self.executor.logger;
         let fields = |line: &str| self.fields().and("source", source).and("line", line);
         match limit.take(Instant::now(), line.len()) {
             Taken::Logged if logger.enabled(Level::Debug) => logger.debug("line", fields(line)),
             Taken::Logged | Taken::Dropped => {}
             Taken::Exceeded(said) => {
-                count(&self.executor.metrics.muted, 1);
+                self.executor.metrics.counters.muted.add(1);
                 logger.info("line", fields(&said));
             }
         }
@@ -167,19 +161,18 @@ impl<'a> Container<'a> {
         }
         let program = self.program(run, log_context, account);
         let spawned = self.executor.spawner.spawn(program).await;
-        let metrics = &self.executor.metrics;
-        let counter = match &spawned {
-            Ok(_) => &metrics.spawned,
-            Err(_) => &metrics.failed_spawns,
-        };
-        count(counter, 1);
+        let counters = &self.executor.metrics.counters;
+        match &spawned {
+            Ok(_) => counters.spawned.add(1),
+            Err(_) => counters.failed_spawns.add(1),
+        }
         spawned.map_err(|cause| refuse(&cause))
     }
 
     /// Brings an archive into the container.
     async fn bring(&self, download: &DownloadAction) -> Result<u64, TransferError> {
-        let (wanted, room) = (Wanted::from(download), self.job.disk_bytes());
-        self.executor.bring(wanted, self.folder, room).await
+        let room = self.job.disk_bytes();
+        self.executor.bring(download, self.folder, room).await
     }
 }
 
@@ -229,7 +222,7 @@ impl Leaves for Container<'_> {
                             break None;
                         }
                         killed = true;
-                        count(&self.executor.metrics.killed, 1);
+                        self.executor.metrics.counters.killed.add(1);
                         process.leader().signal(Signal::SIGKILL);
                         over = Some(now() + KILLED_WITHIN);
                     }
@@ -246,10 +239,7 @@ impl Leaves for Container<'_> {
         };
         let waited = |cause| Failure::plain(format!("{source}: wait for its process: {cause}"));
         let status = as_shells_say(status.map_err(waited)?);
-        *self
-            .exit_status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(status);
+        *lock(&self.exit_status) = Some(status);
         if log_context.checks {
             // What it wrote says why; its status is nothing that is told of a check.
             return match status {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use processes::{Bounds, Group, Groups, out_of_memory};
 
 use super::super::super::settings::Error;
 use super::super::Job;
+use crate::mutex::lock;
 
 /// The groups of all containers.
 pub(super) struct Limits {
@@ -44,13 +45,13 @@ impl Limits {
         let name = job.name();
         let group = self.groups.bound(&name, bounds);
         let group = group.map_err(|cause| cause.to_string())?;
-        self.all().insert(name, Arc::new(group));
+        lock(&self.by_name).insert(name, Arc::new(group));
         Ok(())
     }
 
     /// Where processes of the container belong.
     pub(super) fn folders(&self, name: &str) -> Vec<PathBuf> {
-        let group = self.all().get(name).cloned();
+        let group = lock(&self.by_name).get(name).cloned();
         group.map_or_else(Vec::new, |group| group.folders().to_vec())
     }
 
@@ -64,13 +65,9 @@ impl Limits {
     /// Removes the group of a container, once its processes have ended; what is left is removed
     /// at the next start. Blocks for two seconds at most.
     pub(super) fn remove(&self, name: &str) {
-        let group = self.all().remove(name);
+        let group = lock(&self.by_name).remove(name);
         if let Some(group) = group.and_then(Arc::into_inner) {
             let _ = group.remove();
         }
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Group>>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

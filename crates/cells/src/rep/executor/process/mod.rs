@@ -31,10 +31,9 @@ mod users;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use diego::models::CachedDependency;
+use diego::models::{CachedDependency, DownloadAction};
 use futures_util::future::try_join_all;
 use net::Shutdown;
 use processes::{Account, Reaper, RunTag};
@@ -43,7 +42,7 @@ use tokio::io::AsyncReadExt;
 
 use super::super::config::ProcessSettings;
 use super::super::container::Completion;
-use super::super::metrics::{Metrics, count};
+use super::super::metrics::Metrics;
 use super::super::settings::Error;
 use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
@@ -54,7 +53,7 @@ use limits::Limits;
 use networks::Networks;
 use spawn::Spawner;
 pub use transfer::unpack_archive;
-use transfer::{TransferError, Transfers, Wanted};
+use transfer::{TransferError, Transfers, download_of};
 
 /// Longest result file that is read; a longer one fails its task.
 const RESULT_BYTES: u64 = 51_200;
@@ -170,14 +169,14 @@ impl Process {
     /// and says how many came over the network for it.
     async fn bring(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         folder: &Path,
         room: u64,
     ) -> Result<u64, TransferError> {
         let brought = async {
             let archive = self.transfers.fetch(wanted).await?;
             let fetched = archive.fetched;
-            let account = users::account(wanted.user).map_err(TransferError::User)?;
+            let account = users::account(&wanted.user).map_err(TransferError::User)?;
             if let Some(account) = &account {
                 self.let_in(account, folder).map_err(TransferError::User)?;
             }
@@ -188,13 +187,13 @@ impl Process {
             Ok(fetched)
         };
         let brought = brought.await;
-        let metrics = &self.metrics;
+        let counters = &self.metrics.counters;
         match &brought {
             Ok(bytes) => {
-                count(&metrics.downloads, 1);
-                metrics.downloaded_bytes.fetch_add(*bytes, Relaxed);
+                counters.downloads.add(1);
+                counters.downloaded_bytes.add(*bytes as usize);
             }
-            Err(_) => count(&metrics.failed_downloads, 1),
+            Err(_) => counters.failed_downloads.add(1),
         }
         brought
     }
@@ -220,7 +219,7 @@ impl Process {
             }
         };
         say(&format!("Downloading {name}..."));
-        match self.bring(Wanted::from(on), folder, 0).await {
+        match self.bring(&download_of(on), folder, 0).await {
             Ok(0) => say(&format!("Downloaded {name}")),
             Ok(bytes) => say(&format!("Downloaded {name} ({})", byte_size(bytes))),
             Err(error) => {

@@ -1,10 +1,11 @@
 //! Networks of their own for containers, joined on this machine.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::super::super::settings::Error;
 use super::super::Network;
+use crate::mutex::lock;
 
 /// As many networks as there may be containers, made at the start.
 pub(super) struct Networks {
@@ -35,7 +36,7 @@ impl Networks {
 
     /// One for this container, if one is left.
     pub(super) fn take(&self, name: &str) -> Network {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         match held.free.pop() {
             None => Network::NoneLeft,
             Some(number) => {
@@ -50,13 +51,9 @@ impl Networks {
 
     /// The container has no more use for it.
     pub(super) fn give_back(&self, name: &str) {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         if let Some(number) = held.by_name.remove(name) {
             held.free.push(number);
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

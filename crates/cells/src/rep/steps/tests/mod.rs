@@ -99,71 +99,47 @@ fn monitoring() -> Monitoring {
 }
 
 fn run(lasts: u64, status: &str) -> Action {
-    let run = RunAction {
+    Action::from(RunAction {
         path: format!("{lasts}-{status}"),
         args: vec![lasts.to_string(), status.into()],
         ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
-    }
+    })
 }
 
 fn serial(actions: Vec<Action>) -> Action {
-    let serial = SerialAction {
+    Action::from(SerialAction {
         actions,
         ..SerialAction::default()
-    };
-    Action {
-        serial_action: Some(serial),
-        ..Action::default()
-    }
+    })
 }
 
 fn parallel(actions: Vec<Action>) -> Action {
-    let parallel = ParallelAction {
+    Action::from(ParallelAction {
         actions,
         ..ParallelAction::default()
-    };
-    Action {
-        parallel_action: Some(parallel),
-        ..Action::default()
-    }
+    })
 }
 
 fn codependent(actions: Vec<Action>) -> Action {
-    let codependent = CodependentAction {
+    Action::from(CodependentAction {
         actions,
         ..CodependentAction::default()
-    };
-    Action {
-        codependent_action: Some(codependent),
-        ..Action::default()
-    }
+    })
 }
 
 fn tried(action: Action) -> Action {
-    let tried = TryAction {
+    Action::from(TryAction {
         action: Some(Box::new(action)),
         ..TryAction::default()
-    };
-    Action {
-        try_action: Some(Box::new(tried)),
-        ..Action::default()
-    }
+    })
 }
 
 fn limited(action: Action, timeout_ms: i64) -> Action {
-    let limited = TimeoutAction {
+    Action::from(TimeoutAction {
         action: Some(Box::new(action)),
         timeout_ms,
         ..TimeoutAction::default()
-    };
-    Action {
-        timeout_action: Some(Box::new(limited)),
-        ..Action::default()
-    }
+    })
 }
 
 fn lrp(action: Action) -> DesiredLrp {
@@ -429,10 +405,7 @@ async fn checks_without_a_port_are_left_out_and_many_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_download_runs_at_once_and_is_cancelled() {
-    let download = Action {
-        download_action: Some(DownloadAction::default()),
-        ..Action::default()
-    };
+    let download = Action::from(DownloadAction::default());
     let seen = contain(&lrp(download), Fake::new(), Some(3000)).await;
     assert_eq!(seen.signs, [(0, Sign::Running)]);
     assert_eq!((seen.text(), seen.ended), ("cancelled", 3000));
@@ -447,10 +420,7 @@ async fn progress_is_told_under_its_name() {
         failure_message_prefix: "broke".into(),
         log_source: "STG".into(),
     };
-    let action = Action {
-        emit_progress_action: Some(Box::new(told)),
-        ..Action::default()
-    };
+    let action = Action::from(told);
     let seen = contain(&lrp(action), Fake::new(), None).await;
     assert_eq!(seen.text(), "APP: Exited with status 5");
     let said = seen.fake.said.lock().unwrap();

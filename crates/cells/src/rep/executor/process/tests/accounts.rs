@@ -54,14 +54,13 @@ async fn what_a_user_downloads_is_its_own() {
         .status();
     assert!(made.unwrap().success());
     let (url, _, _stop) = serve(std::fs::read(served.path().join("app.tgz")).unwrap()).await;
-    let download = |user: &str| Action {
-        download_action: Some(DownloadAction {
+    let download = |user: &str| {
+        Action::from(DownloadAction {
             from: url.clone(),
             to: "/opt/app".into(),
             user: user.into(),
             ..DownloadAction::default()
-        }),
-        ..Action::default()
+        })
     };
     let mut run = sh("echo more >> opt/app/d/a && touch opt/app/d/b");
     run.run_action.as_mut().unwrap().user = "nobody".into();

@@ -20,22 +20,15 @@ async fn what_was_downloaded_is_run_and_sent() {
         artifact: "app".into(),
         ..DownloadAction::default()
     };
-    let action = |download| Action {
-        download_action: Some(download),
-        ..Action::default()
-    };
     let mut run = sh("");
     run.run_action.as_mut().unwrap().path = "/opt/app/run".into();
-    let upload = Action {
-        upload_action: Some(UploadAction {
-            from: "result".into(),
-            to: format!("{url}/result"),
-            artifact: "result".into(),
-            ..UploadAction::default()
-        }),
-        ..Action::default()
-    };
-    let steps = vec![action(download("/opt/app")), run, upload];
+    let upload = Action::from(UploadAction {
+        from: "result".into(),
+        to: format!("{url}/result"),
+        artifact: "result".into(),
+        ..UploadAction::default()
+    });
+    let steps = vec![Action::from(download("/opt/app")), run, upload];
     assert_eq!(bench.reason(serial(steps)).await, None);
     assert_eq!(*sent.lock().unwrap(), ["ran"]);
     for said in [
@@ -50,27 +43,24 @@ async fn what_was_downloaded_is_run_and_sent() {
         checksum_value: "0123456789abcdef0123456789abcdef01234567".into(),
         ..download("/opt/app")
     };
-    let reason = bench.reason(action(bad)).await.unwrap();
+    let reason = bench.reason(bad.into()).await.unwrap();
     assert_eq!(reason, "Downloading app failed");
-    let reason = bench.reason(action(download("../out"))).await.unwrap();
+    let reason = bench.reason(download("../out").into()).await.unwrap();
     assert!(
         reason.starts_with("Copying app into the container failed: "),
         "{reason}"
     );
-    let mut small = task(action(download("/opt/app")));
+    let mut small = task(download("/opt/app").into());
     if let Definition::Task(task) = &mut small.definition {
         task.disk_mb = 1;
     }
     assert!(!bench.run(small).await.completion.failed);
-    let missing = Action {
-        upload_action: Some(UploadAction {
-            from: "no".into(),
-            to: url.clone(),
-            ..UploadAction::default()
-        }),
-        ..Action::default()
+    let missing = UploadAction {
+        from: "no".into(),
+        to: url.clone(),
+        ..UploadAction::default()
     };
-    let reason = bench.reason(missing).await.unwrap();
+    let reason = bench.reason(missing.into()).await.unwrap();
     assert_eq!(reason, "Failed to establish stream from container");
 
     // What a container depends on is there before it runs, and it does not come without.

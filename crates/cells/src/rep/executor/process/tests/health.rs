@@ -73,10 +73,7 @@ async fn a_monitor_is_a_program_in_the_container() {
             actions: vec![sh("echo no such thing >&2; exit 4")],
             ..ParallelAction::default()
         };
-        desired.monitor = Some(Action {
-            parallel_action: Some(said),
-            ..Action::default()
-        });
+        desired.monitor = Some(Action::from(said));
         desired.start_timeout_ms = 1;
     }
     let reason = signs(&bench, job, |_| panic!("it never becomes healthy")).await;

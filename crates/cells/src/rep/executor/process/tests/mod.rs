@@ -88,39 +88,27 @@ fn lrp(action: Action) -> Job {
 }
 
 fn sh(script: &str) -> Action {
-    let run = RunAction {
+    Action::from(RunAction {
         path: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         ..RunAction::default()
-    };
-    Action {
-        run_action: Some(run),
-        ..Action::default()
-    }
+    })
 }
 
 fn serial(actions: Vec<Action>) -> Action {
-    let serial = SerialAction {
+    Action::from(SerialAction {
         actions,
         ..SerialAction::default()
-    };
-    Action {
-        serial_action: Some(serial),
-        ..Action::default()
-    }
+    })
 }
 
 fn limited(action: Action, timeout_ms: i64) -> Action {
     let action = Some(Box::new(action));
-    let limited = TimeoutAction {
+    Action::from(TimeoutAction {
         action,
         timeout_ms,
         ..TimeoutAction::default()
-    };
-    Action {
-        timeout_action: Some(Box::new(limited)),
-        ..Action::default()
-    }
+    })
 }
 
 fn result_of(action: Action, file: &str) -> Job {
@@ -279,10 +267,7 @@ async fn actions_are_joined_as_their_names_say() {
         actions,
         ..ParallelAction::default()
     };
-    let action = Action {
-        parallel_action: Some(parallel),
-        ..Action::default()
-    };
+    let action = Action::from(parallel);
     assert_eq!(
         bench.reason(action).await.unwrap(),
         "TEST: Exited with status 3; TEST: Exited with status 4"
@@ -296,10 +281,7 @@ async fn actions_are_joined_as_their_names_say() {
         failure_message_prefix: "broke".into(),
         ..EmitProgressAction::default()
     };
-    let action = Action {
-        emit_progress_action: Some(Box::new(told)),
-        ..Action::default()
-    };
+    let action = Action::from(told);
     assert_eq!(
         bench.reason(action).await.unwrap(),
         "TEST: Exited with status 5"
@@ -320,19 +302,13 @@ async fn actions_are_joined_as_their_names_say() {
         actions,
         ..CodependentAction::default()
     };
-    let action = Action {
-        codependent_action: Some(codependent),
-        ..Action::default()
-    };
+    let action = Action::from(codependent);
     assert_eq!(
         bench.reason(action).await.unwrap(),
         "TEST: Exited with status 6"
     );
 
-    let action = Action {
-        download_action: Some(DownloadAction::default()),
-        ..Action::default()
-    };
+    let action = Action::from(DownloadAction::default());
     assert_eq!(bench.reason(action).await.unwrap(), "Downloading failed");
 }
 
@@ -416,14 +392,10 @@ async fn what_has_run_for_longer_than_the_grace_has_all_of_it() {
 }
 
 fn tried(action: Action) -> Action {
-    let tried = TryAction {
+    Action::from(TryAction {
         action: Some(Box::new(action)),
         ..TryAction::default()
-    };
-    Action {
-        try_action: Some(Box::new(tried)),
-        ..Action::default()
-    }
+    })
 }
 
 /// A step that is only tried succeeds also when it ended because of the stop.
@@ -580,7 +552,7 @@ async fn logs_have_a_rate() {
         });
     }
     quiet.run(job.clone()).await;
-    assert_eq!(quiet.executor.metrics.muted.load(Ordering::Relaxed), 1);
+    assert_eq!(quiet.executor.metrics.counters.muted.now(), 1);
     let kept = quiet.sink.kept();
     assert!(kept.contains("app instance exceeded log rate limit (20 bytes/sec)"));
     assert!(!kept.contains("line 1"), "{kept}");

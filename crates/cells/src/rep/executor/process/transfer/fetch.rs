@@ -5,19 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{
-    AUTHORIZATION, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
-};
-use http::{Request, Response, StatusCode};
+use http::header::{ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use net::{Client, ClientError, Incoming};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
+use super::begin;
 use super::cache::Version;
 use super::checksum::{ChecksumError, Expected};
-use crate::basic::authorization;
 
 /// Longest silence of a server.
 const IDLE: Duration = Duration::from_secs(10);
@@ -179,17 +177,7 @@ async fn get(
 }
 
 fn request(url: &Url, known: &Version) -> Result<Request<Full<Bytes>>, FetchError> {
-    let bad = |cause: &dyn std::fmt::Display| FetchError::Address(cause.to_string());
-    let mut bare = url.clone();
-    // The URL standard has no such addresses without a host, so both can be taken away.
-    let _ = bare.set_username("");
-    let _ = bare.set_password(None);
-    bare.set_fragment(None);
-    let mut request = Request::get(bare.as_str());
-    if !url.username().is_empty() || url.password().is_some() {
-        let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
-        request = request.header(AUTHORIZATION, authorization(&pair));
-    }
+    let mut request = begin(Method::GET, url);
     if !known.etag.is_empty() {
         request = request.header(IF_NONE_MATCH, &known.etag);
     }
@@ -198,5 +186,5 @@ fn request(url: &Url, known: &Version) -> Result<Request<Full<Bytes>>, FetchErro
     }
     request
         .body(Full::new(Bytes::new()))
-        .map_err(|cause| bad(&cause))
+        .map_err(|cause| FetchError::Address(cause.to_string()))
 }

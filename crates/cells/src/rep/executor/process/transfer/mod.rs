@@ -14,10 +14,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use diego::models::{CachedDependency, DownloadAction};
+use http::header::AUTHORIZATION;
+use http::{Method, Request, request};
 use net::{Client, ClientOptions};
 use processes::Account;
 use url::Url;
@@ -26,6 +28,8 @@ use super::super::super::config::TransferSettings;
 use super::super::super::settings::Error;
 use super::place;
 use super::users::{Acting, give};
+use crate::basic::authorization;
+use crate::mutex::lock;
 use crate::pool::{Pool, Worker};
 pub(super) use archive::folder_within;
 use archive::{Room, UnpackError, unpack};
@@ -54,41 +58,15 @@ pub(super) enum TransferError {
     Send(#[from] send::SendError),
 }
 
-/// What is to be fetched.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    from: &'a str,
-    to: &'a str,
-    /// Whose it is to be; empty: the rep's.
-    pub(super) user: &'a str,
-    cache_key: &'a str,
-    algorithm: &'a str,
-    value: &'a str,
-}
-
-impl<'a> From<&'a DownloadAction> for Wanted<'a> {
-    fn from(download: &'a DownloadAction) -> Self {
-        Self {
-            from: &download.from,
-            to: &download.to,
-            user: &download.user,
-            cache_key: &download.cache_key,
-            algorithm: &download.checksum_algorithm,
-            value: &download.checksum_value,
-        }
-    }
-}
-
-impl<'a> From<&'a CachedDependency> for Wanted<'a> {
-    fn from(dependency: &'a CachedDependency) -> Self {
-        Self {
-            from: &dependency.from,
-            to: &dependency.to,
-            user: "",
-            cache_key: &dependency.cache_key,
-            algorithm: &dependency.checksum_algorithm,
-            value: &dependency.checksum_value,
-        }
+/// How to download what a container depends on; it is the rep's.
+pub(super) fn download_of(on: &CachedDependency) -> DownloadAction {
+    DownloadAction {
+        from: on.from.clone(),
+        to: on.to.clone(),
+        cache_key: on.cache_key.clone(),
+        checksum_algorithm: on.checksum_algorithm.clone(),
+        checksum_value: on.checksum_value.clone(),
+        ..DownloadAction::default()
     }
 }
 
@@ -161,17 +139,17 @@ impl Transfers {
     }
 
     /// Fetches what is wanted.
-    pub(super) async fn fetch(&self, wanted: Wanted<'_>) -> Result<Archive, TransferError> {
+    pub(super) async fn fetch(&self, wanted: &DownloadAction) -> Result<Archive, TransferError> {
         let bad = |cause: url::ParseError| FetchError::Address(cause.to_string());
-        let url = Url::parse(wanted.from).map_err(bad)?;
-        let expected = Expected::of(wanted.algorithm, wanted.value).map_err(FetchError::from)?;
+        let url = Url::parse(&wanted.from).map_err(bad)?;
+        let (algorithm, value) = (&wanted.checksum_algorithm, &wanted.checksum_value);
+        let expected = Expected::of(algorithm, value).map_err(FetchError::from)?;
         if wanted.cache_key.is_empty() {
-            let file = self.new_file();
-            return Ok(self.fetch_new(&url, expected.as_ref(), file).await?.0);
+            return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         }
-        let turn = self.turn(wanted.cache_key);
+        let turn = self.turn(&wanted.cache_key);
         let _turn = turn.lock().await;
-        let known = self.index().find(wanted.cache_key);
+        let known = lock(&self.index).find(&wanted.cache_key);
         let known = known.filter(|(_, version)| version.is_told());
         // Opened before the server is asked: meanwhile another key may take its place. Whoever
         // tidies up temporary files may have removed it.
@@ -182,78 +160,62 @@ impl Transfers {
         let Some((file, version)) = opened else {
             return self.fetch_anew(wanted, &url, expected.as_ref()).await;
         };
-        let next = self.new_file();
-        let bytes_max = self.settings.file_bytes;
-        let path = self.path(next);
-        let fetched = fetch(
-            &self.client,
-            &url,
-            &version,
-            expected.as_ref(),
-            bytes_max,
-            &path.0,
-        );
-        match fetched.await? {
-            Fetched::New { bytes, version } => self.keep(wanted, path, next, bytes, version),
-            Fetched::Unchanged => {
-                verify(&file, expected).await?;
-                Ok(Archive { file, fetched: 0 })
-            }
+        let newer = self.fetch_newer(wanted, &url, expected.as_ref(), &version);
+        if let Some(archive) = newer.await? {
+            return Ok(archive);
         }
+        verify(&file, expected).await?;
+        Ok(Archive { file, fetched: 0 })
     }
 
     async fn fetch_anew(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         url: &Url,
         expected: Option<&Expected>,
     ) -> Result<Archive, TransferError> {
+        let none = Version::default();
+        let fetched = self.fetch_newer(wanted, url, expected, &none).await?;
+        fetched.ok_or_else(|| FetchError::Status(304).into())
+    }
+
+    /// The file, unless it is of this version still.
+    async fn fetch_newer(
+        &self,
+        wanted: &DownloadAction,
+        url: &Url,
+        expected: Option<&Expected>,
+        version: &Version,
+    ) -> Result<Option<Archive>, TransferError> {
         let file = self.new_file();
         let path = self.path(file);
         let (client, max) = (&self.client, self.settings.file_bytes);
-        let none = Version::default();
-        match fetch(client, url, &none, expected, max, &path.0).await? {
-            Fetched::New { bytes, version } => self.keep(wanted, path, file, bytes, version),
-            Fetched::Unchanged => Err(FetchError::Status(304).into()),
-        }
-    }
-
-    async fn fetch_new(
-        &self,
-        url: &Url,
-        expected: Option<&Expected>,
-        file: u64,
-    ) -> Result<(Archive, Version), TransferError> {
-        let path = self.path(file);
-        let (client, max) = (&self.client, self.settings.file_bytes);
-        let none = Version::default();
-        match fetch(client, url, &none, expected, max, &path.0).await? {
+        match fetch(client, url, version, expected, max, &path.0).await? {
             Fetched::New { bytes, version } => {
-                let file = File::open(&path.0).map_err(FetchError::from)?;
-                let fetched = bytes;
-                Ok((Archive { file, fetched }, version))
+                self.keep(wanted, path, file, bytes, version).map(Some)
             }
-            Fetched::Unchanged => Err(FetchError::Status(304).into()),
+            Fetched::Unchanged => Ok(None),
         }
     }
 
-    /// Keeps a file of which the server will be able to say whether it is the newest.
+    /// Keeps a file that has a key and of which the server will be able to say whether it is the
+    /// newest.
     fn keep(
         &self,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         path: Temporary,
         file: u64,
         bytes: u64,
         version: Version,
     ) -> Result<Archive, TransferError> {
         let opened = File::open(&path.0).map_err(FetchError::from)?;
-        let mut index = self.index();
-        let go = match version.is_told() {
+        let mut index = lock(&self.index);
+        let go = match version.is_told() && !wanted.cache_key.is_empty() {
             true => {
                 path.stays();
-                index.keep(wanted.cache_key, file, bytes, version)
+                index.keep(&wanted.cache_key, file, bytes, version)
             }
-            false => index.remove(wanted.cache_key).into_iter().collect(),
+            false => index.remove(&wanted.cache_key).into_iter().collect(),
         };
         for file in go {
             // Whoever reads it goes on doing so; what cannot be removed goes at the next start.
@@ -271,12 +233,12 @@ impl Transfers {
         &self,
         archive: Archive,
         folder: &Path,
-        wanted: Wanted<'_>,
+        wanted: &DownloadAction,
         bytes: u64,
         account: Option<Account>,
     ) -> Result<(), TransferError> {
-        let outside = || archive::refused(Path::new(wanted.to), "lies outside of the container");
-        let inside = place::inside(wanted.to).ok_or_else(outside)?;
+        let outside = || archive::refused(Path::new(&wanted.to), "lies outside of the container");
+        let inside = place::inside(&wanted.to).ok_or_else(outside)?;
         let folder = folder.to_owned();
         let room = Room::new(match bytes {
             0 => self.settings.unpacked_bytes,
@@ -303,13 +265,9 @@ impl Transfers {
     }
 
     fn turn(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = lock(&self.turns);
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry(key.to_owned()).or_default())
-    }
-
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn new_file(&self) -> u64 {
@@ -319,6 +277,21 @@ impl Transfers {
     fn path(&self, file: u64) -> Temporary {
         Temporary(self.folder.join(file.to_string()), true)
     }
+}
+
+/// Begins a request. Who asks stands in the address, and goes into a header.
+fn begin(method: Method, url: &Url) -> request::Builder {
+    let mut bare = url.clone();
+    // The URL standard has no such addresses without a host, so both can be taken away.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.set_fragment(None);
+    let request = Request::builder().method(method).uri(bare.as_str());
+    if url.username().is_empty() && url.password().is_none() {
+        return request;
+    }
+    let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
+    request.header(AUTHORIZATION, authorization(&pair))
 }
 
 /// Reads a file that was kept and fails when it is another one than is expected now.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use http::Request;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{Method, Request};
 use md5::Md5;
 use net::{Body, Client, ClientError};
 use sha2::{Digest, Sha256};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::basic::authorization;
+use super::begin;
 
 /// Longest time for one attempt.
 const WITHIN: Duration = Duration::from_secs(15 * 60);
@@ -120,19 +120,10 @@ async fn once(client: &Client, path: &Path, sums: &Sums, url: &Url) -> Result<()
 }
 
 fn request(url: &Url, sums: &Sums, body: Body) -> Result<Request<Body>, http::Error> {
-    let mut bare = url.clone();
-    // The URL standard has no such addresses without a host, so both can be taken away.
-    let _ = bare.set_username("");
-    let _ = bare.set_password(None);
-    bare.set_fragment(None);
-    let mut request = Request::post(bare.as_str())
+    begin(Method::POST, url)
         .header(CONTENT_TYPE, "application/octet-stream")
         .header(CONTENT_LENGTH, sums.bytes)
         .header("Content-MD5", &sums.md5)
-        .header("Content-Digest", format!("sha-256=:{}:", sums.sha256));
-    if !url.username().is_empty() || url.password().is_some() {
-        let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
-        request = request.header(AUTHORIZATION, authorization(&pair));
-    }
-    request.body(body)
+        .header("Content-Digest", format!("sha-256=:{}:", sums.sha256))
+        .body(body)
 }

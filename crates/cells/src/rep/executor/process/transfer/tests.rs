@@ -122,20 +122,20 @@ impl Bench {
         sum: &str,
         room: u64,
     ) -> Result<u64, TransferError> {
-        let from = format!("{}{path}", self.url);
-        let wanted = Wanted {
-            from: &from,
-            to: "/app",
-            user: "",
-            cache_key: key,
-            algorithm: if sum.is_empty() { "" } else { "md5" },
-            value: sum,
+        let algorithm = if sum.is_empty() { "" } else { "md5" };
+        let wanted = DownloadAction {
+            from: format!("{}{path}", self.url),
+            to: "/app".into(),
+            cache_key: key.into(),
+            checksum_algorithm: algorithm.into(),
+            checksum_value: sum.into(),
+            ..DownloadAction::default()
         };
-        let archive = self.transfers.fetch(wanted).await?;
+        let archive = self.transfers.fetch(&wanted).await?;
         let fetched = archive.fetched;
         let container = self.folder.path().join("c");
         self.transfers
-            .unpack(archive, &container, wanted, room, None)
+            .unpack(archive, &container, &wanted, room, None)
             .await?;
         Ok(fetched)
     }
@@ -319,20 +319,16 @@ async fn nothing_is_written_outside_of_the_container() {
     bench.offer("/good", tar_of(&[("x", b"x")]), None);
     std::os::unix::fs::symlink(&absolute, bench.folder.path().join("c/away")).unwrap();
     for to in ["/away", "away/deep", "../out"] {
-        let from = format!("{}/good", bench.url);
-        let wanted = Wanted {
-            from: &from,
-            to,
-            user: "",
-            cache_key: "",
-            algorithm: "",
-            value: "",
+        let wanted = DownloadAction {
+            from: format!("{}/good", bench.url),
+            to: to.into(),
+            ..DownloadAction::default()
         };
-        let archive = bench.transfers.fetch(wanted).await.unwrap();
+        let archive = bench.transfers.fetch(&wanted).await.unwrap();
         let container = bench.folder.path().join("c");
         let unpacked = bench
             .transfers
-            .unpack(archive, &container, wanted, 0, None)
+            .unpack(archive, &container, &wanted, 0, None)
             .await;
         let error = unpacked.unwrap_err().to_string();
         assert!(
@@ -435,16 +431,12 @@ async fn what_is_kept_is_asked_for_and_not_fetched_again() {
 async fn many_that_want_the_same_fetch_it_once() {
     let bench = Bench::new().await;
     bench.offer("/app", tar_of(&[("a", b"1")]), Some("\"v1\""));
-    let from = format!("{}/app", bench.url);
-    let wanted = Wanted {
-        from: &from,
-        to: "",
-        user: "",
-        cache_key: "k",
-        algorithm: "",
-        value: "",
+    let wanted = DownloadAction {
+        from: format!("{}/app", bench.url),
+        cache_key: "k".into(),
+        ..DownloadAction::default()
     };
-    let all = (0..10).map(|_| bench.transfers.fetch(wanted));
+    let all = (0..10).map(|_| bench.transfers.fetch(&wanted));
     for fetched in futures_util::future::join_all(all).await {
         assert_eq!(fetched.unwrap().file.metadata().unwrap().len(), 2048);
     }
