@@ -223,7 +223,7 @@ fn an_output_without_the_value_is_an_error_and_a_long_one_is_refused() {
         let (_folder, finished) = crate::support::run(&format!(
             "[[step]]\nname = \"s\"\nrun = '{run}'\nkeep = {{ rows = '{keep}' }}\n"
         ));
-        reason(&finished.unwrap())
+        reason(&finished)
     };
     let why = kept("echo rows: none", "regex rows: ([0-9]+)");
     assert_eq!(
