@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{Response, StatusCode};
-use net::{Body, full};
+use net::Body;
 use serde::Serialize;
 
 /// A request that is not answered as asked.
@@ -52,10 +52,9 @@ pub fn json(value: &impl Serialize) -> Response<Body> {
 
 /// A whole answer, which nobody keeps.
 pub fn whole(content_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
-    let mut answer = Response::new(full(body));
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut answer = net::response(StatusCode::OK, content_type, body);
+    let no_store = HeaderValue::from_static("no-store");
+    answer.headers_mut().insert(CACHE_CONTROL, no_store);
     answer
 }
 

@@ -72,7 +72,7 @@ impl Api {
         });
         pool::write(&mut page, "auctioneer", &[self.workers.counts(0, None)]);
         let text = page.into_text();
-        answers::typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 
     fn answer(&self, queued: Result<(), impl std::fmt::Display>) -> Response<Body> {
@@ -118,5 +118,5 @@ impl Handler for Api {
 }
 
 fn json(status: StatusCode, body: String) -> Response<Body> {
-    answers::typed(status, "application/json", body)
+    net::response(status, "application/json", body)
 }

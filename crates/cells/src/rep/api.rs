@@ -22,7 +22,7 @@ use super::executor::Executor;
 use super::metrics::{Containers, Metrics as Counters};
 use super::presence::Hold;
 use super::update::Update;
-use crate::answers::{SNIFFED, bare, no_such_path, typed, wrong_method};
+use crate::answers::{bare, no_such_path, wrong_method};
 
 const BODY_BYTES: usize = 64 << 20;
 const BODY_WITHIN: Duration = Duration::from_secs(60);
@@ -144,7 +144,7 @@ impl<E: Executor> AdminApi<E> {
     fn evacuate(&self) -> Response<Body> {
         self.evacuation.begin();
         let body = r#"{"ping_path":"/ping"}"#;
-        let mut response = typed(StatusCode::ACCEPTED, "application/json", body);
+        let mut response = net::response(StatusCode::ACCEPTED, "application/json", body);
         // A connection that is kept would hold the end up.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
@@ -158,7 +158,7 @@ impl<E: Executor> AdminApi<E> {
             return bare(StatusCode::BAD_REQUEST);
         };
         let (status, text) = self.silence.answer(&head.method, head.uri.path(), &body);
-        typed(status, SNIFFED, text)
+        net::plain_text(status, text)
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -173,7 +173,7 @@ impl<E: Executor> AdminApi<E> {
             .count();
         let cells = [self.cells.len() as u64, held as u64, self.silence.silent()];
         let text = self.metrics.text(cells, containers, self.bbs.counts());
-        typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }
 
@@ -260,7 +260,7 @@ fn json(value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(mut body) => {
             body.push(b'\n');
-            typed(StatusCode::OK, SNIFFED, body)
+            net::plain_text(StatusCode::OK, body)
         }
         Err(_) => bare(StatusCode::INTERNAL_SERVER_ERROR),
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use diego::Bbs;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
-use net::{Body, ConnectionFailure, Handler, Incoming, full};
+use net::{Body, ConnectionFailure, Handler, Incoming};
 use telemetry::{Fields, Logger, prometheus};
 
 use super::metrics::Metrics;
+use crate::answers;
 
 /// Answers 200 to everything, as health checks of Diego's ask, but for `/ready`, which waits for
 /// the first sync and for NATS.
@@ -24,18 +24,13 @@ impl Handler for Api {
     }
 
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let mut response = Response::new(full(String::new()));
         match request.uri().path() {
             "/metrics" => {
-                *response.body_mut() = full(self.metrics.text(self.bbs.counts()));
-                let text = HeaderValue::from_static(prometheus::CONTENT_TYPE);
-                response.headers_mut().insert(CONTENT_TYPE, text);
+                let text = self.metrics.text(self.bbs.counts());
+                net::response(StatusCode::OK, prometheus::CONTENT_TYPE, text)
             }
-            "/ready" if !self.metrics.is_ready() => {
-                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            }
-            _ => {}
+            "/ready" if !self.metrics.is_ready() => answers::bare(StatusCode::SERVICE_UNAVAILABLE),
+            _ => answers::bare(StatusCode::OK),
         }
-        response
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use fleet::Silence;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, Shutdown};
 use telemetry::prometheus::{self, Page};
@@ -183,11 +182,7 @@ impl Handler for Counters {
                 "expected /ping, /metrics or, of simulated agents, POST /rest\n".into(),
             ),
         };
-        let mut response = Response::new(net::full(body));
-        *response.status_mut() = status;
-        let content_type = HeaderValue::from_static(prometheus::CONTENT_TYPE);
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-        response
+        net::response(status, prometheus::CONTENT_TYPE, body)
     }
 }
 

@@ -17,7 +17,7 @@ use super::roster::Roster;
 use super::spool::Spool;
 use super::tree::DEPTH;
 use super::upstream::Upstream;
-use crate::server::{answer, is_known, now, shown, tagged, text, unescaped};
+use crate::server::{is_known, now, shown, tagged, unescaped};
 use crate::uploads::{UploadRejection, UploadResult};
 use crate::upstream::{Asked, RELAYS};
 
@@ -52,7 +52,7 @@ impl Handler for Front {
         let answer = tokio::spawn(net::boxed(answered)).await;
         answer.unwrap_or_else(|_| {
             let told = "the request could not be carried out; the relay's log says why\n";
-            text(StatusCode::INTERNAL_SERVER_ERROR, told)
+            net::plain_text(StatusCode::INTERNAL_SERVER_ERROR, told)
         })
     }
 }
@@ -66,13 +66,13 @@ impl Service {
             None => (path.trim_start_matches('/'), ""),
         };
         match (&head.method, first) {
-            (&Method::GET, "health") => text(StatusCode::OK, "ok\n"),
+            (&Method::GET, "health") => net::plain_text(StatusCode::OK, "ok\n"),
             (&Method::GET, "metrics") => {
-                answer(StatusCode::OK, prometheus::CONTENT_TYPE, self.metrics())
+                net::response(StatusCode::OK, prometheus::CONTENT_TYPE, self.metrics())
             }
-            (&Method::GET, "uuid") => text(StatusCode::OK, self.id.clone()),
+            (&Method::GET, "uuid") => net::plain_text(StatusCode::OK, self.id.clone()),
             (&Method::GET, "policy-key") => match self.key.get(&self.upstream).await {
-                Ok(pem) => text(StatusCode::OK, pem),
+                Ok(pem) => net::plain_text(StatusCode::OK, pem),
                 Err(refused) => taken_answer(Err(refused)),
             },
             (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head).await,
@@ -93,7 +93,7 @@ impl Service {
             }
             _ => {
                 let told = "this is a relay; the REST API and the page are at the server\n";
-                text(StatusCode::NOT_FOUND, told)
+                net::plain_text(StatusCode::NOT_FOUND, told)
             }
         }
     }
@@ -123,7 +123,7 @@ impl Service {
 
     fn forbidden(&self, why: &str) -> Response<Body> {
         self.metrics.forbidden.add(1);
-        text(StatusCode::FORBIDDEN, format!("{why}\n"))
+        net::plain_text(StatusCode::FORBIDDEN, format!("{why}\n"))
     }
 
     /// A node's policy, for the one that has the node's key, and for relays that it is behind:
@@ -131,7 +131,7 @@ impl Service {
     async fn policy(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(node) = rest.strip_suffix("/rules/policy.json.gz") else {
             let told = "expected /policies/NODE/rules/policy.json.gz\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         let Some(shown) = shown(head) else {
             return self.forbidden("show the node's certificate to get its policy");
@@ -164,7 +164,7 @@ impl Service {
             Ok(Asked::None { status, why }) => {
                 // It is the node's no more, or this relay may not hand it on any more.
                 self.policies.remove(node);
-                return text(status, format!("{why}\n"));
+                return net::plain_text(status, format!("{why}\n"));
             }
             Err(_) => {
                 self.metrics.from_disk.add(u64::from(tag.is_some()));
@@ -207,7 +207,7 @@ impl Service {
     async fn nodes_behind(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(relay) = rest.strip_suffix("/nodes.json") else {
             let told = "expected /relays/RELAY/nodes.json\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         let Some(shown) = shown(head) else {
             return self.forbidden("show the relay's certificate to get its list");
@@ -220,7 +220,7 @@ impl Service {
         self.roster.refresh_if_free(&self.upstream).await;
         if !self.upstream.is_there() {
             let told = "the upstream of this relay is away; ask again\n";
-            return text(StatusCode::SERVICE_UNAVAILABLE, told);
+            return net::plain_text(StatusCode::SERVICE_UNAVAILABLE, told);
         }
         let children = self.roster.children();
         let listed = children.and_then(|children| children.behind(relay, &shown));
@@ -247,9 +247,9 @@ impl Service {
 
 fn taken_answer(taken: UploadResult) -> Response<Body> {
     match taken {
-        Ok((status, told)) => text(status, told),
+        Ok((status, told)) => net::plain_text(status, told),
         Err(refused) => {
-            let mut response = text(refused.status, format!("{}\n", refused.why));
+            let mut response = net::plain_text(refused.status, format!("{}\n", refused.why));
             if refused.status == StatusCode::SERVICE_UNAVAILABLE {
                 response.headers_mut().insert(RETRY_AFTER, RETRY.into());
             }

@@ -55,7 +55,7 @@ pub use start::start;
 
 pub(crate) use metrics::{Count, tell};
 pub(crate) use packed::{pack, unpack};
-pub(crate) use rest::{answer, text, unescaped};
+pub(crate) use rest::unescaped;
 pub(crate) use service::{is_known, shown, tagged};
 
 /// Milliseconds since 1970.

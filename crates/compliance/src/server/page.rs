@@ -6,8 +6,6 @@ use http::header::{X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::{Response, StatusCode};
 use net::Body;
 
-use super::rest::answer;
-
 /// The page, built by `make web`.
 const HTML: &str = include_str!("../../../../web/dist/compliance.html");
 /// What browsers let it do: its own script and style, told by their hashes.
@@ -15,7 +13,7 @@ const POLICY: &str = include_str!("../../../../web/dist/compliance.policy");
 
 /// The page, with what browsers are to make sure of.
 pub(super) fn page() -> Response<Body> {
-    let mut response = answer(StatusCode::OK, "text/html; charset=utf-8", HTML);
+    let mut response = net::response(StatusCode::OK, "text/html; charset=utf-8", HTML);
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),

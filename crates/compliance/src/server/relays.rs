@@ -7,7 +7,6 @@ use http::{Response, StatusCode};
 use net::Body;
 
 use super::administered::place_of;
-use super::rest::text;
 use super::service::{Service, shown, tagged};
 use super::state::{NodeRecord, State};
 use crate::acceptance::{KeyStatus, Standing};
@@ -43,7 +42,7 @@ impl Service {
     pub(super) async fn nodes_behind(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(relay) = rest.strip_suffix("/nodes.json") else {
             let told = "expected /relays/RELAY/nodes.json\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         let Some(shown) = shown(head) else {
             return self.forbidden("show the relay's certificate to get its list");
@@ -51,7 +50,7 @@ impl Service {
         let record = self.view.read().nodes.get(relay).cloned();
         let Some(record) = record else {
             let told = "the node is not known; send an inventory first\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         if !record.known.key.has_key_of(&shown) {
             return self.forbidden("the certificate that was shown is not that of the relay");
@@ -78,7 +77,7 @@ impl Service {
         });
         match made.await {
             Ok((tag, json)) => tagged(head, &tag, "application/json", json).1,
-            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            Err(error) => net::plain_text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     }
 }

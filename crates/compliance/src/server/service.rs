@@ -19,7 +19,7 @@ use super::ledger::{Absence, Commands};
 use super::metrics::{Gauges, Metrics};
 use super::page::page;
 use super::relays::hands_on;
-use super::rest::{answer, openapi, text, unescaped};
+use super::rest::{openapi, unescaped};
 use super::signing::Signing;
 use super::state::{State, TokenHash};
 use crate::acceptance::Standing;
@@ -69,18 +69,18 @@ impl Handler for Front {
                 service.metrics.failed.add(1);
             }
             let told = "the database is away, so that nothing can be kept; send it again\n";
-            return text(StatusCode::SERVICE_UNAVAILABLE, told);
+            return net::plain_text(StatusCode::SERVICE_UNAVAILABLE, told);
         }
         let answered = async move { service.answered(request).await };
         tokio::select! {
             answer = tokio::spawn(net::boxed(answered)) => answer.unwrap_or_else(|_| {
                 let told = "the request could not be carried out; the server's log says why\n";
-                text(StatusCode::INTERNAL_SERVER_ERROR, told)
+                net::plain_text(StatusCode::INTERNAL_SERVER_ERROR, told)
             }),
             () = absence.too_long() => {
                 let told = "the database went away: whether it is kept is not known yet; send it \
                             again\n";
-                text(StatusCode::SERVICE_UNAVAILABLE, told)
+                net::plain_text(StatusCode::SERVICE_UNAVAILABLE, told)
             }
         }
     }
@@ -96,11 +96,15 @@ impl Service {
         };
         match (&head.method, first) {
             (&Method::GET, "" | "page") if rest.is_empty() => page(),
-            (&Method::GET, "health") => text(StatusCode::OK, "ok\n"),
+            (&Method::GET, "health") => net::plain_text(StatusCode::OK, "ok\n"),
             (&Method::GET, "metrics") => self.metrics(),
-            (&Method::GET, "uuid") => text(StatusCode::OK, ROOT),
-            (&Method::GET, "policy-key") => text(StatusCode::OK, self.signing.key.clone()),
-            (&Method::GET, "openapi.json") => answer(StatusCode::OK, "application/json", openapi()),
+            (&Method::GET, "uuid") => net::plain_text(StatusCode::OK, ROOT),
+            (&Method::GET, "policy-key") => {
+                net::plain_text(StatusCode::OK, self.signing.key.clone())
+            }
+            (&Method::GET, "openapi.json") => {
+                net::response(StatusCode::OK, "application/json", openapi())
+            }
             (&Method::GET, "policies") => self.policy(&unescaped(rest, false), &head),
             (&Method::GET, "relays") => self.nodes_behind(&unescaped(rest, false), &head).await,
             (&Method::PUT, "reports" | "inventories" | "inventory-updates") => {
@@ -108,15 +112,15 @@ impl Service {
                 taken_answer(self.intake.upload(first, &name, body, &self.limits).await)
             }
             (_, "rudder") => self.api(&head, rest, body).await,
-            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+            _ => net::plain_text(StatusCode::NOT_FOUND, "there is nothing here\n"),
         }
     }
 }
 
 fn taken_answer(taken: UploadResult) -> Response<Body> {
     match taken {
-        Ok((status, told)) => text(status, told),
-        Err(refused) => text(refused.status, format!("{}\n", refused.why)),
+        Ok((status, told)) => net::plain_text(status, told),
+        Err(refused) => net::plain_text(refused.status, format!("{}\n", refused.why)),
     }
 }
 
@@ -129,8 +133,8 @@ pub(crate) fn tagged(
 ) -> (bool, Response<Body>) {
     let same = is_known(head, tag);
     let mut response = match same {
-        true => answer(StatusCode::NOT_MODIFIED, content_type, ""),
-        false => answer(StatusCode::OK, content_type, document),
+        true => net::response(StatusCode::NOT_MODIFIED, content_type, ""),
+        false => net::response(StatusCode::OK, content_type, document),
     };
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
         response.headers_mut().insert(ETAG, tag);
@@ -154,14 +158,14 @@ impl Service {
     /// Somebody who has no right to what was asked for.
     pub(super) fn forbidden(&self, why: &str) -> Response<Body> {
         self.metrics.forbidden.add(1);
-        text(StatusCode::FORBIDDEN, format!("{why}\n"))
+        net::plain_text(StatusCode::FORBIDDEN, format!("{why}\n"))
     }
 
     /// A node's policy, for the one that has the node's key, and for relays that it is behind.
     fn policy(&self, rest: &str, head: &Parts) -> Response<Body> {
         let Some(node) = rest.strip_suffix("/rules/policy.json.gz") else {
             let told = "expected /policies/NODE/rules/policy.json.gz\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         let Some(PeerCertificate(shown)) = head.extensions.get() else {
             return self.forbidden("show the node's certificate to get its policy");
@@ -182,7 +186,7 @@ impl Service {
         if record.known.standing != Standing::Accepted {
             return self.forbidden("the node is pending: it has a policy once somebody accepts it");
         }
-        let none = || text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
+        let none = || net::plain_text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
         let Some(config_id) = state.policies.get(node).map(|one| one.config_id.clone()) else {
             return none();
         };
@@ -195,7 +199,7 @@ impl Service {
             Some((served, Some(document))) => (served, document),
             Some((_, None)) => {
                 let told = "the policy in the store cannot be signed: it was packed by others\n";
-                return text(StatusCode::INTERNAL_SERVER_ERROR, told);
+                return net::plain_text(StatusCode::INTERNAL_SERVER_ERROR, told);
             }
             None => return none(),
         };
@@ -221,6 +225,6 @@ impl Service {
             away: self.absence.lasts(),
             losses: self.absence.losses(),
         });
-        answer(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }

@@ -249,13 +249,11 @@ fn per_second(text: &str) -> Result<f64, String> {
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Body> {
-    let mut answer = Response::new(net::full(body));
-    *answer.status_mut() = status;
+    let mut answer = net::response(status, kind, body);
     let headers = answer.headers_mut();
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 

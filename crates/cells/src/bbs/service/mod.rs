@@ -309,6 +309,6 @@ impl Service {
             self.presences.cells(Instant::now()).len(),
         );
         let text = page.into_text();
-        answers::typed(StatusCode::OK, prometheus::CONTENT_TYPE, text)
+        net::response(StatusCode::OK, prometheus::CONTENT_TYPE, text)
     }
 }

@@ -1,9 +1,7 @@
 //! Answers: plain texts for agents, Rudder's envelope for the REST API.
 
-use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
-use net::{Body, full};
+use net::Body;
 use serde_json::{Value, json};
 
 use super::route::Turn;
@@ -134,7 +132,7 @@ pub(super) fn enveloped(
         Ok(CallResult {
             data: Value::String(table),
             ..
-        }) => return answer(StatusCode::OK, "text/csv; charset=utf-8", table),
+        }) => return net::response(StatusCode::OK, "text/csv; charset=utf-8", table),
         Ok(CallResult { id, data, .. }) => {
             let mut body = under("data", data);
             body["action"] = action.into();
@@ -164,21 +162,5 @@ pub(super) fn enveloped(
     } else {
         body.to_string()
     };
-    answer(status, "application/json", text)
-}
-
-pub(crate) fn text(status: StatusCode, told: impl Into<Bytes>) -> Response<Body> {
-    answer(status, "text/plain; charset=utf-8", told)
-}
-
-pub(crate) fn answer(
-    status: StatusCode,
-    content_type: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Body> {
-    let mut response = Response::new(full(body));
-    *response.status_mut() = status;
-    let content_type = HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+    net::response(status, "application/json", text)
 }

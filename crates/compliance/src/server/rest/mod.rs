@@ -37,7 +37,6 @@ use route::{Call, Input, Route, Verb, Work};
 
 pub(super) use accounts::hash;
 pub(super) use answers::ApiError;
-pub(crate) use answers::{answer, text};
 pub(super) use openapi::document as openapi;
 pub(crate) use query::unescaped;
 
@@ -136,7 +135,7 @@ impl Service {
         self.metrics.calls.add(1);
         let Some(path) = below_version(rest, head) else {
             let told = "expected /rudder/api/latest/…; /openapi.json lists all calls\n";
-            return text(StatusCode::NOT_FOUND, told);
+            return net::plain_text(StatusCode::NOT_FOUND, told);
         };
         let path = path.into_iter().map(|part| unescaped(part, false));
         let path: Vec<String> = path.collect();
