@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use traces::names::Names;
-use traces::{Decoded, Form, Origin, Store, StoreLimits, Wanted, jaeger, otlp, zipkin};
+use traces::{Decoded, Form, Origin, Store, StoreLimits, TraceFilter, jaeger, otlp, zipkin};
 use traces::{decode, decode_posted, normalise};
 
 fuzz_target!(|data: &[u8]| {
@@ -44,6 +44,6 @@ fuzz_target!(|data: &[u8]| {
     let _ = (
         store.slowest(3, 0),
         store.since(0, 3),
-        store.whole(&Wanted::ended(u64::MAX)),
+        store.whole(&TraceFilter::ended(u64::MAX)),
     );
 });

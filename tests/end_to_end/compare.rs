@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab_judgement::{Comparison, Licence, Verdict};
+use lab_judgement::{Comparison, ComparisonBasis, Verdict};
 use serde_json::Value;
 
 use crate::lab::{Finished, Lab};
@@ -92,7 +92,7 @@ fn groups_and_single_runs_say_what_they_can_be_held_to() {
     let found = only(&worse);
     assert_eq!(
         (found.verdict, found.licence),
-        (Verdict::Worse, Licence::Unpaired)
+        (Verdict::Worse, ComparisonBasis::Unpaired)
     );
     assert_eq!(found.metric.name, "thing.entities");
     assert_eq!(

@@ -71,7 +71,7 @@ export function measure(entities: number, changes: number): void {
 }
 
 function sceneOf(lives: Lives, sort: Sort): Crowd {
-  const survey = lives.kept!.survey(lives)!;
+  const survey = lives.cache!.survey(lives)!;
   return {
     lives,
     order: order(lives, sort),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Listed } from '../src/compliance/data/shapes';
-import { having, heard, percent, shares, STATUSES, statusOf, told, worstFirst } from '../src/compliance/data/statuses';
+import { having, hasReports, percent, shares, STATUSES, statusOf, complianceText, worstFirst } from '../src/compliance/data/statuses';
 
 const one = (name: string, compliance: number, complianceDetails: Record<string, number> = { error: 100 - compliance }): Listed => ({
   id: `id-${name}`,
@@ -17,14 +17,14 @@ it('shows the worst first, equals by name, and last what nothing is known of', (
 });
 
 it('has heard of what has a status, also one that says that there was no report', () => {
-  expect(heard(undefined)).toBe(false);
-  expect(heard({})).toBe(false);
-  expect(heard({ applying: 60, reportsDisabled: 40 })).toBe(false);
-  expect(heard({ noReport: 100 })).toBe(true);
+  expect(hasReports(undefined)).toBe(false);
+  expect(hasReports({})).toBe(false);
+  expect(hasReports({ applying: 60, reportsDisabled: 40 })).toBe(false);
+  expect(hasReports({ noReport: 100 })).toBe(true);
 });
 
 it('tells no number where nothing was heard, in a list and of one alike', () => {
-  expect([one('new', 0, { applying: 100 }), one('bad', 0), one('good', 100)].map(told)).toEqual(['not yet', '0.00 %', '100 %']);
+  expect([one('new', 0, { applying: 100 }), one('bad', 0), one('good', 100)].map(complianceText)).toEqual(['not yet', '0.00 %', '100 %']);
 });
 
 it('draws good to bad, leaves out what there is nothing of, and keeps a status of a newer server', () => {

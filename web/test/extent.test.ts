@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Kept } from '../src/data/kept';
+import { LivesCache } from '../src/data/lives_cache';
 import type { Lives } from '../src/data/lives';
 import { extent } from '../src/state/extent';
 import { MANY } from '../src/state/later';
@@ -8,7 +8,7 @@ import { livesOf } from './lives';
 /** Entities that go on, the first from `begin` on and the last until `end`, in seconds of the run. */
 function going(entities: number, begin: number, end: number): Lives {
   const rows = Array.from({ length: entities }, () => [begin, begin + 1]);
-  return { ...livesOf([...rows, [begin, end]]), kept: new Kept() };
+  return { ...livesOf([...rows, [begin, end]]), cache: new LivesCache() };
 }
 
 it('many that began long before the run stay where they are drawn while they grow', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, quantity, rate, smallShare, told } from '../src/data/load';
+import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, quantity, rate, smallShare, formatted } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import shares from './shares.json';
@@ -23,13 +23,13 @@ describe('numbers', () => {
 
   it('what the generator spoiled is withheld, and its bounds are told', () => {
     const some = times({ p90: 0.005, bounds: { p99: [0.001, 0.009], mean: [0.002, 0.003], p999: [1, 2] } });
-    expect([told(some, 'p99'), told(some, 'p90'), told(some, 'p75')]).toEqual(['withheld', '5.00 ms', '–']);
+    expect([formatted(some, 'p99'), formatted(some, 'p90'), formatted(some, 'p75')]).toEqual(['withheld', '5.00 ms', '–']);
     expect(doubtful(some)).toBe('mean 2.00 ms to 3.00 ms, p99 1.00 ms to 9.00 ms, p99.9 1.00 s to 2.00 s');
   });
 
   it('a percentile among requests without an answer says so', () => {
     const some = times({ p90: 0.005, unanswered: 50, no_answer: ['p99', 'max'] });
-    expect((['p90', 'p99', 'p999', 'max'] as const).map((name) => told(some, name))).toEqual(['5.00 ms', 'no answer', '–', 'no answer']);
+    expect((['p90', 'p99', 'p999', 'max'] as const).map((name) => formatted(some, name))).toEqual(['5.00 ms', 'no answer', '–', 'no answer']);
   });
 
   it('percentiles have their usual names', () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { number, said } from '../src/data/probes';
+import { number, probeText } from '../src/data/probes';
 
 test('failures and skipped tries are said, and nothing of a healthy probe', () => {
-  const of = (parts: object) => said({ name: 'p', tries: 10, failed: 0, skipped: 0, ...parts });
+  const of = (parts: object) => probeText({ name: 'p', tries: 10, failed: 0, skipped: 0, ...parts });
   expect(of({})).toBe('10 tries');
   expect(of({ tries: 36_000, failed: 1200, error: 'refused' })).toBe('36,000 tries; 1,200 failed, the last: refused');
   expect(of({ tries: 1, of: 'web.0' })).toBe('web.0: 1 try');

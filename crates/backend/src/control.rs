@@ -47,7 +47,7 @@ pub async fn run(
             });
             net::serve(listener, None, Limits::default(), handler, shutdown).await;
         }
-        None => shutdown.asked().await,
+        None => shutdown.requested().await,
     }
     logger.info("stopped", Fields::new().and("requests", backend.requests()));
     Ok(())

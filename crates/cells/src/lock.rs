@@ -71,7 +71,7 @@ impl Lock {
             let mut call = std::pin::pin!(self.locket.lock(self.resource(), TTL));
             let answer = tokio::select! {
                 answer = &mut call => answer,
-                () = shutdown.asked() => {
+                () = shutdown.requested() => {
                     let late = timeout(LAST, call).await;
                     self.withdraw(late.ok()).await;
                     return None;
@@ -92,7 +92,7 @@ impl Lock {
             }
             tokio::select! {
                 () = sleep(RETRY) => {}
-                () = shutdown.asked() => {
+                () = shutdown.requested() => {
                     self.withdraw(Some(Err(cause))).await;
                     return None;
                 }
@@ -122,7 +122,7 @@ impl Lock {
         loop {
             tokio::select! {
                 () = sleep(pause.min(expires - Instant::now())) => {}
-                () = shutdown.asked() => break,
+                () = shutdown.requested() => break,
             }
             let asked = Instant::now();
             let renewed = self.locket.lock(self.resource(), TTL);

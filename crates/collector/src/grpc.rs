@@ -12,7 +12,7 @@ use net::{Body, Handler, Incoming};
 
 use crate::answer::Refusal;
 use crate::intake::{BODY_BYTES, IntakeResult, gunzip};
-use crate::server::{Collector, aside};
+use crate::server::{Collector, run_blocking};
 
 /// The path of the call.
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -48,7 +48,7 @@ impl Grpc {
         let held = heavy.read(body, BODY_BYTES + PREFIX).await?;
         let _place = heavy.place().await?;
         let (intake, body) = (self.0.intake(), held.body.clone());
-        let taken = aside("reading the spans", move || {
+        let taken = run_blocking("reading the spans", move || {
             let message = message(body, &head.headers)?;
             let taken = intake.take_message(&message);
             taken.map_err(|error| Refusal::bad(error.to_string()))

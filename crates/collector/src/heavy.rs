@@ -11,7 +11,7 @@ use traces::{Nanos, Origin, Store};
 use crate::answer::{Query, Refusal, whole};
 use crate::intake::{BODY_BYTES, BODY_WITHIN, Form, Intake};
 use crate::kept;
-use crate::server::{aside, stopping, unread};
+use crate::server::{run_blocking, stopping, unread};
 
 /// Bodies that are understood, and answers that are made of many spans, at once: each may take as
 /// much memory as the longest body.
@@ -78,7 +78,7 @@ impl Heavy {
         let held = self.read(body, BODY_BYTES).await?;
         let _place = self.place().await?;
         let (intake, body) = (Arc::clone(intake), held.body.clone());
-        aside("reading the spans", move || {
+        run_blocking("reading the spans", move || {
             intake.take(form, &head.headers, body)
         })
         .await?
@@ -101,7 +101,7 @@ impl Heavy {
         let _place = self.place().await?;
         let spans = kept::whole(store, now, query, usual)?;
         let origin = origin.clone();
-        aside("writing the spans", move || {
+        run_blocking("writing the spans", move || {
             whole(content_type, write(&spans.concat(), &origin))
         })
         .await

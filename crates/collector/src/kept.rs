@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::answer::{self, Query, Refusal};
 use traces::Nanos;
 use traces::{
-    Origin, Span, SpanKind, Store, Summary, Wanted, hex, jaeger, normalise, otlp, zipkin,
+    Origin, Span, SpanKind, Store, Summary, TraceFilter, hex, jaeger, normalise, otlp, zipkin,
 };
 use traces::{SpanId, TraceId};
 
@@ -81,7 +81,7 @@ pub fn whole(
     usual: usize,
 ) -> Result<Vec<Vec<Span>>, Refusal> {
     let path = query.text("path");
-    let mut traces = store.whole(&Wanted {
+    let mut traces = store.whole(&TraceFilter {
         from: began(query, now)?,
         ended: now.saturating_sub(SETTLED),
         now,

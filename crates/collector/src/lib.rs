@@ -11,4 +11,4 @@ mod server;
 pub use grpc::Grpc;
 pub use heavy::Heavy;
 pub use intake::{BODY_BYTES, BODY_WITHIN, Form, Intake, IntakeResult};
-pub use server::{Collector, aside, stopping, unread};
+pub use server::{Collector, run_blocking, stopping, unread};

@@ -118,7 +118,7 @@ impl Collector {
             "/analysis" => {
                 let _place = self.heavy.place().await?;
                 let spans = kept::whole(store, now(), query, USUAL)?.concat();
-                aside("the analysis", move || {
+                run_blocking("the analysis", move || {
                     json(&Question::default().analyse_groups(&spans))
                 })
                 .await?
@@ -226,7 +226,7 @@ pub fn stopping() -> Refusal {
 ///
 /// # Errors
 /// When it panics.
-pub async fn aside<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     what: &str,
     act: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -34,7 +34,7 @@ const WRONG: [(&str, &[&str]); 14] = [
 ];
 
 /// A form of settings.
-pub struct Tried<'a> {
+pub struct SettingsForm<'a> {
     /// Reads a text; gives its warnings.
     pub read: &'a dyn Fn(&Source) -> Result<Vec<String>, Problems>,
     /// A text that gives the key at a path a value.
@@ -43,7 +43,7 @@ pub struct Tried<'a> {
     pub right: &'a [(&'a str, &'a str)],
 }
 
-impl Tried<'_> {
+impl SettingsForm<'_> {
     /// Gives every key wrong values, each of which must be told with its line and with what
     /// was expected. Says which keys there are.
     pub fn every_key(&self) -> Vec<String> {
@@ -69,7 +69,7 @@ impl Tried<'_> {
         }
     }
 
-    fn told(&self, path: &[String], value: &str) -> Result<Vec<String>, String> {
+    fn read_with(&self, path: &[String], value: &str) -> Result<Vec<String>, String> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let source = Source {
             name: "file".to_owned(),
@@ -82,7 +82,7 @@ impl Tried<'_> {
     fn keys(&self, path: &[String]) -> Option<Vec<String>> {
         let mut path = path.to_vec();
         path.push(UNKNOWN.to_owned());
-        let told = self.told(&path, "1").err()?;
+        let told = self.read_with(&path, "1").err()?;
         let (_, after) = told.split_once(&format!("unknown key \"{UNKNOWN}\""))?;
         let (_, keys) = after.split_once("keys here: ")?;
         let keys = keys.lines().next()?;
@@ -110,7 +110,7 @@ impl Tried<'_> {
     /// What is told of a wrong value; `None`: the key has no effect, and that is told.
     fn refused(&self, path: &[String], value: &str) -> Result<Option<String>, String> {
         let named = path.join(".");
-        match self.told(path, value) {
+        match self.read_with(path, value) {
             Ok(warnings) => {
                 let ignored = warnings
                     .iter()

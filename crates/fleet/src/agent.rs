@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::order::{Back, Order, OrderError, Said};
+use crate::order::{Back, Order, OrderEffect, OrderError};
 
 /// Most orders that stand at a time.
 const MOST: usize = 100;
 
 /// An order, and since when it stands.
 #[derive(Debug, Clone)]
-struct Standing {
+struct StandingOrder {
     order: Arc<Order>,
     since: Instant,
 }
 
-type Orders = BTreeMap<u64, Standing>;
+type Orders = BTreeMap<u64, StandingOrder>;
 
 /// The orders that stand for a fleet.
 #[derive(Debug)]
@@ -40,9 +40,9 @@ impl Silence {
     ///
     /// # Errors
     /// What is wrong with it. Nothing has changed then.
-    pub fn obey(&self, number: u64, order: Order) -> Result<u64, OrderError> {
+    pub fn apply(&self, number: u64, order: Order) -> Result<u64, OrderError> {
         let named = order.check(self.agents)?;
-        let standing = Standing {
+        let standing = StandingOrder {
             order: Arc::new(order),
             since: Instant::now(),
         };
@@ -99,10 +99,10 @@ impl State {
             back: None,
             until: None,
         };
-        for Standing { order, since } in orders.values() {
-            let until = match order.says(agent, now.saturating_duration_since(*since)) {
-                Said::Nothing => continue,
-                Said::Silent { until } => {
+        for StandingOrder { order, since } in orders.values() {
+            let until = match order.effect_on(agent, now.saturating_duration_since(*since)) {
+                OrderEffect::Nothing => continue,
+                OrderEffect::Silent { until } => {
                     // Of several orders, one that calls it back at once is enough.
                     state.back = match state.back {
                         Some(Back::AtOnce) => Some(Back::AtOnce),
@@ -110,7 +110,7 @@ impl State {
                     };
                     until
                 }
-                Said::Speaks { until } => Some(until),
+                OrderEffect::Speaks { until } => Some(until),
             };
             let until = until.map(|stood| *since + stood);
             state.until = match (state.until, until) {
@@ -217,8 +217,8 @@ mod tests {
         let silence = Silence::of(10);
         let (hit, other) = (silence.agent(3), silence.agent(4));
         assert_eq!((hit.is_silent(), silence.silent()), (false, 0));
-        assert_eq!(silence.obey(1, order(0..4, Back::AtOnce, None)), Ok(4));
-        assert_eq!(silence.obey(2, order(3..4, Back::AtOnce, None)), Ok(1));
+        assert_eq!(silence.apply(1, order(0..4, Back::AtOnce, None)), Ok(4));
+        assert_eq!(silence.apply(2, order(3..4, Back::AtOnce, None)), Ok(1));
         assert!(hit.is_silent() && !other.is_silent());
         assert_eq!(silence.silent(), 4);
         other.may_speak().await;
@@ -237,8 +237,8 @@ mod tests {
         let silence = Silence::of(10);
         let (mut at_once, mut in_turn, mut other) =
             (silence.agent(0), silence.agent(5), silence.agent(9));
-        silence.obey(1, order(0..5, Back::AtOnce, None)).unwrap();
-        silence.obey(2, order(5..9, Back::InTurn, None)).unwrap();
+        silence.apply(1, order(0..5, Back::AtOnce, None)).unwrap();
+        silence.apply(2, order(5..9, Back::InTurn, None)).unwrap();
         // Each has looked, was interrupted, and looks again.
         for agent in [&mut at_once, &mut in_turn, &mut other] {
             assert!(recalls(agent, SECOND).await.is_empty());
@@ -254,7 +254,7 @@ mod tests {
     async fn who_flaps_is_recalled_at_the_end_of_each_turn() {
         let silence = Silence::of(4);
         let flap = Some(Duration::from_secs(5));
-        silence.obey(1, order(0..2, Back::AtOnce, flap)).unwrap();
+        silence.apply(1, order(0..2, Back::AtOnce, flap)).unwrap();
         let mut flapping = silence.agent(1);
         let seen = recalls(&mut flapping, Duration::from_secs(100)).await;
         assert_eq!(seen.len(), 10, "{seen:?}");
@@ -270,24 +270,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_order_changes_nothing_and_their_number_has_a_bound() {
         let silence = Silence::of(10);
-        assert!(silence.obey(1, order(0..11, Back::AtOnce, None)).is_err());
+        assert!(silence.apply(1, order(0..11, Back::AtOnce, None)).is_err());
         assert_eq!(silence.silent(), 0);
         for number in 0..100 {
             silence
-                .obey(number, order(0..1, Back::AtOnce, None))
+                .apply(number, order(0..1, Back::AtOnce, None))
                 .unwrap();
         }
-        let more = silence.obey(100, order(0..9, Back::AtOnce, None));
+        let more = silence.apply(100, order(0..9, Back::AtOnce, None));
         assert_eq!(more, Err(OrderError::TooMany(100)));
         // One that stands may be changed.
-        assert_eq!(silence.obey(7, order(0..9, Back::AtOnce, None)), Ok(9));
+        assert_eq!(silence.apply(7, order(0..9, Back::AtOnce, None)), Ok(9));
         assert_eq!(silence.silent(), 9);
     }
 
     #[tokio::test(start_paused = true)]
     async fn agents_outlive_whoever_gave_orders() {
         let silence = Silence::of(2);
-        silence.obey(1, order(0..1, Back::AtOnce, None)).unwrap();
+        silence.apply(1, order(0..1, Back::AtOnce, None)).unwrap();
         let (mut silent, free) = (silence.agent(0), silence.agent(1));
         drop(silence);
         free.may_speak().await;

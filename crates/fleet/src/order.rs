@@ -126,12 +126,12 @@ impl Order {
     }
 
     /// What it says of an agent when it has stood for `stood`.
-    pub(crate) fn says(&self, agent: u32, stood: Duration) -> Said {
+    pub(crate) fn effect_on(&self, agent: u32, stood: Duration) -> OrderEffect {
         if !self.names(agent) {
-            return Said::Nothing;
+            return OrderEffect::Nothing;
         }
         let Some(flap) = self.flap_s.map(Duration::from_secs_f64) else {
-            return Said::Silent { until: None };
+            return OrderEffect::Silent { until: None };
         };
         let whole = (flap * 2).as_nanos();
         // Begins of turns lie evenly, whatever the number of agents.
@@ -142,17 +142,17 @@ impl Order {
             stood + Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX))
         };
         match place < flap.as_nanos() {
-            true => Said::Silent {
+            true => OrderEffect::Silent {
                 until: Some(left(flap.as_nanos())),
             },
-            false => Said::Speaks { until: left(whole) },
+            false => OrderEffect::Speaks { until: left(whole) },
         }
     }
 }
 
 /// What an order says of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum OrderEffect {
     /// It does not name it.
     Nothing,
     /// It is silent until the order has stood for so long; `None`: until it is lifted.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     fn silent(order: &Order, agent: u32, stood: Duration) -> bool {
-        matches!(order.says(agent, stood), Said::Silent { .. })
+        matches!(order.effect_on(agent, stood), OrderEffect::Silent { .. })
     }
 
     proptest! {
@@ -195,10 +195,10 @@ mod tests {
             let flap = Duration::from_millis(flap_ms);
             let order = Order::of([agent], Back::AtOnce, Some(flap));
             let at = Duration::from_millis(at);
-            let (is_silent, until) = match order.says(agent, at) {
-                Said::Silent { until } => (true, until.unwrap()),
-                Said::Speaks { until } => (false, until),
-                Said::Nothing => unreachable!(),
+            let (is_silent, until) = match order.effect_on(agent, at) {
+                OrderEffect::Silent { until } => (true, until.unwrap()),
+                OrderEffect::Speaks { until } => (false, until),
+                OrderEffect::Nothing => unreachable!(),
             };
             prop_assert!(until > at && until <= at + flap);
             let before = until.saturating_sub(Duration::from_nanos(2)).max(at);

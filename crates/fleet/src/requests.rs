@@ -38,7 +38,7 @@ impl Silence {
         let order: Order = serde_json::from_slice(body).map_err(|error| {
             format!("read the order: {error}; expected {{\"agents\":[[0,9]],\"back\":\"at once\"}}")
         })?;
-        self.obey(number, order).map_err(|error| error.to_string())
+        self.apply(number, order).map_err(|error| error.to_string())
     }
 }
 

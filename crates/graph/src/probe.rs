@@ -78,7 +78,7 @@ pub fn measure(calibration: Calibration, folder: &Path) -> Result<Floors, ProbeE
         run: traces::ids::Run::default(),
     })?;
     let asked = match host.directory().get("root", 0) {
-        Some(address) => ask(address),
+        Some(address) => send_requests(address),
         None => Err(io::ErrorKind::AddrNotAvailable.into()),
     };
     host.drain(PATIENCE);
@@ -98,7 +98,7 @@ pub fn measure(calibration: Calibration, folder: &Path) -> Result<Floors, ProbeE
     Ok(question.analyse(&spans).floors)
 }
 
-fn ask(address: SocketAddr) -> io::Result<()> {
+fn send_requests(address: SocketAddr) -> io::Result<()> {
     let mut stream = BufReader::new(TcpStream::connect_timeout(&address, PATIENCE)?);
     stream.get_ref().set_read_timeout(Some(PATIENCE))?;
     stream.get_ref().set_nodelay(true)?;

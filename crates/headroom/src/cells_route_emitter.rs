@@ -269,14 +269,14 @@ impl RoutingApi for Api {
     ) -> net::BoxFuture<Result<(), RoutingApiError>> {
         let client = self.0.clone();
         let rows: Vec<_> = rows.into_iter().map(|row| mapping(row, ttl)).collect();
-        net::boxed(async move { client.upsert(&rows).await.map_err(told) })
+        net::boxed(async move { client.upsert(&rows).await.map_err(emitter_error) })
     }
 
     fn delete(&self, rows: Vec<TcpMapping>) -> net::BoxFuture<Result<(), RoutingApiError>> {
         let client = self.0.clone();
         let rows = rows.into_iter().map(|row| mapping(row, Duration::ZERO));
         let rows: Vec<_> = rows.collect();
-        net::boxed(async move { client.delete(&rows).await.map_err(told) })
+        net::boxed(async move { client.delete(&rows).await.map_err(emitter_error) })
     }
 }
 
@@ -294,7 +294,7 @@ fn mapping(row: TcpMapping, ttl: Duration) -> model::TcpMapping {
     }
 }
 
-fn told(error: ClientError) -> RoutingApiError {
+fn emitter_error(error: ClientError) -> RoutingApiError {
     match &error {
         // Sent again, rows that make no sense make none either.
         ClientError::Refused { status, .. } if status.as_u16() == 400 => {

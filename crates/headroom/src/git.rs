@@ -40,7 +40,7 @@ pub(crate) fn git(
 pub(crate) fn done(words: &[&str], output: Output) -> Result<Vec<u8>> {
     match output.status.success() {
         true => Ok(output.stdout),
-        false => bail!("git {}: {}", words[0], said(&output)),
+        false => bail!("git {}: {}", words[0], error_text(&output)),
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn line(printed: &[u8]) -> String {
     String::from_utf8_lossy(printed).trim().to_owned()
 }
 
-/// What git said of its failure.
-pub(crate) fn said(output: &Output) -> String {
+/// Git's message of its failure.
+pub(crate) fn error_text(output: &Output) -> String {
     lab_report::terminal::printable(&line(&output.stderr))
 }

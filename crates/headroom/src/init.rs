@@ -238,7 +238,7 @@ impl Started {
     }
 
     /// The last lines that it wrote.
-    fn said(&self) -> String {
+    fn last_lines(&self) -> String {
         let bytes = std::fs::read(self.output.path()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut lines: Vec<&str> = text.lines().rev().take(LINES).collect();
@@ -255,7 +255,7 @@ impl Started {
                 bail!(
                     "{} ended before it listened: {ended}{}",
                     self.line,
-                    self.said()
+                    self.last_lines()
                 );
             }
             listening = listening_ports(self.process.leader().id());
@@ -270,7 +270,7 @@ impl Started {
                 "{} listens on no TCP port after {} s; --within waits longer{}",
                 self.line,
                 within.as_secs(),
-                self.said()
+                self.last_lines()
             ),
             false => bail!(
                 "{} listens on {}, and does not answer HTTP there; docs/load.md has loads over \

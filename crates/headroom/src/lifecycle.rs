@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use lab_experiment::draft;
-use lab_lifecycle::{Format, NoKey, Suggested, Suggestions, Why, suggest};
+use lab_lifecycle::{Format, KeyRejection, PointRejection, Suggested, Suggestions, suggest};
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ fn as_toml(suggested: &Suggested) -> String {
         text += &format!(
             "# No point: {} ({})\n",
             printable(&left.message),
-            why(left.why)
+            describe_rejection(left.why)
         );
     }
     if let Some(more) = suggested.left_out.len().checked_sub(TOLD + 1) {
@@ -188,21 +188,21 @@ fn seconds(ns: i64) -> String {
     show_seconds(ns as f64 / 1e9)
 }
 
-fn why(why: Why) -> String {
+fn describe_rejection(why: PointRejection) -> String {
     match why {
-        Why::Recurs(times) => format!("comes {} times for an entity", show_count(times)),
-        Why::Rare(share) => format!("{} of the entities show it", show_share(share)),
-        Why::Unsteady => "comes now before and now after others".to_owned(),
-        Why::Brief => "hardly any time passes before it, and there are many".to_owned(),
+        PointRejection::Recurs(times) => format!("comes {} times for an entity", show_count(times)),
+        PointRejection::Rare(share) => format!("{} of the entities show it", show_share(share)),
+        PointRejection::Unsteady => "comes now before and now after others".to_owned(),
+        PointRejection::Brief => "hardly any time passes before it, and there are many".to_owned(),
     }
 }
 
-fn no_key(why: NoKey) -> &'static str {
+fn no_key(why: KeyRejection) -> &'static str {
     match why {
-        NoKey::FewValues => "fewer than three values",
-        NoKey::OneMessage => "no value is in lines with different messages",
-        NoKey::NoPattern => "its values do not share two messages, once each, in one order",
-        NoKey::Covered => "another key tells the same",
+        KeyRejection::FewValues => "fewer than three values",
+        KeyRejection::OneMessage => "no value is in lines with different messages",
+        KeyRejection::NoPattern => "its values do not share two messages, once each, in one order",
+        KeyRejection::Covered => "another key tells the same",
     }
 }
 
@@ -228,7 +228,7 @@ fn why_nothing(found: &Suggestions) -> String {
             count(field.lines),
             count(field.values),
             field.example,
-            no_key(field.no_key.unwrap_or(NoKey::NoPattern))
+            no_key(field.no_key.unwrap_or(KeyRejection::NoPattern))
         );
     }
     text
@@ -246,10 +246,9 @@ fn as_json(found: &Suggestions) -> Value {
                     "p50_since_before_s": point.since_before_ns.map(|ns| ns as f64 / 1e9),
                 })
             });
-            let left_out = suggested
-                .left_out
-                .iter()
-                .map(|left| json!({ "message": left.message, "why": why(left.why) }));
+            let left_out = suggested.left_out.iter().map(
+                |left| json!({ "message": left.message, "why": describe_rejection(left.why) }),
+            );
             json!({
                 "lifecycle": suggested.definition,
                 "entities": suggested.entities,

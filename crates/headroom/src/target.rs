@@ -84,7 +84,7 @@ pub(crate) fn serve(args: &TargetArgs) -> Result<()> {
         let backend = StaticBackend::start_script(&backend, target.clone())
             .context("start the target (--listen takes another address)")?;
         print(&format!("listening on http://{}/\n", backend.address()))?;
-        shutdown.asked().await;
+        shutdown.requested().await;
         let counts = target.counts();
         eprint(format_args!(
             "{} requests: {} good, {} failed, {} beyond the rate limit, {} reset; {} connections",

@@ -167,13 +167,13 @@ impl Client {
         self.request(request).await
     }
 
-    /// Sends a request of any method, told in texts, to an absolute `uri`, and reads the
+    /// Sends a request of any method, given as texts, to an absolute `uri`, and reads the
     /// whole answer.
     ///
     /// # Errors
     /// See [`ClientError`]: [`Address`](ClientError::Address) also where method or fields
     /// cannot be part of a request. An answer of any status is not an error.
-    pub async fn ask(
+    pub async fn send(
         &self,
         method: &str,
         uri: &str,

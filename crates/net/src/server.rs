@@ -119,7 +119,7 @@ struct FailureReporter {
 }
 
 impl FailureReporter {
-    fn tell(&self, failure: &ConnectionFailure) {
+    fn report(&self, failure: &ConnectionFailure) {
         let now = Instant::now();
         {
             let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,8 +162,8 @@ impl<H: Handler> Answer for H {
 pub struct Shutdown(watch::Receiver<bool>);
 
 impl Shutdown {
-    /// Returns once a stop was asked for, or when nobody can ask any more.
-    pub async fn asked(&mut self) {
+    /// Returns once a stop was requested, or when nobody can request one any more.
+    pub async fn requested(&mut self) {
         // An error means that the asking side is gone, which is a stop as well.
         let _ = self.0.wait_for(|stop| *stop).await;
     }
@@ -278,12 +278,12 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
         let place = match Arc::clone(&places).try_acquire_owned() {
             Ok(place) => place,
             Err(_) => {
-                teller.tell(&ConnectionFailure::Full {
+                teller.report(&ConnectionFailure::Full {
                     connections: limits.connections,
                 });
                 let place = tokio::select! {
                     place = Arc::clone(&places).acquire_owned() => place,
-                    () = shutdown.asked() => break,
+                    () = shutdown.requested() => break,
                 };
                 let Ok(place) = place else { break };
                 place
@@ -291,7 +291,7 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
         };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = shutdown.asked() => break,
+            () = shutdown.requested() => break,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -299,7 +299,7 @@ async fn accept(listener: TcpListener, connections: Connections, mut shutdown: S
                 // Out of descriptors, or the peer gave up: neither is fatal, and a
                 // pause keeps the loop from spinning.
                 if cause.kind() != io::ErrorKind::ConnectionAborted {
-                    teller.tell(&ConnectionFailure::Accept { cause });
+                    teller.report(&ConnectionFailure::Accept { cause });
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -343,7 +343,7 @@ impl Connections {
                     Ok(Err(cause)) => cause.to_string(),
                     Err(_) => format!("not finished within {within:?}"),
                 };
-                teller.tell(&ConnectionFailure::Handshake { peer, cause });
+                teller.report(&ConnectionFailure::Handshake { peer, cause });
             }
         }
     }
@@ -374,7 +374,7 @@ impl Connections {
                 let mut connection = std::pin::pin!(connection);
                 let _ = tokio::select! {
                     result = connection.as_mut() => result,
-                    () = shutdown.asked() => {
+                    () = shutdown.requested() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
                     }
@@ -394,7 +394,7 @@ impl Connections {
                 let mut connection = std::pin::pin!(connection);
                 let _ = tokio::select! {
                     result = connection.as_mut() => result,
-                    () = shutdown.asked() => {
+                    () = shutdown.requested() => {
                         connection.as_mut().graceful_shutdown();
                         connection.await
                     }

@@ -49,8 +49,8 @@ impl Hub {
             Change::Http(written, row) => Some(encode(*written, &row.value)),
             Change::Tcp(..) => None,
         };
-        self.tell(Stream::Tcp, || changes.iter().filter_map(tcp).collect())
-            + self.tell(Stream::Http, || changes.iter().filter_map(http).collect())
+        self.publish_to(Stream::Tcp, || changes.iter().filter_map(tcp).collect())
+            + self.publish_to(Stream::Http, || changes.iter().filter_map(http).collect())
     }
 
     /// Ends every stream of those who listen now; they may come back.
@@ -63,7 +63,7 @@ impl Hub {
         self.topics.iter().for_each(|topic| topic.close());
     }
 
-    fn tell(&self, stream: Stream, events: impl FnOnce() -> Vec<String>) -> usize {
+    fn publish_to(&self, stream: Stream, events: impl FnOnce() -> Vec<String>) -> usize {
         let topic = &self.topics[stream as usize];
         // Most of the cost is the encoding, which nobody may be there to read.
         if topic.subscribers() == 0 {

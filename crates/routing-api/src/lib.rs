@@ -107,7 +107,7 @@ pub async fn run(
     let mut running = loop {
         let started = tokio::select! {
             started = start(settings.clone(), logger.clone()) => started,
-            () = shutdown.asked() => return Ok(()),
+            () = shutdown.requested() => return Ok(()),
         };
         match started {
             Err(Error::Store(error @ StoreError::Locked { .. })) if settings.can_wait() => {
@@ -121,11 +121,11 @@ pub async fn run(
         }
         tokio::select! {
             () = tokio::time::sleep(retry) => {}
-            () = shutdown.asked() => return Ok(()),
+            () = shutdown.requested() => return Ok(()),
         }
     };
     tokio::select! {
-        () = shutdown.asked() => running.stop().await,
+        () = shutdown.requested() => running.stop().await,
         result = &mut running.serving => result.unwrap_or(Err(Error::Writer)),
     }
 }
@@ -348,7 +348,7 @@ async fn serve(
     logger: Logger,
 ) -> Result<(), Error> {
     tokio::select! {
-        () = asked.asked() => {}
+        () = asked.requested() => {}
         _ = &mut writer_ended => {
             chores.abort();
             return Err(Error::Writer);

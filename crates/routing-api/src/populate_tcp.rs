@@ -95,7 +95,7 @@ pub async fn run(
     loop {
         tokio::select! {
             _ = beats.tick() => {}
-            () = shutdown.asked() => break,
+            () = shutdown.requested() => break,
         }
         if let Err(error) = register(&client, &mappings).await {
             logger.error("heartbeat-failed", &error, Fields::new());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use routing::tcp::counters::Counters;
 use routing::tcp::engine::{Engine, Port};
-use routing::tcp::table::{Abilities, Effects, Table};
+use routing::tcp::table::{Capabilities, Effects, Table};
 use routing::tcp::{Change, TcpMapping, TcpSettings};
 use telemetry::{Level, Logger, Sink};
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         backend_port: backend.port(),
         ..TcpMapping::default()
     };
-    let mut table = Table::new(Abilities::default(), settings.stale_after);
+    let mut table = Table::new(Capabilities::default(), settings.stale_after);
     table.apply(Change::Upsert(mapping), 0, &mut Effects::default());
     let routes = table.port(listen.port()).ok_or("the mapping was skipped")?;
     wire::socket::allow_most_descriptors()?;

@@ -51,7 +51,7 @@ pub use rank::nearest_rank;
 pub use rank_sum::rank_sum;
 pub use robust::{level_and_spread, robust_slope};
 pub use saturation::{Saturation, saturation};
-pub use scalability::{Peak, Scalability, Scaling, TooLittle, scalability};
+pub use scalability::{FitError, Peak, Scalability, Scaling, scalability};
 pub use sign_flip::sign_flip;
 pub use signed_rank::{SignedRank, signed_rank};
 pub use spending::{Spending, sequential_tails};

@@ -77,7 +77,7 @@ pub struct Peak {
 
 /// Why the law was not fitted.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum TooLittle {
+pub enum FitError {
     /// Too few points.
     #[error("{0} points with different concurrency; the law needs {FEWEST}")]
     Points(usize),
@@ -112,7 +112,7 @@ pub fn scalability(
     points: &[(f64, f64, f64)],
     confidence: f64,
     random: &mut SplitMix,
-) -> Result<Scalability, TooLittle> {
+) -> Result<Scalability, FitError> {
     let fine = |value: f64| value.is_finite() && value > 0.0;
     let points: Vec<(f64, f64, f64)> = points
         .iter()
@@ -124,13 +124,13 @@ pub fn scalability(
     // Holds of the same rate have nearly the same concurrency: they are one level.
     levels.dedup_by(|next, level| *next < *level * APART);
     let (Some(least), Some(most)) = (levels.first().copied(), levels.last().copied()) else {
-        return Err(TooLittle::Points(0));
+        return Err(FitError::Points(0));
     };
     if levels.len() < FEWEST {
-        return Err(TooLittle::Points(levels.len()));
+        return Err(FitError::Points(levels.len()));
     }
     if most < least * SPREAD {
-        return Err(TooLittle::Range(least, most));
+        return Err(FitError::Range(least, most));
     }
 
     // Starts on both sides of "no contention" and "no coherency" at the scale of the
@@ -141,11 +141,11 @@ pub fn scalability(
     let best = starts
         .map(|start| Curve::fit(&points, &start))
         .min_by(|a, b| a.error.total_cmp(&b.error))
-        .ok_or(TooLittle::Points(0))?;
+        .ok_or(FitError::Points(0))?;
 
     let missed = held_out(&points, &levels, &best);
     if missed.is_nan() || missed > FORETOLD {
-        return Err(TooLittle::Unlike(missed));
+        return Err(FitError::Unlike(missed));
     }
     let seen = points.iter().map(|p| p.1).fold(0.0, f64::max);
     let (peak, top) = (
@@ -153,7 +153,7 @@ pub fn scalability(
         best.lambda * best.peak() / best.denominator(best.peak()),
     );
     if peak < most && (top < seen * (1.0 - FORETOLD) || peak < least) {
-        return Err(TooLittle::Exceeded(top, seen));
+        return Err(FitError::Exceeded(top, seen));
     }
 
     let mut resample = points.clone();
@@ -208,22 +208,22 @@ fn passed(points: &[(f64, f64, f64)], law: &Curve) -> bool {
 }
 
 /// Whether points speak against a peak that the law has within their reach.
-fn contradicted(points: &[(f64, f64, f64)], law: &Curve) -> Result<(), TooLittle> {
+fn contradicted(points: &[(f64, f64, f64)], law: &Curve) -> Result<(), FitError> {
     let peak = law.peak();
     let top = law.lambda * peak / law.denominator(peak);
     let seen = points.iter().map(|p| p.1).fold(0.0, f64::max);
     if top > seen * (1.0 + FORETOLD) {
-        return Err(TooLittle::Exceeded(top, seen));
+        return Err(FitError::Exceeded(top, seen));
     }
     let missed =
         |(n, x, _): &(f64, f64, f64)| (x / law.lambda / n * law.denominator(*n)).ln().abs();
     let most = points.iter().map(missed).fold(0.0, f64::max);
     if most > FORETOLD.max(MISSED * law.error) {
-        return Err(TooLittle::Unlike(most));
+        return Err(FitError::Unlike(most));
     }
     let (capacity, error) = fixed(points);
     match error <= law.error {
-        true => Err(TooLittle::Fixed(capacity)),
+        true => Err(FitError::Fixed(capacity)),
         false => Ok(()),
     }
 }
@@ -409,7 +409,7 @@ mod tests {
             .map(|n: f64| (n, if n < 20.0 { 25.0 * n } else { 480.0 * 20.0 / n }, 1.0))
             .to_vec();
         let refused = scalability(&collapse, 0.9, &mut SplitMix::new(1)).unwrap_err();
-        assert!(matches!(refused, TooLittle::Unlike(_)), "{refused}");
+        assert!(matches!(refused, FitError::Unlike(_)), "{refused}");
     }
 
     #[test]
@@ -537,14 +537,14 @@ mod tests {
     fn too_little_is_refused() {
         let few = sample(&[1.0, 2.0, 4.0, 4.0, 8.0], 0.0, 1);
         let refused = scalability(&few, 0.9, &mut SplitMix::new(1)).unwrap_err();
-        assert_eq!(refused, TooLittle::Points(4));
+        assert_eq!(refused, FitError::Points(4));
         let narrow = sample(&[10.0, 11.0, 12.0, 13.0, 14.0], 0.0, 1);
         let refused = scalability(&narrow, 0.9, &mut SplitMix::new(1)).unwrap_err();
         assert!(refused.to_string().contains("10.0 to 14.0"), "{refused}");
         let broken = [(f64::NAN, 1.0, 1.0), (0.0, 1.0, 1.0)];
         assert_eq!(
             scalability(&broken, 0.9, &mut SplitMix::new(1)),
-            Err(TooLittle::Points(0))
+            Err(FitError::Points(0))
         );
     }
 }

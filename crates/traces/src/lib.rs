@@ -43,7 +43,7 @@ pub use any::{Decoded, Form, decode, decode_posted, read};
 pub use clock::{Epoch, Origin};
 pub use ids::{SpanId, TraceId};
 pub use normalise::{join_paths, normalise, part_requests};
-pub use store::{Store, StoreCounts, StoreLimits, Summary, Wanted};
+pub use store::{Store, StoreCounts, StoreLimits, Summary, TraceFilter};
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 import { NONE } from '../data/lives';
 import type { Pieces } from '../data/stats';
 import { Counts } from './counts';
-import { axisOf, farOnes, linesOf, type Axis, type Crowd } from './places';
+import { axisOf, drawLongIntervals, linesOf, type Axis, type Crowd } from './places';
 import { GAP, Walk } from './raster';
 import { stragglers } from './stragglers';
 
@@ -54,9 +54,9 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
   if (hides) {
     for (let phase = 1; phase < at.length; phase++) if (shown[phase - 1]) widths(wide, some, axis, at[phase - 1], at[phase]);
   } else widths(wide, some, axis, lives.first, lives.last);
-  const tiny = tinyOf(wide, some);
+  const subpixel = subpixelLives(wide, some);
   for (let phase = 1; phase < at.length; phase++, yield) {
-    if (shown[phase - 1]) longest(tiny, some.who, axis, at[phase - 1], at[phase], phase);
+    if (shown[phase - 1]) longest(subpixel, some.who, axis, at[phase - 1], at[phase], phase);
   }
 
   const xs = new Int16Array(some.who.length);
@@ -66,13 +66,13 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
     if (kind === 0) places(xs, some, axis, at[0]);
     else {
       tally(counts, xs, some, axis, at[kind - 1], at[kind], shown[kind - 1] ? long[kind - 1] : -1);
-      for (let t = 0; t < tiny.code.length; t++) {
-        if (tiny.code[t] === kind) counts.add(tiny.lines[t], Math.max(tiny.xs[t], 0), Math.min(tiny.xs[t] + 1, width));
+      for (let t = 0; t < subpixel.code.length; t++) {
+        if (subpixel.code[t] === kind) counts.add(subpixel.lines[t], Math.max(subpixel.xs[t], 0), Math.min(subpixel.xs[t] + 1, width));
       }
     }
     counts.resolve(codes, kind === 0 ? GAP : kind);
   }
-  farOnes(codes, lines, axis, scene);
+  drawLongIntervals(codes, lines, axis, scene);
   // Those that were not counted show where nobody else is.
   if (step > 1) stragglers(codes, lines, axis, lives, (i) => placeOf(i, step) >= 0);
   return codes;
@@ -104,7 +104,7 @@ function placeOf(entity: number, step: number): number {
 }
 
 /** Lives within a pixel: each is told by the phase that is longest in it. */
-interface Tiny {
+interface SubpixelLives {
   places: Uint32Array;
   lines: Int16Array;
   length: Int32Array;
@@ -113,7 +113,7 @@ interface Tiny {
 }
 
 /** Takes those that have no wide interval out of those that are counted phase by phase. */
-function tinyOf(wide: Uint8Array, { lines }: Some): Tiny {
+function subpixelLives(wide: Uint8Array, { lines }: Some): SubpixelLives {
   const places = new Uint32Array(lines.length);
   const own = new Int16Array(lines.length);
   let n = 0;
@@ -138,8 +138,8 @@ function widths(wide: Uint8Array, { who, lines }: Some, axis: Axis, begins: Int3
   }
 }
 
-function longest(tiny: Tiny, who: Uint32Array, axis: Axis, begins: Int32Array, ends: Int32Array, phase: number): void {
-  const { places, length, code, xs } = tiny;
+function longest(subpixel: SubpixelLives, who: Uint32Array, axis: Axis, begins: Int32Array, ends: Int32Array, phase: number): void {
+  const { places, length, code, xs } = subpixel;
   for (let t = 0; t < places.length; t++) {
     const i = who[places[t]];
     if (begins[i] === NONE || ends[i] === NONE || ends[i] - begins[i] <= length[t]) continue;

@@ -5,8 +5,8 @@
 
 import type { Pieces } from '../data/stats';
 import { Counts } from './counts';
-import { axisOf, farOnes, isSameAxis, isSameRows, linesOf, type Crowd } from './places';
-import { GAP, Walk, type Taker } from './raster';
+import { axisOf, drawLongIntervals, isSameAxis, isSameRows, linesOf, type Crowd } from './places';
+import { GAP, Walk, type PhaseSink } from './raster';
 
 /** More intervals than these are not kept: they would take as much room as the times, and as long to count. */
 const MOST = 4_000_000;
@@ -52,10 +52,10 @@ export class Intervals {
   /** Looks at everybody, at so many in one piece. Who changes meanwhile is looked at again. */
   *build(piece = PIECE): Pieces<void> {
     const { first, kinds } = this;
-    const taker = new Taking(kinds);
+    const sink = new IntervalCollector(kinds);
     const walk = new Walk(first);
     for (let from = 0; from < first.lives.count; from += piece, yield) {
-      for (let i = from, to = Math.min(from + piece, first.lives.count); i < to; i++) walk.of(i, taker.of(i));
+      for (let i = from, to = Math.min(from + piece, first.lives.count); i < to; i++) walk.of(i, sink.of(i));
       if (kinds.reduce((sum, { n }) => sum + n, 0) > MOST) {
         this.kinds = [];
         this.changed = [];
@@ -90,7 +90,7 @@ export class Intervals {
       count(counts, kind, lines);
       counts.resolve(codes, n === 0 ? GAP : n);
     });
-    farOnes(codes, lines, axisOf(scene), scene);
+    drawLongIntervals(codes, lines, axisOf(scene), scene);
     return codes;
   }
 
@@ -100,12 +100,12 @@ export class Intervals {
     const { lives } = scene;
     const marks = new Uint8Array(lives.count);
     const fresh = this.kinds.map(() => new Kind());
-    const [walk, taker] = [new Walk(scene), new Taking(fresh)];
+    const [walk, sink] = [new Walk(scene), new IntervalCollector(fresh)];
     for (const rows of this.changed) {
       for (const i of rows) {
         if (i >= lives.count || marks[i] === 1) continue;
         marks[i] = 1;
-        walk.of(i, taker.of(i));
+        walk.of(i, sink.of(i));
       }
     }
     this.kinds.forEach((kind, n) => renew(kind, fresh[n], marks));
@@ -122,7 +122,7 @@ export class Intervals {
 }
 
 /** Takes the intervals of one entity after the other. */
-class Taking implements Taker {
+class IntervalCollector implements PhaseSink {
   private entity = 0;
 
   constructor(private readonly kinds: Kind[]) {}

@@ -65,7 +65,7 @@ export function rasterise(scene: Scene): Uint8Array {
 }
 
 /** Takes an entity's intervals: a kind of pixel over the pixels a..b; of far ones how long they are, else 0. */
-export interface Taker {
+export interface PhaseSink {
   add(code: number, a: number, b: number, far: number): void;
 }
 
@@ -73,7 +73,7 @@ export interface Taker {
 export class Walk {
   constructor(private readonly scene: Scene) {}
 
-  of(entity: number, taker: Taker): void {
+  of(entity: number, sink: PhaseSink): void {
     const { lives, span, width, align, shown, long } = this.scene;
     const { at, origin, unit } = lives;
     const zero = span[0] + shiftOf(lives, entity, align);
@@ -101,7 +101,7 @@ export class Walk {
           const far = code === SKEW || (whole && length > long[phase]);
           if (b > a) {
             painted = true;
-            taker.add(code, Math.max(a, 0), Math.min(b, width), far ? Math.abs(length) : 0);
+            sink.add(code, Math.max(a, 0), Math.min(b, width), far ? Math.abs(length) : 0);
           }
           if (length > longest) [longest, longestCode, place] = [length, code, a];
         }
@@ -111,12 +111,12 @@ export class Walk {
       fromX = toX;
     }
     // A life shorter than a pixel still is a life.
-    if (!painted && longest >= 0) taker.add(longestCode, Math.max(place, 0), Math.min(place + 1, width), 0);
+    if (!painted && longest >= 0) sink.add(longestCode, Math.max(place, 0), Math.min(place + 1, width), 0);
   }
 }
 
 /** How many entities are in which phase, for each pixel of one row. */
-export class Tally implements Taker {
+export class Tally implements PhaseSink {
   private readonly stride: number;
   /** For each kind of interval the change of its count at each pixel. */
   private readonly change: Int32Array;

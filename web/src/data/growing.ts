@@ -1,7 +1,7 @@
 /** Timelines that grow: what came before, with what has changed since written into it. */
 
 import { GrowingIds } from './ids';
-import { Kept } from './kept';
+import { LivesCache } from './lives_cache';
 import { endsOfAll, NONE, widen, type Lives } from './lives';
 import type { Grown } from './run';
 
@@ -42,7 +42,7 @@ class One {
   /** The first and the last number of any; undefined: not known. */
   private ends: [number, number] | null | undefined;
   private readonly ids = new GrowingIds();
-  private kept = new Kept();
+  private cache = new LivesCache();
 
   constructor(readonly name: string) {}
 
@@ -54,7 +54,7 @@ class One {
     if (whole) this.begin(grown);
     else if (grown.groups_from > this.groups.length) throw new Error(`what is newer of ${this.name} has a gap`);
     const rows = whole ? upTo(n) : column();
-    this.kept.leave(this.lives(grown), rows, entities);
+    this.cache.leave(this.lives(grown), rows, entities);
     if (entities < this.count || rows.some((row) => row < this.count && this.isAtEnd(row))) this.ends = undefined;
     this.makeRoom(entities);
     const [first, last] = [new Int32Array(n).fill(NONE), new Int32Array(n).fill(NONE)];
@@ -72,7 +72,7 @@ class One {
     this.count = entities;
     this.ends = this.endsWith(first, last);
     const lives = this.lives(grown);
-    this.kept.enter(lives, rows);
+    this.cache.enter(lives, rows);
     return lives;
   }
 
@@ -96,7 +96,7 @@ class One {
     this.at = this.points.map(() => new Int32Array(0));
     this.groups = [];
     this.ids.begin(grown.form);
-    this.kept = new Kept();
+    this.cache = new LivesCache();
     this.ends = undefined;
   }
 
@@ -131,7 +131,7 @@ class One {
       group: now(this.group),
       digits: null,
       lines: () => null,
-      kept: this.kept,
+      cache: this.cache,
       ends: this.ends,
     };
   }
@@ -151,7 +151,7 @@ function put(numbers: Int32Array, rows: Int32Array, own: Int32Array): void {
 
 /** The same entities, which stay as they are now. */
 export function still(lives: Lives): Lives {
-  if (!lives.kept) return lives;
+  if (!lives.cache) return lives;
   const [at, first, last, group] = [lives.at.map((numbers) => numbers.slice()), lives.first.slice(), lives.last.slice(), lives.group.slice()];
-  return { ...lives, at, first, last, group, kept: undefined };
+  return { ...lives, at, first, last, group, cache: undefined };
 }

@@ -2,7 +2,7 @@
 
 import { column, NONE, text } from './decode';
 import { packedIds, type Ids } from './ids';
-import type { Kept } from './kept';
+import type { LivesCache } from './lives_cache';
 import type { LinesOf, Timelines } from './run';
 
 /** The number of a point that was not seen. */
@@ -30,7 +30,7 @@ export interface Lives {
   /** The log lines of some of them; unpacked when they are asked for. */
   lines: () => LinesOf | null;
   /** Of entities that grow, what is known of them. */
-  kept?: Kept;
+  cache?: LivesCache;
   /** Of them, too, the first and the last number of any; null: there is none. */
   ends?: [number, number] | null;
 }

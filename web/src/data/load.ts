@@ -272,7 +272,7 @@ export const known = (distribution: Distribution, name: NumberOf) =>
 export const latency = (seconds: number) => (seconds === Infinity ? NO_ANSWER : duration(seconds));
 
 /** A number of a distribution as it is told: why not, where it is not. */
-export function told(distribution: Distribution, name: NumberOf): string {
+export function formatted(distribution: Distribution, name: NumberOf): string {
   const value = known(distribution, name);
   return Number.isNaN(value) && distribution.bounds[name] ? WITHHELD : latency(value);
 }

@@ -11,8 +11,8 @@ export type Sort = 'start' | 'end' | 'total' | 'group' | { phase: number };
  * `byStart` has all of them by start, if that is known.
  */
 export function order(lives: Lives, sort: Sort, byStart?: Uint32Array): Uint32Array {
-  const kept = lives.kept?.order(lives, sort);
-  if (kept) return kept;
+  const cached = lives.cache?.order(lives, sort);
+  if (cached) return cached;
   if (sort === 'start') return byStart ?? sorted(lives, everyone(lives.count), sort);
   return sorted(lives, (byStart ?? order(lives, 'start')).slice(), sort);
 }

@@ -10,7 +10,7 @@ export function number(value: number): string {
 }
 
 /** How often a copy was asked, and how often in vain. */
-export function said({ of, tries, failed, skipped, error }: ProbeSummary): string {
+export function probeText({ of, tries, failed, skipped, error }: ProbeSummary): string {
   const parts = [tries === 1 ? '1 try' : `${count(tries)} tries`];
   if (tries > 0 && failed === tries) parts.push(`none was answered: ${error}`);
   else if (failed) parts.push(`${count(failed)} failed, the last: ${error}`);

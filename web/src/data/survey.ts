@@ -13,7 +13,7 @@ export interface Survey {
   /** For each phase the length beyond which an interval always shows, in the lives' unit. */
   long: number[];
   /** Intervals that always show, the shortest first: who, from which point to which. */
-  far: FarOne[];
+  far: LongInterval[];
   /** Entities that lack a point between two that they show. */
   gaps: Uint32Array;
   /** Does any phase of any entity end before it starts? */
@@ -66,7 +66,7 @@ export class Rank {
   }
 }
 
-export interface FarOne {
+export interface LongInterval {
   entity: number;
   from: number;
   to: number;
@@ -74,13 +74,13 @@ export interface FarOne {
 }
 
 /** The order of intervals that always show. */
-export const byLength = (a: FarOne, b: FarOne) => a.length - b.length || a.to - b.to || a.entity - b.entity;
+export const byLength = (a: LongInterval, b: LongInterval) => a.length - b.length || a.to - b.to || a.entity - b.entity;
 
 export function* survey(lives: Lives): Pieces<Survey> {
   const { at, count } = lives;
   const missing: number[] = [];
   const long: number[] = [];
-  const far: FarOne[] = [];
+  const far: LongInterval[] = [];
   const lacks = new Uint8Array(count);
   let backwards = false;
   for (let point = 0; point < at.length; point++, yield) {
@@ -89,7 +89,7 @@ export function* survey(lives: Lives): Pieces<Survey> {
     const counts = new Uint32Array(BUCKETS);
     const n = distribute(at[point - 1], at[point], count, counts);
     yield;
-    const found = farOnes(at, point, count, new Rank(counts, n, 0.99));
+    const found = longIntervals(at, point, count, new Rank(counts, n, 0.99));
     long.push(found.long);
     for (const one of found.far) far.push(one);
     if (found.backwards) backwards = true;
@@ -143,10 +143,10 @@ function distribute(from: Int32Array, to: Int32Array, count: number, counts: Uin
 }
 
 /** Which intervals before a point always show, and from which length on. */
-function farOnes(at: Int32Array[], point: number, count: number, p99: Rank): { long: number; far: FarOne[]; backwards: boolean } {
+function longIntervals(at: Int32Array[], point: number, count: number, p99: Rank): { long: number; far: LongInterval[]; backwards: boolean } {
   const [begins, ends] = [at[point - 1], at[point]];
   const least = p99.from > 0 ? FAR * p99.from : 0;
-  let far: FarOne[] = [];
+  let far: LongInterval[] = [];
   for (let i = 0; i < count; i++) {
     if (begins[i] === NONE || ends[i] === NONE) continue;
     const length = ends[i] - begins[i];

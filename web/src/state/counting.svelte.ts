@@ -15,7 +15,7 @@ export class Counting<T> {
   private stop: (() => void) | null = null;
   /** What the work that goes on is about, and what the value is about. */
   private about = '';
-  private told = '';
+  private countedAbout = '';
   private next: (() => Pieces<T>) | null = null;
 
   /**
@@ -23,7 +23,7 @@ export class Counting<T> {
    * end otherwise; work about something else takes its place.
    */
   want(about: string, work: () => Pieces<T>): void {
-    this.stale = about !== this.told;
+    this.stale = about !== this.countedAbout;
     if (this.stop && about === this.about) {
       this.next = work;
       return;
@@ -58,7 +58,7 @@ export class Counting<T> {
 
   private tell(about: string, value: T): void {
     this.value = value;
-    this.told = about;
+    this.countedAbout = about;
     this.stale = false;
   }
 }

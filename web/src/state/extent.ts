@@ -8,8 +8,8 @@ import { MANY } from './later';
  * A number that grows with many entities, with room for some more: at most a sixteenth of it. So most of what is
  * drawn of them stays where it is while they grow.
  */
-export function withRoom({ kept, count }: Lives, number: number): number {
-  if (!kept || count <= MANY || number <= 0) return number;
+export function withRoom({ cache, count }: Lives, number: number): number {
+  if (!cache || count <= MANY || number <= 0) return number;
   const step = 2 ** (Math.floor(Math.log2(number)) - 4);
   return Math.ceil(number / step) * step;
 }

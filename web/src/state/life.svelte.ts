@@ -84,7 +84,7 @@ export class LifeView {
   stale = $derived.by(() => this.visible.length > MANY && this.counting.stale);
   /** For each phase, when entities enter and leave it; null: not yet. */
   edges = $derived.by(() => (this.lives.count <= MANY ? done(edgesOf(this.lives, this.byStart)) : this.crossing.value));
-  survey = $derived.by(() => this.lives.kept?.survey(this.lives) ?? done(survey(this.lives)));
+  survey = $derived.by(() => this.lives.cache?.survey(this.lives) ?? done(survey(this.lives)));
 
   constructor(lives: Lives, axis: TimeAxis) {
     this.lives = lives;

@@ -73,7 +73,7 @@ pub struct Stacking {
 
 /// Where an instance is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Home {
+pub(super) struct InstancePlace {
     pub(super) process: u32,
     pub(super) cell: u32,
 }
@@ -83,7 +83,7 @@ pub(super) fn of_processes(
     scenario: &Scenario,
     cells: &[CellState],
     processes: &[ProcessKind],
-    homes: &mut [Home],
+    homes: &mut [InstancePlace],
 ) -> (ZoneSpread, Stacking) {
     homes.sort_unstable();
     let free = FreeCells::new(scenario, cells);

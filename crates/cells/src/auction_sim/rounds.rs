@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use diego::auction::CellState;
 
-use super::evenness::{self, Home, Summary};
+use super::evenness::{self, InstancePlace, Summary};
 use super::make::{self, Piece, Work};
 use super::scenario::Scenario;
 use super::{Outcome, Reason, Round, Time};
@@ -18,7 +18,7 @@ struct Auction<'a, C> {
     cells: Vec<CellState>,
     /// Cells that got containers, with their number, by round; those that are starting still.
     starting: VecDeque<Vec<(usize, i32)>>,
-    homes: Vec<Home>,
+    homes: Vec<InstancePlace>,
     rounds: Vec<Round>,
     times: Vec<f64>,
     processor_time: C,
@@ -86,7 +86,7 @@ impl<C: FnMut() -> Duration> Auction<'_, C> {
                 cell.available_resources.disk_mb -= lrp.resource.disk_mb;
                 cell.available_resources.containers -= 1;
                 cell.lrps.push(make::running(piece.process));
-                self.homes.push(Home {
+                self.homes.push(InstancePlace {
                     process: piece.process,
                     cell: number as u32,
                 });

@@ -47,7 +47,7 @@ impl Auctioneer {
     pub(super) async fn run(self, mut shutdown: Shutdown) {
         tokio::select! {
             () = self.rounds() => {}
-            () = shutdown.asked() => {}
+            () = shutdown.requested() => {}
         }
     }
 

@@ -8,7 +8,7 @@ use commit::postgres::PostgresSettings;
 use net::tls;
 
 use super::encryption::EncryptionKeys;
-use super::model::convergence::Ages;
+use super::model::convergence::ConvergenceAges;
 use crate::pool::{self, PoolSizeError};
 
 /// What a BBS needs to run.
@@ -153,9 +153,9 @@ impl Limits {
     }
 
     /// The ages at which convergence acts, of a BBS that began to serve then, in ns since 1970.
-    pub(super) fn ages(&self, began: i64) -> Ages {
+    pub(super) fn ages(&self, began: i64) -> ConvergenceAges {
         let ns = |age: Duration| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
-        Ages {
+        ConvergenceAges {
             again: ns(self.again_after),
             pending: ns(self.pending_within),
             completed: ns(self.completed_for),

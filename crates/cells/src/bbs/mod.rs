@@ -99,10 +99,10 @@ pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Resu
     let mut running = tokio::select! {
         started = start(config, logger) => started?,
         // One that waits for the database has nothing to end.
-        () = shutdown.asked() => return Ok(()),
+        () = shutdown.requested() => return Ok(()),
     };
     tokio::select! {
-        () = shutdown.asked() => running.stop().await,
+        () = shutdown.requested() => running.stop().await,
         result = &mut running.serving => result.unwrap_or(Err(Error::Writer)),
     }
 }
@@ -350,7 +350,7 @@ struct Writer {
 
 impl Writer {
     /// Waits until it can write no more.
-    async fn gone(&mut self) -> Error {
+    async fn failed(&mut self) -> Error {
         tokio::select! {
             _ = &mut self.ended => Error::Writer,
             () = self.displaced.notified() => Error::Displaced,
@@ -371,8 +371,8 @@ async fn serve(
 ) -> Result<(), Error> {
     let server = tokio::spawn(net::boxed(server));
     tokio::select! {
-        () = asked.asked() => {}
-        error = writer.gone() => {
+        () = asked.requested() => {}
+        error = writer.failed() => {
             server.abort();
             hub.close();
             loops.shutdown().await;

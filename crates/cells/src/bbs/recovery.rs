@@ -57,7 +57,7 @@ impl Recovery {
         loop {
             if self.next > Instant::now() {
                 if self.next > until {
-                    return Err(away("it is tried again every second"));
+                    return Err(unavailable("it is tried again every second"));
                 }
                 sleep_until(self.next).await;
             }
@@ -77,13 +77,13 @@ impl Recovery {
             self.next = Instant::now() + self.wait;
             self.wait = (self.wait * 2).min(WAIT_MOST);
             if self.next > until {
-                return Err(away(&error.to_string()));
+                return Err(unavailable(&error.to_string()));
             }
         }
     }
 }
 
-fn away(cause: &str) -> StoreError {
+fn unavailable(cause: &str) -> StoreError {
     StoreError::Database {
         doing: "reach",
         cause: cause.to_owned(),

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::fetch::counted;
-use super::limits::Since;
+use super::limits::ProcessorUse;
 use super::populate::{cell, claim, failed, start};
 use super::times::Stopwatch;
 use super::{BenchmarkError, Generator, Options, Times};
@@ -48,7 +48,7 @@ pub(super) async fn loops(
     options: &Options,
     processor_time: impl Fn() -> Duration,
 ) -> Result<(Bulk, Generator), BenchmarkError> {
-    let since = Since::now(&processor_time);
+    let since = ProcessorUse::now(&processor_time);
     let shared = Arc::new(Shared {
         bbs: bbs.clone(),
         options: options.clone(),

@@ -25,13 +25,13 @@ pub struct Generator {
 }
 
 /// The use of processors since a moment.
-pub(super) struct Since {
+pub(super) struct ProcessorUse {
     at: std::time::Instant,
     used: Duration,
     machine: CpuTimes,
 }
 
-impl Since {
+impl ProcessorUse {
     /// From now on.
     pub(super) fn now(processor_time: &impl Fn() -> Duration) -> Self {
         Self {

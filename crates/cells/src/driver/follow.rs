@@ -131,7 +131,7 @@ impl Stream for Tasks {
         };
         if let Some(report) = task.and_then(|task| self.report(&task)) {
             match event.name.as_str() {
-                "task_removed" => lock(&self.book).gone(report.n),
+                "task_removed" => lock(&self.book).removed(report.n),
                 _ => lock(&self.book).seen(report),
             }
         }

@@ -33,7 +33,7 @@ use crate::mutex::lock;
 use follow::Stream;
 use lrps::{LrpBook, Operation, Shape};
 use pace::paced;
-use protocol::{Counts, Hello, Line, Made, Make, PROTOCOL, Request};
+use protocol::{Counts, Hello, Line, Make, MakeOutcome, PROTOCOL, Request};
 use tasks::TaskBook;
 
 /// The domain of everything that this driver makes.
@@ -69,7 +69,7 @@ pub async fn run(input: impl AsyncBufRead, output: impl AsyncWrite) -> io::Resul
     let driver = match Driver::open(hello, lost).await {
         Ok(driver) => driver,
         Err(error) => {
-            return say(
+            return write_line(
                 &mut output,
                 &Line::Refused {
                     ok: false,
@@ -80,8 +80,8 @@ pub async fn run(input: impl AsyncBufRead, output: impl AsyncWrite) -> io::Resul
         }
     };
     let entities = ENTITIES.into_iter().collect();
-    say(&mut output, &Line::Greeted { ok: true, entities }).await?;
-    let told = Told {
+    write_line(&mut output, &Line::Greeted { ok: true, entities }).await?;
+    let told = CountsReporter {
         counts: Counts::new(),
         at: Instant::now(),
     };
@@ -90,8 +90,8 @@ pub async fn run(input: impl AsyncBufRead, output: impl AsyncWrite) -> io::Resul
     ended
 }
 
-/// What was told last, and when.
-struct Told {
+/// Reports counts: what was reported last, and when.
+struct CountsReporter {
     counts: Counts,
     at: Instant,
 }
@@ -101,7 +101,7 @@ async fn serve<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin>(
     lines: &mut tokio::io::Lines<R>,
     output: &mut W,
     losses: &mut mpsc::Receiver<String>,
-    mut told: Told,
+    mut told: CountsReporter,
 ) -> io::Result<()> {
     let mut ticks = tokio::time::interval(COUNTED_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -119,7 +119,7 @@ async fn serve<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin>(
             (id, made) = made(making.as_mut()) => {
                 making.set(None);
                 // Whoever hears of the answer knows what it has led to so far.
-                told.tell(driver.counts(), output).await?;
+                told.report(driver.counts(), output).await?;
                 let line = match &made {
                     Ok(made) => Line::Made {
                         id,
@@ -130,29 +130,29 @@ async fn serve<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin>(
                     },
                     Err(error) => Line::CannotMake { id, error },
                 };
-                say(output, &line).await?;
+                write_line(output, &line).await?;
             }
             Some(error) = losses.recv() => {
-                return say(output, &Line::Lost { error: &error }).await;
+                return write_line(output, &Line::Lost { error: &error }).await;
             }
             _ = ticks.tick() => {
                 let counts = driver.counts();
                 if counts != told.counts || told.at.elapsed() >= TOLD_EVERY {
-                    told.tell(counts, output).await?;
+                    told.report(counts, output).await?;
                 }
             }
         }
     }
 }
 
-impl Told {
-    async fn tell(
+impl CountsReporter {
+    async fn report(
         &mut self,
         counts: Counts,
         output: &mut (impl AsyncWrite + Unpin),
     ) -> io::Result<()> {
         (self.counts, self.at) = (counts, Instant::now());
-        say(
+        write_line(
             output,
             &Line::Counts {
                 counts: &self.counts,
@@ -180,7 +180,7 @@ async fn request<R: AsyncBufRead + Unpin>(
     serde_json::from_str(&line).map(Some).map_err(wrong)
 }
 
-async fn say(output: &mut (impl AsyncWrite + Unpin), line: &Line<'_>) -> io::Result<()> {
+async fn write_line(output: &mut (impl AsyncWrite + Unpin), line: &Line<'_>) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
     output.write_all(&bytes).await?;
@@ -286,7 +286,7 @@ impl Driver {
     }
 
     /// Brings entities about; returns when every request was answered.
-    async fn make(&self, make: &Make) -> Result<Made, String> {
+    async fn make(&self, make: &Make) -> Result<MakeOutcome, String> {
         match make.what.as_str() {
             TASK => self.make_tasks(make).await,
             LRP => self.make_lrps(make).await,
@@ -318,7 +318,7 @@ impl Driver {
         }
     }
 
-    async fn make_tasks(&self, make: &Make) -> Result<Made, String> {
+    async fn make_tasks(&self, make: &Make) -> Result<MakeOutcome, String> {
         let template = Arc::new(desire::task(make, &self.callbacks)?);
         let first = lock(&self.tasks).reserve(make.count);
         let made = paced(make.count, make.rate, make.in_flight, |n| {
@@ -337,7 +337,7 @@ impl Driver {
         Ok(made.await)
     }
 
-    async fn make_lrps(&self, make: &Make) -> Result<Made, String> {
+    async fn make_lrps(&self, make: &Make) -> Result<MakeOutcome, String> {
         let shape = make.shape.as_deref().map(Shape::parse).transpose()?;
         let template = Arc::new(desire::lrp(make)?);
         let operations = Arc::new(lock(&self.lrps).operations(make.count, shape)?);

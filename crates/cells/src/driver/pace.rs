@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::protocol::Made;
+use super::protocol::MakeOutcome;
 
 /// When request `n` (from 0) is due, after the first.
 fn due(n: u64, rate: Option<f64>) -> Duration {
@@ -19,35 +19,43 @@ fn due(n: u64, rate: Option<f64>) -> Duration {
 /// before it, unless `in_flight` are under way: then it is sent late.
 ///
 /// Dropping the future gives up the requests under way.
-pub(super) async fn paced<F, R>(count: u64, rate: Option<f64>, in_flight: u32, send: F) -> Made
+pub(super) async fn paced<F, R>(
+    count: u64,
+    rate: Option<f64>,
+    in_flight: u32,
+    send: F,
+) -> MakeOutcome
 where
     F: Fn(u64) -> R,
     R: Future<Output = Result<(), String>> + Send + 'static,
 {
     let start = Instant::now();
-    let mut made = Made::default();
+    let mut made = MakeOutcome::default();
     let mut requests = JoinSet::new();
     for n in 0..count {
         if rate.is_some() {
             tokio::time::sleep_until(start + due(n, rate)).await;
         }
         while let Some(answer) = requests.try_join_next() {
-            tell(&mut made, answer);
+            count_answer(&mut made, answer);
         }
         while requests.len() >= in_flight.max(1) as usize {
             if let Some(answer) = requests.join_next().await {
-                tell(&mut made, answer);
+                count_answer(&mut made, answer);
             }
         }
         requests.spawn(net::boxed(send(n)));
     }
     while let Some(answer) = requests.join_next().await {
-        tell(&mut made, answer);
+        count_answer(&mut made, answer);
     }
     made
 }
 
-fn tell(made: &mut Made, answer: Result<Result<(), String>, tokio::task::JoinError>) {
+fn count_answer(
+    made: &mut MakeOutcome,
+    answer: Result<Result<(), String>, tokio::task::JoinError>,
+) {
     match answer {
         Ok(Ok(())) => made.accept(),
         Ok(Err(text)) => made.refuse(text),

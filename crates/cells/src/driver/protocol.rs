@@ -103,14 +103,14 @@ pub(super) type Counts = BTreeMap<&'static str, BTreeMap<&'static str, Option<u6
 
 /// What became of a make: every request was answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct MakeOutcome {
     pub(super) accepted: u64,
     pub(super) refused: u64,
     /// What was said, and how often; further texts are counted in `refused` alone.
     pub(super) errors: BTreeMap<String, u64>,
 }
 
-impl Made {
+impl MakeOutcome {
     pub(super) fn accept(&mut self) {
         self.accepted += 1;
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn refusals_keep_their_texts_within_bounds() {
-        let mut made = Made::default();
+        let mut made = MakeOutcome::default();
         made.accept();
         made.refuse("full");
         made.refuse("full");

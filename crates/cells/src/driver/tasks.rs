@@ -128,7 +128,7 @@ impl TaskBook {
     }
 
     /// The BBS removed a task.
-    pub(super) fn gone(&mut self, n: u64) {
+    pub(super) fn removed(&mut self, n: u64) {
         self.change(n, |task| task.stage = Stage::Gone);
     }
 
@@ -145,7 +145,7 @@ impl TaskBook {
     pub(super) fn reconcile(&mut self, expected: &[u64], listed: &[Report]) {
         let shown: std::collections::BTreeSet<u64> = listed.iter().map(|report| report.n).collect();
         for n in expected.iter().filter(|n| !shown.contains(n)) {
-            self.gone(*n);
+            self.removed(*n);
         }
         for report in listed {
             self.seen(*report);

@@ -33,7 +33,7 @@ pub(super) async fn repeat<E: Executor>(
         tokio::select! {
             () = sleep(pause) => {}
             () = agent.recalled() => {}
-            () = shutdown.asked() => return,
+            () = shutdown.requested() => return,
         }
         if agent.is_silent() {
             pause = interval;
@@ -42,11 +42,11 @@ pub(super) async fn repeat<E: Executor>(
         tokio::select! {
             // The error of a presence that is not kept any more comes with a shutdown.
             Ok(_) = held.wait_for(|held| *held == Hold::Held) => {}
-            () = shutdown.asked() => return,
+            () = shutdown.requested() => return,
         }
         tokio::select! {
             () = pass(&cell) => {}
-            () = shutdown.asked() => return,
+            () = shutdown.requested() => return,
         }
         pause = interval;
     }
@@ -79,7 +79,7 @@ pub(super) async fn pass<E: Executor>(cell: &Arc<Cell<E>>) {
             if !records
                 .lrps
                 .get(guid.as_str())
-                .is_some_and(|row| says(row, &report))
+                .is_some_and(|row| matches_report(row, &report))
             {
                 cell.feed(guid, Event::Refresh);
             }
@@ -131,7 +131,7 @@ impl<'a> Records<'a> {
 }
 
 /// Does the record say what was reported? Where it does not, the report is repeated.
-fn says(row: &ActualLrp, report: &models::StartActualLrpRequest) -> bool {
+fn matches_report(row: &ActualLrp, report: &models::StartActualLrpRequest) -> bool {
     row.state == "RUNNING"
         && row.actual_lrp_instance_key == report.actual_lrp_instance_key
         && row.actual_lrp_net_info == report.actual_lrp_net_info

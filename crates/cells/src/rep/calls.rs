@@ -43,7 +43,7 @@ impl<E: Executor> Cell<E> {
                     actual_lrp_instance_key: Some(instance_key),
                 };
                 let answer = self.lifecycle(path::CLAIM_ACTUAL_LRP, &request).await;
-                tell(&self.logs.claim, "succeeded", subject, answer)
+                log_answer(&self.logs.claim, "succeeded", subject, answer)
             }
             Call::StartLrp => {
                 let request = self.start_request(subject, lrp);
@@ -52,7 +52,7 @@ impl<E: Executor> Cell<E> {
                         self.logs.start.debug("repeated", subject.work.fields());
                         Answer::Done
                     }
-                    answer => tell(&self.logs.start, "succeeded", subject, answer),
+                    answer => log_answer(&self.logs.start, "succeeded", subject, answer),
                 }
             }
             Call::RemoveLrp => {
@@ -62,7 +62,7 @@ impl<E: Executor> Cell<E> {
                     actual_lrp_instance_key: Some(instance_key),
                 };
                 let answer = self.lifecycle(path::REMOVE_ACTUAL_LRP, &request).await;
-                tell(&self.logs.remove, "succeeded", subject, answer)
+                log_answer(&self.logs.remove, "succeeded", subject, answer)
             }
             Call::CrashLrp(error_message) => {
                 let request = models::CrashActualLrpRequest {
@@ -71,7 +71,7 @@ impl<E: Executor> Cell<E> {
                     error_message,
                 };
                 let answer = self.lifecycle(path::CRASH_ACTUAL_LRP, &request).await;
-                tell(&self.logs.crash, "succeeded", subject, answer)
+                log_answer(&self.logs.crash, "succeeded", subject, answer)
             }
             Call::EvacuateClaimed
             | Call::EvacuateRunning
@@ -130,7 +130,7 @@ impl<E: Executor> Cell<E> {
                 // the BBS's books. This container has not run, so an earlier answer
                 // was lost, and it is this container that must run.
                 let answer = self.bbs.call::<Answered>(path::START_TASK, &request).await;
-                tell(&self.logs.start_task, "succeeded", subject, answer)
+                log_answer(&self.logs.start_task, "succeeded", subject, answer)
             }
             Call::Fetch => self.fetch_task(subject, task).await,
             Call::CompleteTask(end) => self.complete_task(subject, task, end).await,
@@ -141,7 +141,7 @@ impl<E: Executor> Cell<E> {
                 };
                 type Answered = TaskLifecycleResponse;
                 let answer = self.bbs.call::<Answered>(path::REJECT_TASK, &request).await;
-                tell(&self.logs.task, "succeeded-rejecting-task", subject, answer)
+                log_answer(&self.logs.task, "succeeded-rejecting-task", subject, answer)
             }
             // The state machine asks for these with instances only.
             Call::ClaimLrp
@@ -190,7 +190,7 @@ impl<E: Executor> Cell<E> {
             .bbs
             .call::<Answered>(path::COMPLETE_TASK, &request)
             .await;
-        tell(
+        log_answer(
             &self.logs.task,
             "succeeded-completing-task",
             subject,
@@ -199,7 +199,7 @@ impl<E: Executor> Cell<E> {
     }
 }
 
-pub(super) fn tell<A>(
+pub(super) fn log_answer<A>(
     logger: &Logger,
     event: &str,
     subject: &Subject,

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::bulk;
-use super::calls::{report, tell};
+use super::calls::{log_answer, report};
 use super::cell::{Cell, Subject};
 use super::container::{Answer, Call};
 use super::executor::Executor;
@@ -76,13 +76,13 @@ pub(super) async fn drain<E: Executor>(
 ) {
     tokio::select! {
         Ok(_) = asked.wait_for(|asked| *asked) => {}
-        () = shutdown.asked() => return,
+        () = shutdown.requested() => return,
     }
     let logger = cell.logs.evacuation.clone();
     logger.info("started", Fields::new());
     let emptied = tokio::select! {
         emptied = timeout(pace.within, empty(&cell, pace.interval)) => emptied.is_ok(),
-        () = shutdown.asked() => return,
+        () = shutdown.requested() => return,
     };
     if emptied {
         return logger.info("succeeded", Fields::new());
@@ -91,7 +91,7 @@ pub(super) async fn drain<E: Executor>(
     logger.error("timed-out", &cause, Fields::new());
     tokio::select! {
         () = cell.close(pace.close_within) => {}
-        () = shutdown.asked() => return,
+        () = shutdown.requested() => return,
     }
     if timeout(SETTLE_WITHIN, settle(&cell)).await.is_err() {
         let cause = format!("the BBS did not answer within {SETTLE_WITHIN:?}");
@@ -151,7 +151,7 @@ impl<E: Executor> Cell<E> {
                 };
                 let path = path::EVACUATE_CLAIMED_ACTUAL_LRP;
                 let answer = self.bbs.call::<EvacuationResponse>(path, &request).await;
-                tell(logger, "gave-back", subject, answer)
+                log_answer(logger, "gave-back", subject, answer)
             }
             Call::EvacuateRunning => self.hand_over(subject, lrp).await,
             Call::EvacuateStopped => {
@@ -161,7 +161,7 @@ impl<E: Executor> Cell<E> {
                 };
                 let path = path::EVACUATE_STOPPED_ACTUAL_LRP;
                 let answer = self.bbs.call::<EvacuationResponse>(path, &request).await;
-                tell(logger, "stopped", subject, answer)
+                log_answer(logger, "stopped", subject, answer)
             }
             Call::EvacuateCrashed(reason) => {
                 let error_message = if reason.is_empty() {
@@ -176,7 +176,7 @@ impl<E: Executor> Cell<E> {
                 };
                 let path = path::EVACUATE_CRASHED_ACTUAL_LRP;
                 let answer = self.bbs.call::<EvacuationResponse>(path, &request).await;
-                tell(logger, "crashed", subject, answer)
+                log_answer(logger, "crashed", subject, answer)
             }
             // Only evacuation's calls come here.
             _ => Answer::Refused,

@@ -81,8 +81,8 @@ impl Containers {
 }
 
 impl Metrics {
-    /// Has the numbers of these pools told as well.
-    pub(super) fn know(&self, more: Vec<Pool>) {
+    /// Also reports the numbers of these pools.
+    pub(super) fn add_pools(&self, more: Vec<Pool>) {
         lock(&self.pools).extend(more);
     }
 

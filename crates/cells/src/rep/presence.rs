@@ -142,7 +142,7 @@ impl Presence {
             tokio::select! {
                 () = sleep(pause) => {}
                 () = self.agent.recalled() => {}
-                () = shutdown.asked() => break,
+                () = shutdown.requested() => break,
             }
         }
         if self.agent.is_silent() {

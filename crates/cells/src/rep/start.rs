@@ -300,8 +300,8 @@ fn either(mut first: Shutdown, tasks: &mut JoinSet<()>) -> (Arc<watch::Sender<bo
     let (passes_on, mut asked) = (Arc::clone(&ask), second.clone());
     tasks.spawn(async move {
         tokio::select! {
-            () = first.asked() => {}
-            () = asked.asked() => {}
+            () = first.requested() => {}
+            () = asked.requested() => {}
         }
         // Nobody listens when all have stopped already.
         let _ = passes_on.send(true);
@@ -343,7 +343,7 @@ async fn serve_admin<E: Executor>(
 ) {
     tokio::select! {
         () = registered(handler.held.clone()) => {}
-        () = shutdown.asked() => return,
+        () = shutdown.requested() => return,
     }
     match net::bind(address).await {
         Ok(listener) => {

@@ -34,7 +34,7 @@ const SYNC_AGAIN: Duration = Duration::from_secs(1);
 const MOST_UNKNOWN: usize = 10_000;
 
 /// What a task that asked the BBS brings back.
-enum Asked {
+enum BbsAnswer {
     Everything {
         answer: Result<Answered, CallError>,
         began: Instant,
@@ -79,8 +79,8 @@ pub(super) struct Emitter {
     /// Processes whose desired LRP is to be asked for.
     unknown: BTreeSet<Arc<str>>,
     asking_unknown: bool,
-    asked: mpsc::Sender<Asked>,
-    answers: mpsc::Receiver<Asked>,
+    asked: mpsc::Sender<BbsAnswer>,
+    answers: mpsc::Receiver<BbsAnswer>,
     metrics: Arc<Metrics>,
     logger: Logger,
 }
@@ -137,10 +137,10 @@ impl Emitter {
             let batches = self.link.batches.clone();
             let (due, more) = (self.next_due(), self.has_more());
             tokio::select! {
-                () = shutdown.asked() => return,
+                () = shutdown.requested() => return,
                 Some(news) = news.recv() => self.take(news),
                 Some(asked) = self.answers.recv() => self.answered(asked),
-                Some(heard) = self.link.heard.recv() => self.heard(heard),
+                Some(heard) = self.link.heard.recv() => self.handle_nats_event(heard),
                 // A round goes on whenever there is room for its next page.
                 Ok(room) = batches.reserve(), if more => {
                     let page = self.next_page();
@@ -173,14 +173,14 @@ impl Emitter {
                     all.registered.extend(changes.registered);
                     all.unregistered.extend(changes.unregistered);
                     all.collisions += changes.collisions;
-                    self.want(changes.unknown_process);
+                    self.note_unknown(changes.unknown_process);
                 }
-                self.tell(all);
+                self.send_changes(all);
             }
         }
     }
 
-    fn want(&mut self, process: Option<Arc<str>>) {
+    fn note_unknown(&mut self, process: Option<Arc<str>>) {
         // More than these are found out by the next sync.
         if let Some(process) = process
             && self.unknown.len() < MOST_UNKNOWN
@@ -189,14 +189,14 @@ impl Emitter {
         }
     }
 
-    fn heard(&mut self, heard: NatsEvent) {
+    fn handle_nats_event(&mut self, heard: NatsEvent) {
         let now = Instant::now();
         match heard {
             NatsEvent::Connected => {
                 for listener in &mut self.listeners {
                     listener.begin(now);
                 }
-                self.unregistrations.hurry(now);
+                self.unregistrations.make_due(now);
             }
             NatsEvent::Announced {
                 audience,
@@ -215,10 +215,10 @@ impl Emitter {
         }
     }
 
-    fn answered(&mut self, asked: Asked) {
+    fn answered(&mut self, asked: BbsAnswer) {
         match asked {
-            Asked::Everything { answer, began } => self.synced(answer, began),
-            Asked::Desired(answer) => {
+            BbsAnswer::Everything { answer, began } => self.synced(answer, began),
+            BbsAnswer::Desired(answer) => {
                 self.asking_unknown = false;
                 let desired = match answer {
                     Ok(desired) => desired,
@@ -231,7 +231,7 @@ impl Emitter {
                     match Desired::of(lrp) {
                         Ok(desired) => {
                             let changes = self.table.apply(Event::Desired(desired));
-                            self.tell(changes);
+                            self.send_changes(changes);
                         }
                         Err(error) => self.unreadable(&lrp.process_guid, &error),
                     }
@@ -270,7 +270,7 @@ impl Emitter {
                     true => now,
                     false => began + self.syncs.interval,
                 };
-                self.tell(changes);
+                self.send_changes(changes);
             }
             Err(error) => {
                 self.metrics.failed_syncs.add(1);
@@ -288,7 +288,7 @@ impl Emitter {
     }
 
     /// Sends what changed.
-    fn tell(&mut self, changes: Changes) {
+    fn send_changes(&mut self, changes: Changes) {
         let now = Instant::now();
         let Changes {
             registered,
@@ -305,7 +305,7 @@ impl Emitter {
         let mut batch = Vec::new();
         for registration in &registered {
             self.unregistrations.forget(&registration.key());
-            if self.is_told(registration) {
+            if self.has_listener(registration) {
                 self.metrics.registered.add(registration.routes());
                 batch.extend(Outgoing::of(registration, true));
             }
@@ -317,7 +317,7 @@ impl Emitter {
             if let Some(tcp) = &self.tcp {
                 tcp.unregister(&registration);
             }
-            if !self.is_told(&registration) {
+            if !self.has_listener(&registration) {
                 continue;
             }
             self.metrics.unregistered.add(registration.routes());
@@ -338,8 +338,8 @@ impl Emitter {
         self.metrics.remembered.set(remembered);
     }
 
-    /// Whether anybody is told of such registrations.
-    fn is_told(&self, registration: &Registration) -> bool {
+    /// Whether anybody listens to such registrations.
+    fn has_listener(&self, registration: &Registration) -> bool {
         match registration {
             Registration::Http(_) => true,
             Registration::Tcp(_) => self.tcp.is_some(),
@@ -364,24 +364,24 @@ impl Emitter {
         for listener in &mut self.listeners {
             listener.begin(now);
         }
-        self.unregistrations.hurry(now);
+        self.unregistrations.make_due(now);
     }
 
     /// Whether there is a page that could go out.
     fn has_more(&self) -> bool {
         let unregistration = self.unregistrations.next_due();
-        self.is_heard() && unregistration.is_some_and(|due| due <= Instant::now())
+        self.is_connected() && unregistration.is_some_and(|due| due <= Instant::now())
             || self.listeners.iter().any(|it| it.round.active)
     }
 
-    /// Whether anybody hears what is sent again: what nobody does is not used up meanwhile.
-    fn is_heard(&self) -> bool {
+    /// Whether anybody receives what is sent again: what nobody would is not used up meanwhile.
+    fn is_connected(&self) -> bool {
         self.metrics.connected.is_set()
     }
 
     /// The next page of unregistrations that are due, or else of a round.
     fn next_page(&mut self) -> Vec<Outgoing> {
-        let again = match self.is_heard() {
+        let again = match self.is_connected() {
             true => self.unregistrations.due(Instant::now(), PAGE),
             false => Vec::new(),
         };
@@ -438,7 +438,7 @@ impl Emitter {
             self.sync(now);
         }
         if !self.unknown.is_empty() && !self.asking_unknown {
-            self.ask_for_unknown();
+            self.fetch_unknown();
         }
     }
 
@@ -451,17 +451,17 @@ impl Emitter {
         tokio::spawn(net::boxed(async move {
             let answer = source.snapshot(running).await;
             // Nobody takes it any more when all ends.
-            let _ = asked.send(Asked::Everything { answer, began }).await;
+            let _ = asked.send(BbsAnswer::Everything { answer, began }).await;
         }));
     }
 
-    fn ask_for_unknown(&mut self) {
+    fn fetch_unknown(&mut self) {
         self.asking_unknown = true;
         let processes = std::mem::take(&mut self.unknown);
         let (source, asked) = (self.source.clone(), self.asked.clone());
         tokio::spawn(net::boxed(async move {
             let answer = source.desired_of(&processes).await;
-            let _ = asked.send(Asked::Desired(answer)).await;
+            let _ = asked.send(BbsAnswer::Desired(answer)).await;
         }));
     }
 }

@@ -46,9 +46,9 @@ pub trait RoutingApi: Send + Sync + 'static {
     fn delete(&self, rows: Vec<TcpMapping>) -> net::BoxFuture<Result<(), RoutingApiError>>;
 }
 
-/// What is to be said: a row to be written, or one to be removed.
+/// A row to be written, or one to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Said {
+enum RowChange {
     Upsert(TcpMapping),
     Delete(TcpMapping),
 }
@@ -56,7 +56,7 @@ enum Said {
 /// What waits for the routing API.
 #[derive(Default)]
 pub(super) struct TcpRoutes {
-    waiting: Mutex<BTreeMap<Key, Said>>,
+    waiting: Mutex<BTreeMap<Key, RowChange>>,
     added: Notify,
 }
 
@@ -64,18 +64,18 @@ impl TcpRoutes {
     /// Adds a route that is to be written.
     pub(super) fn register(&self, registration: &Registration) {
         if let Registration::Tcp(mapping) = registration {
-            self.add(registration.key(), Said::Upsert(mapping.clone()));
+            self.add(registration.key(), RowChange::Upsert(mapping.clone()));
         }
     }
 
     /// Adds a route that is to be removed.
     pub(super) fn unregister(&self, registration: &Registration) {
         if let Registration::Tcp(mapping) = registration {
-            self.add(registration.key(), Said::Delete(mapping.clone()));
+            self.add(registration.key(), RowChange::Delete(mapping.clone()));
         }
     }
 
-    fn add(&self, key: Key, said: Said) {
+    fn add(&self, key: Key, said: RowChange) {
         let mut waiting = lock(&self.waiting);
         if waiting.len() < MOST || waiting.contains_key(&key) {
             waiting.insert(key, said);
@@ -84,13 +84,13 @@ impl TcpRoutes {
     }
 
     /// Takes the first ones, all of a kind.
-    fn take(&self) -> Vec<(Key, Said)> {
+    fn take(&self) -> Vec<(Key, RowChange)> {
         let mut waiting = lock(&self.waiting);
         let Some(first) = waiting.values().next() else {
             return Vec::new();
         };
-        let upserts = matches!(first, Said::Upsert(_));
-        let of_kind = |said: &Said| matches!(said, Said::Upsert(_)) == upserts;
+        let upserts = matches!(first, RowChange::Upsert(_));
+        let of_kind = |said: &RowChange| matches!(said, RowChange::Upsert(_)) == upserts;
         let keys = waiting.iter().filter(|(_, said)| of_kind(said));
         let keys: Vec<_> = keys.map(|(key, _)| key.clone()).take(PER_CALL).collect();
         let taken = keys
@@ -99,8 +99,8 @@ impl TcpRoutes {
         taken.collect()
     }
 
-    /// Puts back what could not be said, unless there is something newer to say.
-    fn put_back(&self, taken: Vec<(Key, Said)>) {
+    /// Puts back what could not be sent, unless there is something newer to send.
+    fn put_back(&self, taken: Vec<(Key, RowChange)>) {
         let mut waiting = lock(&self.waiting);
         for (key, said) in taken {
             waiting.entry(key).or_insert(said);
@@ -134,7 +134,7 @@ impl Carrier {
                 self.routes.added.notified().await;
                 continue;
             }
-            match self.say(&taken).await {
+            match self.send_changes(&taken).await {
                 Ok(()) => pause = least,
                 // One that it will not take must not hold the others up.
                 Err(RoutingApiError::Refused(_)) if taken.len() > 1 => self.one_by_one(taken).await,
@@ -149,21 +149,21 @@ impl Carrier {
         }
     }
 
-    async fn one_by_one(&self, taken: Vec<(Key, Said)>) {
+    async fn one_by_one(&self, taken: Vec<(Key, RowChange)>) {
         for one in taken {
             let one = vec![one];
-            if let Err(RoutingApiError::Failed(_)) = self.say(&one).await {
+            if let Err(RoutingApiError::Failed(_)) = self.send_changes(&one).await {
                 self.routes.put_back(one);
             }
         }
     }
 
-    async fn say(&self, taken: &[(Key, Said)]) -> Result<(), RoutingApiError> {
+    async fn send_changes(&self, taken: &[(Key, RowChange)]) -> Result<(), RoutingApiError> {
         let (mut upserts, mut deletes) = (Vec::new(), Vec::new());
         for (_, said) in taken {
             match said {
-                Said::Upsert(mapping) => upserts.push(mapping.clone()),
-                Said::Delete(mapping) => deletes.push(mapping.clone()),
+                RowChange::Upsert(mapping) => upserts.push(mapping.clone()),
+                RowChange::Delete(mapping) => deletes.push(mapping.clone()),
             }
         }
         let (what, call) = match upserts.is_empty() {
@@ -197,9 +197,9 @@ mod tests {
     }
 
     fn taken(routes: &TcpRoutes) -> Vec<(bool, u16)> {
-        let of = |said: Said| match said {
-            Said::Upsert(mapping) => (true, mapping.external_port),
-            Said::Delete(mapping) => (false, mapping.external_port),
+        let of = |said: RowChange| match said {
+            RowChange::Upsert(mapping) => (true, mapping.external_port),
+            RowChange::Delete(mapping) => (false, mapping.external_port),
         };
         routes
             .take()

@@ -61,8 +61,8 @@ impl Unregistrations {
         self.entries.remove(key);
     }
 
-    /// Nobody knows who has heard of them: all are due.
-    pub(super) fn hurry(&mut self, now: Instant) {
+    /// Nobody knows who has received them: all are due.
+    pub(super) fn make_due(&mut self, now: Instant) {
         self.queue.clear();
         for (key, entry) in &self.entries {
             self.queue.push_back((now, entry.number, key.clone()));
@@ -183,7 +183,7 @@ mod tests {
         for uri in ["a", "b", "c"] {
             all.sent(registration(uri), start);
         }
-        all.hurry(start);
+        all.make_due(start);
         assert_eq!(uris(&all.due(start, 2)).len(), 2);
         assert_eq!(all.due(start, 2).len(), 1);
         assert!(all.due(start, 2).is_empty());

@@ -212,7 +212,11 @@ impl Postgres {
         mut take: impl FnMut(&Row) -> Result<(), Box<dyn std::error::Error>>,
     ) -> Result<(), StoreError> {
         let refuse = |error: tokio_postgres::Error| failed("read", &error);
-        let client = &self.session.as_ref().ok_or_else(|| away("read"))?.client;
+        let client = &self
+            .session
+            .as_ref()
+            .ok_or_else(|| unavailable("read"))?
+            .client;
         let nothing: [i64; 0] = [];
         let rows = client.query_raw(query, nothing).await.map_err(refuse)?;
         let mut rows = std::pin::pin!(rows);
@@ -239,7 +243,7 @@ impl Postgres {
         most: Duration,
     ) -> Result<(), StoreError> {
         let (Some(session), Some(known)) = (&self.session, &mut self.known) else {
-            return Err(away("write to"));
+            return Err(unavailable("write to"));
         };
         known.doubt = true;
         let mark = format!(
@@ -335,7 +339,7 @@ fn late(doing: &'static str) -> StoreError {
     StoreError::Database { doing, cause }
 }
 
-fn away(doing: &'static str) -> StoreError {
+fn unavailable(doing: &'static str) -> StoreError {
     let cause = "the connection was lost and is not there again yet".to_owned();
     StoreError::Database { doing, cause }
 }

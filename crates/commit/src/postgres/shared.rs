@@ -12,8 +12,8 @@ use super::session::Session;
 use super::settings::PostgresSettings;
 use super::tls::Tls;
 use super::{
-    CONNECT_WITHIN, MIGRATE_WITHIN, Schema, Statement, away, config_of, failed, late, not_dialled,
-    within,
+    CONNECT_WITHIN, MIGRATE_WITHIN, Schema, Statement, config_of, failed, late, not_dialled,
+    unavailable, within,
 };
 use crate::StoreError;
 
@@ -85,7 +85,11 @@ impl Shared {
         statement: &Statement<'_>,
         most: Duration,
     ) -> Result<Vec<Row>, StoreError> {
-        let client = &self.session.as_ref().ok_or_else(|| away("ask"))?.client;
+        let client = &self
+            .session
+            .as_ref()
+            .ok_or_else(|| unavailable("ask"))?
+            .client;
         match timeout(most, statement.query(client)).await {
             Ok(rows) => rows.map_err(|error| failed("ask", &error)),
             Err(_) => Err(late("ask")),
@@ -97,7 +101,11 @@ impl Shared {
     /// # Errors
     /// As [`query`](Self::query).
     pub async fn execute(&self, statements: &str, most: Duration) -> Result<(), StoreError> {
-        let client = &self.session.as_ref().ok_or_else(|| away("ask"))?.client;
+        let client = &self
+            .session
+            .as_ref()
+            .ok_or_else(|| unavailable("ask"))?
+            .client;
         match timeout(most, client.batch_execute(statements)).await {
             Ok(done) => done.map_err(|error| failed("ask", &error)),
             Err(_) => Err(late("ask")),

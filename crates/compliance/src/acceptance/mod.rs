@@ -41,7 +41,7 @@ pub struct NodeCandidate<K> {
 
 /// Where a known node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum NodeStatus {
     /// Somebody has to decide.
     Pending,
     /// It belongs to the fleet.
@@ -61,7 +61,7 @@ pub enum KeyStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known<K> {
     /// Pending or accepted.
-    pub standing: Standing,
+    pub standing: NodeStatus,
     /// Its name in the network.
     pub hostname: String,
     /// Its key.
@@ -160,8 +160,8 @@ impl<K: NodeKey> Nodes<K> {
     pub fn restore(&mut self, id: String, node: Known<K>) {
         self.forget(&id);
         match node.standing {
-            Standing::Pending => self.pending += 1,
-            Standing::Accepted => self.count(&node.hostname),
+            NodeStatus::Pending => self.pending += 1,
+            NodeStatus::Accepted => self.count(&node.hostname),
         }
         self.known.insert(id, node);
     }
@@ -194,7 +194,7 @@ impl<K: NodeKey> Nodes<K> {
                 return Err(Rejected::Full { limit });
             }
             let node = Known {
-                standing: Standing::Pending,
+                standing: NodeStatus::Pending,
                 hostname,
                 key,
                 key_status: KeyStatus::Certified,
@@ -208,7 +208,7 @@ impl<K: NodeKey> Nodes<K> {
         known.key = key;
         known.key_status = KeyStatus::Certified;
         let before = std::mem::replace(&mut known.hostname, hostname.clone());
-        if known.standing == Standing::Pending {
+        if known.standing == NodeStatus::Pending {
             return Ok(Arrival::StillPending);
         }
         self.uncount(&before);
@@ -233,7 +233,7 @@ impl<K: NodeKey> Nodes<K> {
                 hostname: node.hostname.clone(),
             });
         }
-        node.standing = Standing::Accepted;
+        node.standing = NodeStatus::Accepted;
         self.pending -= 1;
         *self.hostnames.entry(name).or_default() += 1;
         Ok(node)
@@ -259,7 +259,7 @@ impl<K: NodeKey> Nodes<K> {
         }
         let not_accepted = || DecisionError::NotAccepted { id: id.to_owned() };
         let known = self.known.get(id).ok_or_else(not_accepted)?;
-        if known.standing != Standing::Accepted {
+        if known.standing != NodeStatus::Accepted {
             return Err(not_accepted());
         }
         self.forget(id).ok_or_else(not_accepted)
@@ -271,7 +271,7 @@ impl<K: NodeKey> Nodes<K> {
     /// It is not accepted.
     pub fn reset_key(&mut self, id: &str) -> Result<(), DecisionError> {
         match self.known.get_mut(id) {
-            Some(node) if node.standing == Standing::Accepted => {
+            Some(node) if node.standing == NodeStatus::Accepted => {
                 node.key_status = KeyStatus::Undefined;
                 Ok(())
             }
@@ -282,8 +282,8 @@ impl<K: NodeKey> Nodes<K> {
     fn forget(&mut self, id: &str) -> Option<Known<K>> {
         let node = self.known.remove(id)?;
         match node.standing {
-            Standing::Pending => self.pending -= 1,
-            Standing::Accepted => self.uncount(&node.hostname),
+            NodeStatus::Pending => self.pending -= 1,
+            NodeStatus::Accepted => self.uncount(&node.hostname),
         }
         Some(node)
     }
@@ -308,7 +308,7 @@ fn pending<'k, K>(
     id: &str,
 ) -> Result<&'k mut Known<K>, DecisionError> {
     match known.get_mut(id) {
-        Some(node) if node.standing == Standing::Pending => Ok(node),
+        Some(node) if node.standing == NodeStatus::Pending => Ok(node),
         _ => Err(DecisionError::NotPending { id: id.to_owned() }),
     }
 }

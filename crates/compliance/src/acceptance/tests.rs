@@ -23,13 +23,13 @@ fn a_node_is_pending_then_accepted_then_updated_then_deleted() {
         nodes.receive(newcomer("a", "web", 1)),
         Ok(Arrival::NewPending)
     );
-    assert_eq!(nodes.get("a").unwrap().standing, Standing::Pending);
+    assert_eq!(nodes.get("a").unwrap().standing, NodeStatus::Pending);
     assert_eq!(
         nodes.receive(newcomer("a", "web1", 1)),
         Ok(Arrival::StillPending)
     );
     assert_eq!(nodes.accept("a", false).unwrap().hostname, "web1");
-    assert_eq!(nodes.get("a").unwrap().standing, Standing::Accepted);
+    assert_eq!(nodes.get("a").unwrap().standing, NodeStatus::Accepted);
     assert_eq!(
         nodes.receive(newcomer("a", "web2", 1)),
         Ok(Arrival::Updated)
@@ -78,7 +78,7 @@ fn duplicate_hostnames_the_root_server_and_floods_are_refused() {
         Err(Rejected::Root)
     );
     let root = Known {
-        standing: Standing::Accepted,
+        standing: NodeStatus::Accepted,
         hostname: "server".into(),
         key: 1,
         key_status: KeyStatus::Certified,
@@ -103,7 +103,7 @@ fn duplicate_hostnames_the_root_server_and_floods_are_refused() {
         nodes.receive(newcomer("c", "c", 4)),
         Ok(Arrival::NewPending)
     );
-    assert_eq!(nodes.get("c").unwrap().standing, Standing::Pending);
+    assert_eq!(nodes.get("c").unwrap().standing, NodeStatus::Pending);
     assert!(nodes.get("b").is_none());
 }
 
@@ -199,7 +199,7 @@ proptest! {
                 .map(|(id, node)| {
                     let name = node.hostname[1..].parse().unwrap();
                     let settled = node.key_status == KeyStatus::Certified;
-                    let accepted = node.standing == Standing::Accepted;
+                    let accepted = node.standing == NodeStatus::Accepted;
                     (id.parse().unwrap(), (accepted, name, node.key, settled))
                 })
                 .collect();

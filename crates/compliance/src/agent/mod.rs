@@ -28,8 +28,8 @@ pub use methods::OnSystem;
 pub use policy::{AgentPolicy, PolicyError, RunTimes};
 pub use run::{PROPERTY, RunOutcome, RunSettings, run};
 pub use system::{
-    Act, Command, Files, Group, Installed, Kind, Machine, Manager, Package, PasswordHash, Ran,
-    Request, Service, ServiceAction, Stat, System, SystemError, User, UserChange,
+    Act, Command, CommandResult, Files, Group, Installed, Kind, Machine, Manager, Package,
+    PasswordHash, Request, Service, ServiceAction, Stat, System, SystemError, User, UserChange,
 };
 
 use std::borrow::Cow;

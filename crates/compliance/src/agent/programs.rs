@@ -36,13 +36,13 @@ pub(super) struct Call<'a> {
 /// How a program ended.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
-    pub(super) output: Kept,
-    pub(super) errors: Kept,
+    pub(super) output: OutputHead,
+    pub(super) errors: OutputHead,
 }
 
 /// The beginning of an output.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct OutputHead {
     pub(super) bytes: Vec<u8>,
     /// Was there more?
     pub(super) cut: bool,
@@ -54,8 +54,8 @@ impl Ended {
         String::from_utf8_lossy(&self.output.bytes).into_owned()
     }
 
-    /// How it ended, and the last that it said of it: for people.
-    pub(super) fn told(&self) -> String {
+    /// How it ended, and the last line of its output: for people.
+    pub(super) fn describe(&self) -> String {
         let said = [&self.errors.bytes, &self.output.bytes];
         let said = said.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let lines = said.iter().flat_map(|text| text.lines().rev());
@@ -173,7 +173,7 @@ fn work(
 
 struct Reader {
     pipe: Option<PipeReader>,
-    kept: Kept,
+    kept: OutputHead,
     most: usize,
 }
 
@@ -181,7 +181,7 @@ impl Reader {
     fn none() -> Self {
         Self {
             pipe: None,
-            kept: Kept::default(),
+            kept: OutputHead::default(),
             most: 0,
         }
     }

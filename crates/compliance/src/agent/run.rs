@@ -124,7 +124,7 @@ pub fn run(
                 Err(error) => Applied::new(Outcome::Error, error.to_string()),
             };
             if asked {
-                tell(&mut known, (&call.method, key), applied.outcome);
+                record_outcome(&mut known, (&call.method, key), applied.outcome);
             }
             known.extend(applied.conditions.iter().map(|name| canonify(name)));
             counts[applied.outcome as usize] += 1;
@@ -166,7 +166,7 @@ fn asks_for_conditions(policy: &AgentPolicy) -> bool {
 }
 
 /// Notes how a call ended, by the method's name and by what Rudder's library has in its place.
-fn tell(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outcome) {
+fn record_outcome(known: &mut HashSet<String>, (method, key): (&str, &str), outcome: Outcome) {
     let prefix = of(method).map_or(method, |known| known.prefix);
     let own = (prefix != method).then_some(prefix);
     for name in [Some(method), own].into_iter().flatten() {

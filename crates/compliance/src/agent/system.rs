@@ -284,7 +284,7 @@ pub struct Command<'a> {
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct CommandResult {
     /// Its exit code.
     pub code: i32,
     /// Its output, if it was wanted.
@@ -346,7 +346,7 @@ pub trait Machine {
     ///
     /// # Errors
     /// It cannot be run, does not end in time, or ends by a signal.
-    fn command(&mut self, command: Command<'_>) -> Result<Ran, SystemError>;
+    fn command(&mut self, command: Command<'_>) -> Result<CommandResult, SystemError>;
 }
 
 /// A machine.

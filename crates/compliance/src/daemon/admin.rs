@@ -12,7 +12,7 @@ use telemetry::prometheus::{self, Page};
 use tokio::task::JoinHandle;
 
 use super::{Error, Round};
-use crate::server::{Count, tell};
+use crate::server::{Count, expose};
 
 /// Longest wait for the body of a request.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
@@ -112,7 +112,7 @@ impl Counters {
 
     fn text(&self) -> String {
         let mut page = Page::new();
-        tell! { page;
+        expose! { page;
             gauge "compliance_agents" self.agents, "Agents of this process.";
             gauge "compliance_agents_ready" &self.ready, "Agents with a policy.";
             gauge "compliance_agents_silent" self.silence.silent(),
@@ -128,18 +128,18 @@ impl Counters {
             counter "compliance_agent_problems_total" &self.problems, "Things that did not work.";
         }
         if self.simulated > 0 {
-            self.tell_of_simulated(&mut page);
+            self.write_simulated(&mut page);
         }
         page.into_text()
     }
 }
 
 impl Counters {
-    fn tell_of_simulated(&self, page: &mut Page) {
+    fn write_simulated(&self, page: &mut Page) {
         // In this order: what ends meanwhile must not be taken for what waits.
         let ended = self.sent.get() + self.dropped.get();
         let made = self.runs.get();
-        tell! { page;
+        expose! { page;
             gauge "compliance_agents_resting" &self.resting,
                 "Agents that have made their last run, with nothing that waits.";
             gauge "compliance_agent_runs_waiting" made.saturating_sub(ended),

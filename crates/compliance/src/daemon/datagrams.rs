@@ -14,9 +14,9 @@ use crate::reports::syslog;
 /// The way to whoever hears syslog.
 pub(super) struct Datagrams(UdpSocket);
 
-/// What was said.
+/// What was sent.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Spoken {
+pub(super) struct SendResult {
     /// Reports that were handed to the kernel.
     pub(super) sent: u64,
     /// Why others were not: the first reason.
@@ -35,8 +35,8 @@ impl Datagrams {
     }
 
     /// Sends each report of a run by itself, in the name of a host.
-    pub(super) async fn send(&self, outcome: &RunOutcome, host: &str) -> Spoken {
-        let mut spoken = Spoken::default();
+    pub(super) async fn send(&self, outcome: &RunOutcome, host: &str) -> SendResult {
+        let mut spoken = SendResult::default();
         let log = match RunLog::parse(outcome.info.clone(), &outcome.log, &Limits::default()) {
             Ok(log) => log,
             Err(error) => {
@@ -61,7 +61,7 @@ impl Datagrams {
     }
 }
 
-impl Spoken {
+impl SendResult {
     fn failed(&mut self, why: impl Display) {
         self.problem.get_or_insert_with(|| why.to_string());
     }
@@ -72,7 +72,7 @@ mod tests {
     use std::net::{Ipv4Addr, UdpSocket as Plain};
     use std::time::Duration;
 
-    use super::{Datagrams, Spoken};
+    use super::{Datagrams, SendResult};
     use crate::agent::RunOutcome;
     use crate::reports::moment::Moment;
     use crate::reports::run_info::RunInfo;
@@ -118,7 +118,7 @@ mod tests {
             .unwrap();
         let datagrams = Datagrams::to(hears.local_addr().unwrap()).await.unwrap();
         let outcome = outcome(&["first", "second", "third"]);
-        let all = Spoken {
+        let all = SendResult {
             sent: 3,
             problem: None,
         };

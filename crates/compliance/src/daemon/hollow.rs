@@ -16,13 +16,13 @@ use tokio::time::Instant as Turn;
 
 use super::admin::Counters;
 use super::datagrams::Datagrams;
-use super::node::{Here, policy_of, signed, start_of_run};
+use super::node::{LocalMethods, policy_of, signed, start_of_run};
 use super::{Error, FleetConfig, NO_POLICY, policies};
 use crate::agent::{self, AgentPolicy, Hollow, RunOutcome, RunSettings};
 use crate::inventory::hollow::node as hollow_node;
 use crate::policy::signature::{IssueNumber, PolicyKey};
 use crate::reports::moment::Moment;
-use crate::upstream::{Asked, NodeIdentity, Wire, WireError, policy_key, server_pin};
+use crate::upstream::{ConditionalAnswer, NodeIdentity, Wire, WireError, policy_key, server_pin};
 
 /// Until it is looked again whether another second has begun.
 const SAME_SECOND: Duration = Duration::from_millis(20);
@@ -111,7 +111,7 @@ pub(super) async fn run(
             tokio::task::yield_now().await;
         }
     }
-    shutdown.asked().await;
+    shutdown.requested().await;
     agents.shutdown().await;
     Ok(())
 }
@@ -213,18 +213,20 @@ impl One {
         let known = known.map(|(config_id, ..)| config_id.as_str());
         let node = &self.identity.id;
         match self.wire.policy(node, known).await {
-            Ok(Asked::New(id, packed)) => match policies::verify(&key, node, &packed, held) {
-                Ok(number) => {
-                    let fields = Fields::new().and("node", node);
-                    self.logger.debug("policy-taken", fields.and("config", &id));
-                    self.policy = Some((id, packed, number));
+            Ok(ConditionalAnswer::New(id, packed)) => {
+                match policies::verify(&key, node, &packed, held) {
+                    Ok(number) => {
+                        let fields = Fields::new().and("node", node);
+                        self.logger.debug("policy-taken", fields.and("config", &id));
+                        self.policy = Some((id, packed, number));
+                    }
+                    Err(refused) => {
+                        self.counters.refused.add(1);
+                        self.problem("take the policy", &refused);
+                    }
                 }
-                Err(refused) => {
-                    self.counters.refused.add(1);
-                    self.problem("take the policy", &refused);
-                }
-            },
-            Ok(Asked::Same | Asked::None { .. }) => {}
+            }
+            Ok(ConditionalAnswer::Same | ConditionalAnswer::None { .. }) => {}
             Err(error) => self.problem("ask for the policy", &error),
         }
     }
@@ -250,7 +252,7 @@ impl One {
             .ran(outcome.counts.iter().sum(), outcome.reports);
         if self.datagrams.is_some() {
             drop(turn);
-            self.speak(&outcome).await;
+            self.send_datagrams(&outcome).await;
         } else {
             let made = signed(&outcome, &self.identity);
             drop(turn);
@@ -284,7 +286,7 @@ impl One {
     /// Runs the policy as if there were a machine.
     fn drawn(&self, policy: &AgentPolicy, start: Moment) -> Option<RunOutcome> {
         let hollow = Hollow::new(self.config.rates, self.seed, self.runs).ok()?;
-        let (mut methods, begin) = (Here(hollow), Instant::now());
+        let (mut methods, begin) = (LocalMethods(hollow), Instant::now());
         let settings = RunSettings::default();
         let elapsed = || begin.elapsed();
         Some(agent::run(policy, &mut methods, &settings, start, elapsed))
@@ -303,7 +305,7 @@ impl One {
     }
 
     /// Sends the reports of a run over syslog, unless it is silent: nothing waits there.
-    async fn speak(&self, outcome: &RunOutcome) {
+    async fn send_datagrams(&self, outcome: &RunOutcome) {
         let mut sent = 0;
         if let Some(datagrams) = &self.datagrams
             && !self.agent.is_silent()

@@ -164,7 +164,7 @@ pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Resu
             }
         };
         tokio::select! {
-            () = shutdown.asked() => break,
+            () = shutdown.requested() => break,
             () = tokio::time::sleep(wait) => {}
         }
     }

@@ -24,8 +24,8 @@ use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::reports::signature::sign;
 use crate::trust::{ServerPin, write_secret};
 use crate::upstream::{
-    Asked, NodeIdentity, Wire, WireError, inventory_is_due, keep_pin, keep_policy_key, keep_sent,
-    policy_key, random_id, server_pin,
+    ConditionalAnswer, NodeIdentity, Wire, WireError, inventory_is_due, keep_pin, keep_policy_key,
+    keep_sent, policy_key, random_id, server_pin,
 };
 
 /// Bytes of a policy.
@@ -252,24 +252,28 @@ impl Agent {
         let known = known.map(|(policy, _)| policy.config_id.as_str());
         let node = &self.identity.id;
         match self.wire.policy(node, known).await {
-            Ok(Asked::Same) => {}
-            Ok(Asked::New(_, packed)) => match policies::read(&key, node, &packed, held) {
-                // The old one stays until the new one is known to be whole, and the server's.
-                Ok(policy) => {
-                    let kept = write_secret(&self.config.data.join(POLICY), &packed);
-                    if let Err(error) = kept {
-                        round.problems.push(error.to_string());
+            Ok(ConditionalAnswer::Same) => {}
+            Ok(ConditionalAnswer::New(_, packed)) => {
+                match policies::read(&key, node, &packed, held) {
+                    // The old one stays until the new one is known to be whole, and the server's.
+                    Ok(policy) => {
+                        let kept = write_secret(&self.config.data.join(POLICY), &packed);
+                        if let Err(error) = kept {
+                            round.problems.push(error.to_string());
+                        }
+                        self.policy = Some(policy);
                     }
-                    self.policy = Some(policy);
+                    Err(why) => {
+                        round.refused += 1;
+                        round.problems.push(format!("take the new policy: {why}"));
+                    }
                 }
-                Err(why) => {
-                    round.refused += 1;
-                    round.problems.push(format!("take the new policy: {why}"));
-                }
-            },
+            }
             // What it was asked to be still holds.
-            Ok(Asked::None { why, .. }) if self.policy.is_some() => round.problems.push(why),
-            Ok(Asked::None { .. }) => {}
+            Ok(ConditionalAnswer::None { why, .. }) if self.policy.is_some() => {
+                round.problems.push(why)
+            }
+            Ok(ConditionalAnswer::None { .. }) => {}
             Err(error) => round.problems.push(format!("ask for the policy: {error}")),
         }
     }
@@ -347,9 +351,9 @@ pub(super) fn policy_of(packed: &[u8], node: &str) -> Result<AgentPolicy, String
 }
 
 /// Methods, but for what only Rudder's own agent has.
-pub(super) struct Here<M>(pub(super) M);
+pub(super) struct LocalMethods<M>(pub(super) M);
 
-impl<M: Methods> Methods for Here<M> {
+impl<M: Methods> Methods for LocalMethods<M> {
     fn apply(&mut self, call: &Invocation<'_>, mode: PolicyMode) -> Applied {
         if call.method == NOT_HERE {
             return Applied::new(Outcome::NotApplicable, "this agent has no such part");
@@ -380,7 +384,7 @@ fn run_here(
     settings: &RunSettings,
     start: Moment,
 ) -> (AgentPolicy, RunOutcome) {
-    let mut methods = Here(methods);
+    let mut methods = LocalMethods(methods);
     let begin = Instant::now();
     let outcome = run(&policy, &mut methods, settings, start, || begin.elapsed());
     (policy, outcome)

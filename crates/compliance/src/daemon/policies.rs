@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::node::policy_of;
 use crate::agent::AgentPolicy;
-use crate::policy::signature::{IssueNumber, NotVerified, PolicyKey};
+use crate::policy::signature::{IssueNumber, PolicyKey, VerificationError};
 
 /// Why a policy is refused.
 #[derive(Debug, Error)]
@@ -15,7 +15,7 @@ pub(super) enum Refused {
         "{0}. The server's key is that in policy.pem of the agent's folder, or of --policy-key; if \
          the server has another now, remove that file, or give the new one"
     )]
-    NotVerified(#[from] NotVerified),
+    NotVerified(#[from] VerificationError),
     /// It was the node's once.
     #[error(
         "it is older ({found}) than the one that is kept ({held}): somebody plays it again, or the \

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Became, Definitions, Delta, Difference, Setting};
+use super::{Definitions, Delta, Difference, ObjectOutcome, Setting};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
@@ -156,13 +156,13 @@ impl Definitions {
         macro_rules! keep {
             ($kind:literal, $table:ident) => {
                 for id in &before.made.$table {
-                    let mut became = Became::Taken;
+                    let mut became = ObjectOutcome::Taken;
                     if !self.$table.contains_key(id)
                         && let Some(object) = before.$table.get(id)
                     {
                         self.$table.insert(id.clone(), object.clone());
                         self.made.$table.insert(id.clone());
-                        became = Became::Kept;
+                        became = ObjectOutcome::Kept;
                     }
                     kept.push(Difference {
                         kind: $kind.to_owned(),
@@ -181,12 +181,12 @@ impl Definitions {
             let Some(setting) = Setting::named(name) else {
                 continue;
             };
-            let mut became = Became::Taken;
+            let mut became = ObjectOutcome::Taken;
             let value = setting.of(&before.settings);
             // A value of a setting is one that it can have.
             if setting.is_usual(&self.settings) && setting.set(&mut self.settings, value).is_ok() {
                 self.made.settings.insert(name.clone());
-                became = Became::Kept;
+                became = ObjectOutcome::Kept;
             }
             kept.push(Difference {
                 kind: "setting".to_owned(),

@@ -50,7 +50,7 @@ pub struct Definitions {
 /// What became of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Became {
+pub enum ObjectOutcome {
     /// It is new.
     Added,
     /// It is another.
@@ -71,7 +71,7 @@ pub struct Difference {
     /// Its identity; empty for settings.
     pub id: String,
     /// What became of it.
-    pub became: Became,
+    pub became: ObjectOutcome,
 }
 
 /// What leads from some definitions to others.
@@ -101,7 +101,7 @@ impl Definitions {
     pub fn to(&self, new: &Self) -> Differences {
         let mut found = Differences::default();
         if self.settings != new.settings {
-            found.note("settings", "", Became::Changed);
+            found.note("settings", "", ObjectOutcome::Changed);
             let settings = new.settings.clone();
             found.changes.push(Change::SetSettings(settings));
         }
@@ -162,7 +162,7 @@ impl Differences {
         self.objects.is_empty()
     }
 
-    fn note(&mut self, kind: &str, id: &str, became: Became) {
+    fn note(&mut self, kind: &str, id: &str, became: ObjectOutcome) {
         self.objects.push(Difference {
             kind: kind.to_owned(),
             id: id.to_owned(),
@@ -178,13 +178,13 @@ impl Differences {
     ) {
         for (id, gone) in old.iter().filter(|(id, _)| !new.contains_key(*id)) {
             let gone = object(gone.clone());
-            self.note(gone.kind(), id, Became::Removed);
+            self.note(gone.kind(), id, ObjectOutcome::Removed);
             self.changes.extend(Edit::Remove(gone).into_change());
         }
         for (id, one) in new {
             let became = match old.get(id) {
-                None => Became::Added,
-                Some(before) if before != one => Became::Changed,
+                None => ObjectOutcome::Added,
+                Some(before) if before != one => ObjectOutcome::Changed,
                 Some(_) => continue,
             };
             let one = object(one.clone());

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Became, Definitions, Delta, Edit, Object};
+use super::{Definitions, Delta, Edit, Object, ObjectOutcome};
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::property::GlobalParameter;
@@ -39,10 +39,10 @@ fn what_differs_is_named_and_leads_there() {
         .map(|one| (&*one.kind, &*one.id, one.became))
         .collect();
     let expected = [
-        ("settings", "", Became::Changed),
-        ("parameter", "p", Became::Changed),
-        ("rule", "a", Became::Removed),
-        ("rule", "c", Became::Added),
+        ("settings", "", ObjectOutcome::Changed),
+        ("parameter", "p", ObjectOutcome::Changed),
+        ("rule", "a", ObjectOutcome::Removed),
+        ("rule", "c", ObjectOutcome::Added),
     ];
     assert_eq!(told, expected);
     assert_eq!(found.changes[2], Change::RemoveRule("a".into()));
@@ -82,9 +82,9 @@ fn what_was_made_by_itself_stays_until_the_folder_has_it() {
     let told = folder.keep_made(&before);
     let told: Vec<_> = told.iter().map(|one| (&*one.id, one.became)).collect();
     let expected = [
-        ("t/1.0", Became::Kept),
-        ("mine", Became::Kept),
-        ("taken", Became::Taken),
+        ("t/1.0", ObjectOutcome::Kept),
+        ("mine", ObjectOutcome::Kept),
+        ("taken", ObjectOutcome::Taken),
     ];
     assert_eq!(told, expected);
     assert_eq!(folder.techniques, before.techniques);

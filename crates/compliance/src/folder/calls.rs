@@ -28,12 +28,12 @@ pub(super) fn check(technique: &Technique, read: &Read<'_>) -> Vec<Wrong> {
     };
     if methods.items.is_empty() {
         let message = "the technique asks nothing; expected items: calls of methods, or blocks";
-        check.say(&["items".to_owned()], message);
+        check.report(&["items".to_owned()], message);
     }
     for (at, param) in methods.params.iter().enumerate() {
         if let Err(error) = param.constraints.check_itself() {
             let path = ["params", &at.to_string(), "constraints", "regex"].map(str::to_owned);
-            check.say(&path, error);
+            check.report(&path, error);
         }
     }
     check.items(&methods.items, &[], 0);
@@ -79,7 +79,7 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
-    fn say(&mut self, path: &[String], message: impl Into<String>) {
+    fn report(&mut self, path: &[String], message: impl Into<String>) {
         self.wrong.push(Wrong::at(path.to_vec(), message));
     }
 
@@ -98,27 +98,27 @@ impl Check<'_> {
             );
             match (has_method, has_items) {
                 (true, true) => {
-                    self.say(&within("items"), "an item has a method or items, not both")
+                    self.report(&within("items"), "an item has a method or items, not both")
                 }
                 (false, false) => {
-                    self.say(&path, "an item needs a method, or items that are a block");
+                    self.report(&path, "an item needs a method, or items that are a block");
                     continue;
                 }
                 _ => {}
             }
             if !self.ids.insert(item.id.clone()) {
                 let message = format!("\"{}\" is the id of another item too", item.id);
-                self.say(&within("id"), message);
+                self.report(&within("id"), message);
             }
             if let Some(mark) = DELIMITERS.iter().find(|mark| item.name.contains(**mark)) {
                 let message = format!("the name has {mark}, which delimits reports");
-                self.say(&within("name"), message);
+                self.report(&within("name"), message);
             }
             let condition = &item.condition;
             if !condition.contains("${")
                 && let Err(error) = holds(condition, &HashSet::new())
             {
-                self.say(&within("condition"), error.to_string());
+                self.report(&within("condition"), error.to_string());
             }
             self.reporting(item, &path);
             let named = !item.foreach.is_empty();
@@ -161,7 +161,7 @@ impl Check<'_> {
     fn reporting(&mut self, item: &MethodItem, path: &[String]) {
         let within = |key: &str| [path, &["reporting".to_owned(), key.to_owned()]].concat();
         match item.reporting.logic() {
-            Err(error) => self.say(&within("mode"), error),
+            Err(error) => self.report(&within("mode"), error),
             Ok(_) => {
                 let (Action::Block { items }, Some(id)) = (&item.action, &item.reporting.id) else {
                     return;
@@ -194,7 +194,7 @@ impl Check<'_> {
                         "a table"
                     };
                     let message = format!("the parameter \"{name}\" is {kind}; expected a text");
-                    self.say(&within(name), message);
+                    self.report(&within(name), message);
                 }
                 Value::String(text) => self.text(text, &within(name)),
                 _ => {}
@@ -202,7 +202,7 @@ impl Check<'_> {
         }
         if method.is_empty() {
             let path = [path, &["method".to_owned()]].concat();
-            self.say(
+            self.report(
                 &path,
                 "the method has no name; expected one such as file_content",
             );
@@ -234,7 +234,7 @@ impl Check<'_> {
             let name = names.clone().next().unwrap_or_default();
             if !names.any(|one| params.iter().any(|(given, _)| given == one)) {
                 let message = format!("{method} needs the parameter \"{name}\"");
-                self.say(&[path, &["params".to_owned()]].concat(), message);
+                self.report(&[path, &["params".to_owned()]].concat(), message);
             }
         }
         let mode = params.iter().find(|(name, _)| name == "mode");
@@ -245,7 +245,7 @@ impl Check<'_> {
             && !u32::from_str_radix(mode, 8).is_ok_and(|mode| mode <= 0o7777)
         {
             let message = format!("the mode \"{mode}\" is not octal; expected as in 0644");
-            self.say(&within("mode"), message);
+            self.report(&within("mode"), message);
         }
     }
 

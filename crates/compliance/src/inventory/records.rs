@@ -100,7 +100,11 @@ pub(super) fn read(
                         let place = path.get(3..).unwrap_or_default().join("/");
                         // The JSON of hooks is told as it is: blanks of its texts are theirs.
                         let json = place == "CUSTOM_PROPERTIES";
-                        let kept = if json { own.clone() } else { told(&own) };
+                        let kept = if json {
+                            own.clone()
+                        } else {
+                            collapse_blanks(&own)
+                        };
                         record.fields.push((place, kept));
                     } else if path.len() == 3 {
                         take(&record)?;
@@ -153,7 +157,7 @@ pub(super) fn read(
 
 /// A text without space around it, and with one blank where it has several: firmware pads the names
 /// of processors, and Rudder keeps them so.
-fn told(text: &str) -> String {
+fn collapse_blanks(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for character in text.trim().chars() {
         match character {

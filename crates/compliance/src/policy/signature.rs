@@ -44,7 +44,7 @@ pub struct PolicyKeyError {
 
 /// Why a policy is not the server's.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
-pub enum NotVerified {
+pub enum VerificationError {
     /// Nobody signed it.
     #[error("it is not signed; expected the signature of the server's key for policies")]
     Unsigned,
@@ -194,12 +194,13 @@ impl PolicyKey {
     ///
     /// # Errors
     /// It has no signature, or another one.
-    pub fn verify(&self, node: &str, file: &[u8]) -> Result<IssueNumber, NotVerified> {
-        let (signature, header, rest) = PolicySignature::of(file).ok_or(NotVerified::Unsigned)?;
+    pub fn verify(&self, node: &str, file: &[u8]) -> Result<IssueNumber, VerificationError> {
+        let (signature, header, rest) =
+            PolicySignature::of(file).ok_or(VerificationError::Unsigned)?;
         let digest = signed_digest(node, signature.number, &header, rest);
         UnparsedPublicKey::new(&ED25519, self.0)
             .verify(&digest, &signature.bytes)
-            .map_err(|_| NotVerified::Wrong)?;
+            .map_err(|_| VerificationError::Wrong)?;
         Ok(signature.number)
     }
 }
@@ -242,11 +243,11 @@ mod tests {
         plain.read_to_string(&mut text).unwrap();
         assert_eq!(text, r#"{"nodeId": "a"}"#);
         // Another node, another key, none.
-        assert_eq!(key.verify("b", &file), Err(NotVerified::Wrong));
+        assert_eq!(key.verify("b", &file), Err(VerificationError::Wrong));
         let other = self::signer().key();
-        assert_eq!(other.verify("a", &file), Err(NotVerified::Wrong));
-        assert_eq!(key.verify("a", &packed), Err(NotVerified::Unsigned));
-        assert_eq!(key.verify("a", b""), Err(NotVerified::Unsigned));
+        assert_eq!(other.verify("a", &file), Err(VerificationError::Wrong));
+        assert_eq!(key.verify("a", &packed), Err(VerificationError::Unsigned));
+        assert_eq!(key.verify("a", b""), Err(VerificationError::Unsigned));
         // What is signed already gets no second signature.
         assert_eq!(signer.sign("a", number, &file).attach(&file), None);
     }
@@ -266,7 +267,7 @@ mod tests {
             assert!(key.verify("a", &file[..at]).is_err(), "cut at {at}");
         }
         let longer = [&file[..], b"{}"].concat();
-        assert_eq!(key.verify("a", &longer), Err(NotVerified::Wrong));
+        assert_eq!(key.verify("a", &longer), Err(VerificationError::Wrong));
     }
 
     #[test]

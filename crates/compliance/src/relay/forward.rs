@@ -69,7 +69,7 @@ impl Forwarder {
                 }),
             };
             tokio::select! {
-                () = stop.asked() => break,
+                () = stop.requested() => break,
                 Some(sent) = under_way.join_next() => this.sent(sent, &mut backoff).await,
                 () = this.spool.came.notified() => {}
                 () = tokio::time::sleep(wait.unwrap_or(LOOK)) => {}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use telemetry::{Fields, Logger};
 use tokio::sync::Mutex;
 
-use super::upstream::{NoAnswer, Upstream};
+use super::upstream::{Upstream, UpstreamError};
 use crate::policy::signature::PolicyKey;
 use crate::spool::Folder;
 use crate::uploads::UploadRejection;
@@ -54,7 +54,7 @@ impl ServerKey {
         {
             return Ok(key.to_pem());
         }
-        match upstream.ask(upstream.wire.policy_key()).await {
+        match upstream.request(upstream.wire.policy_key()).await {
             Ok(key) => {
                 if known.key.as_ref() != Some(&key) {
                     let pem = key.to_pem();
@@ -66,7 +66,7 @@ impl ServerKey {
                 known.told = Some(Instant::now());
                 Ok(known.key.insert(key).to_pem())
             }
-            Err(NoAnswer::Wire(WireError::Refused { status, why })) => {
+            Err(UpstreamError::Wire(WireError::Refused { status, why })) => {
                 Err(UploadRejection::new(status, why))
             }
             Err(error) => match &known.key {

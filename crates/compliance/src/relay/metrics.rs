@@ -3,7 +3,7 @@
 use telemetry::prometheus::{Kind, Page};
 
 use super::spool::Size;
-use crate::server::{Count, tell};
+use crate::server::{Count, expose};
 
 /// Uploads of one kind by what became of them.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Metrics {
             ],
         );
         let Gauges { spool, nodes, .. } = gauges;
-        tell! { page;
+        expose! { page;
             gauge "compliance_relay_spool_bytes" spool.bytes, "Bytes that wait for the upstream.";
             gauge "compliance_relay_spool_items" spool.items, "Uploads that wait for the upstream.";
             gauge "compliance_relay_spool_oldest_seconds" spool.oldest.as_secs_f64(),

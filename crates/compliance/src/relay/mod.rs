@@ -150,7 +150,7 @@ pub enum Error {
 pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Result<(), Error> {
     let mut running = start(config, logger).await?;
     tokio::select! {
-        () = shutdown.asked() => running.stop().await,
+        () = shutdown.requested() => running.stop().await,
         result = &mut running.serving => result.unwrap_or(Err(Error::Ended)),
     }
 }
@@ -290,7 +290,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         let mut forwarding = forwarding;
         let first = tokio::select! {
             biased;
-            () = stop.asked() => true,
+            () = stop.requested() => true,
             _ = &mut server => false,
             _ = &mut forwarding => false,
         };
@@ -298,7 +298,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
         let asked = first
             || tokio::select! {
                 biased;
-                () = stop.asked() => true,
+                () = stop.requested() => true,
                 () = std::future::ready(()) => false,
             };
         membership.abort();
@@ -391,7 +391,7 @@ impl Membership {
         let wire = &self.upstream.wire;
         match self
             .upstream
-            .ask(wire.enrol(&self.identity, &mut facts, now))
+            .request(wire.enrol(&self.identity, &mut facts, now))
             .await
         {
             Err(error) => self

@@ -13,7 +13,7 @@ use super::list::{Child, Children};
 use super::upstream::Upstream;
 use crate::spool::Folder;
 use crate::uploads::UploadRejection;
-use crate::upstream::Asked;
+use crate::upstream::ConditionalAnswer;
 
 /// The list on the disk: its tag in the first line, then the JSON.
 const LIST: &str = "nodes.json";
@@ -94,7 +94,7 @@ impl Roster {
             tokio::time::sleep(GAP.saturating_sub(at.elapsed())).await;
         }
         let at = Instant::now();
-        let answered = self.ask(upstream).await;
+        let answered = self.fetch_nodes(upstream).await;
         *asked = Some((at, answered));
         answered
     }
@@ -106,17 +106,17 @@ impl Roster {
         };
         if asked.is_none_or(|(at, _)| at.elapsed() >= GAP) {
             let at = Instant::now();
-            *asked = Some((at, self.ask(upstream).await));
+            *asked = Some((at, self.fetch_nodes(upstream).await));
         }
     }
 
-    async fn ask(&self, upstream: &Upstream) -> bool {
+    async fn fetch_nodes(&self, upstream: &Upstream) -> bool {
         let before = self.children();
         let known = before.as_ref().map(|children| children.tag.as_str());
-        match upstream.ask(upstream.wire.nodes(&self.id, known)).await {
-            Ok(Asked::Same) => true,
-            Ok(Asked::New(tag, json)) => self.take(tag, &json),
-            Ok(Asked::None { status, why }) => {
+        match upstream.request(upstream.wire.nodes(&self.id, known)).await {
+            Ok(ConditionalAnswer::Same) => true,
+            Ok(ConditionalAnswer::New(tag, json)) => self.take(tag, &json),
+            Ok(ConditionalAnswer::None { status, why }) => {
                 let unknown = status == StatusCode::NOT_FOUND;
                 if !matches!(self.scope(), RelayScope::Nobody { why: told, .. } if told == why) {
                     let fields = Fields::new().and("why", &why);

@@ -19,7 +19,7 @@ use super::tree::DEPTH;
 use super::upstream::Upstream;
 use crate::server::{is_known, now, shown, tagged, unescaped};
 use crate::uploads::{UploadRejection, UploadResult};
-use crate::upstream::{Asked, RELAYS};
+use crate::upstream::{ConditionalAnswer, RELAYS};
 
 /// Seconds after which what is not taken now may be sent again.
 const RETRY: u32 = 60;
@@ -155,13 +155,13 @@ impl Service {
         }
         let tag = self.policies.tag(node);
         let asked = self.upstream.wire.policy(node, tag.as_deref());
-        let document = match self.upstream.ask(asked).await {
-            Ok(Asked::New(tag, document)) => {
+        let document = match self.upstream.request(asked).await {
+            Ok(ConditionalAnswer::New(tag, document)) => {
                 self.keep_policy(node, &tag, document.clone()).await;
                 Some((tag, document))
             }
-            Ok(Asked::Same) => self.kept(node, head).await,
-            Ok(Asked::None { status, why }) => {
+            Ok(ConditionalAnswer::Same) => self.kept(node, head).await,
+            Ok(ConditionalAnswer::None { status, why }) => {
                 // It is the node's no more, or this relay may not hand it on any more.
                 self.policies.remove(node);
                 return net::plain_text(status, format!("{why}\n"));

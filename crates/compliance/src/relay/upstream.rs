@@ -16,7 +16,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoAnswer {
+pub(super) enum UpstreamError {
     /// It did not answer just now, and is asked again later.
     #[error("the upstream did not answer a moment ago")]
     LeftAlone,
@@ -62,41 +62,43 @@ impl Upstream {
         random.uniform()
     }
 
-    fn asking(&self) -> MutexGuard<'_, Backoff> {
+    fn backoff(&self) -> MutexGuard<'_, Backoff> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Did it answer when it was last asked?
     pub(super) fn is_there(&self) -> bool {
-        !self.asking().is_failing()
+        !self.backoff().is_failing()
     }
 
-    /// Asks for something, unless it is to be left alone.
+    /// Makes a request, unless the upstream is to be left alone.
     ///
     /// # Errors
     /// There is no answer.
-    pub(super) async fn ask<T>(
+    pub(super) async fn request<T>(
         &self,
         call: impl Future<Output = Result<T, WireError>>,
-    ) -> Result<T, NoAnswer> {
-        if !self.asking().wait(self.now()).is_zero() {
-            return Err(NoAnswer::LeftAlone);
+    ) -> Result<T, UpstreamError> {
+        if !self.backoff().wait(self.now()).is_zero() {
+            return Err(UpstreamError::LeftAlone);
         }
         let answer = match tokio::time::timeout(WITHIN, call).await {
             Ok(Ok(answer)) => Ok(answer),
             // It refuses: it is there.
             Ok(Err(error @ WireError::Refused { .. })) => Err(error.into()),
-            Ok(Err(error)) => Err(NoAnswer::Wire(error)),
-            Err(_) => Err(NoAnswer::TooSlow),
+            Ok(Err(error)) => Err(UpstreamError::Wire(error)),
+            Err(_) => Err(UpstreamError::TooSlow),
         };
         let away = match &answer {
-            Ok(_) | Err(NoAnswer::Wire(WireError::Refused { .. } | WireError::Made(_))) => None,
+            Ok(_) | Err(UpstreamError::Wire(WireError::Refused { .. } | WireError::Made(_))) => {
+                None
+            }
             Err(error) => Some(error),
         };
         let was_there = self.is_there();
         match away {
             None => {
-                self.asking().succeeded();
+                self.backoff().succeeded();
                 if !was_there {
                     self.logger.info("upstream-is-back", Fields::new());
                 }
@@ -104,7 +106,7 @@ impl Upstream {
             Some(error) => {
                 self.errors.add(1);
                 let (now, random) = (self.now(), self.random());
-                self.asking().failed(now, after(error), random);
+                self.backoff().failed(now, after(error), random);
                 if was_there {
                     self.logger.error("upstream-is-away", error, Fields::new());
                 }
@@ -115,9 +117,9 @@ impl Upstream {
 }
 
 /// When the upstream wants to be asked again.
-fn after(error: &NoAnswer) -> Option<Duration> {
+fn after(error: &UpstreamError) -> Option<Duration> {
     match error {
-        NoAnswer::Wire(WireError::Later { after, .. }) => *after,
+        UpstreamError::Wire(WireError::Later { after, .. }) => *after,
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ledger::{Batch, Refusal, Reply};
 use super::state::{NodeRecord, Write};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::model::mode::PolicyMode;
 use crate::model::node::{Node, NodeKind, NodeState, ROOT};
 use crate::model::property::Property;
@@ -63,7 +63,7 @@ pub(super) fn administer(
     change: Administered,
 ) -> Result<Reply, Refusal> {
     let record = batch.records.get(&batch.state.nodes, id);
-    let accepted = record.filter(|record| record.known.standing == Standing::Accepted);
+    let accepted = record.filter(|record| record.known.standing == NodeStatus::Accepted);
     let record = accepted.ok_or_else(|| Refusal::UnknownNode(id.to_owned()))?;
     if change.relay == Some(false) {
         nobody_behind(batch, id)?;
@@ -94,7 +94,7 @@ fn place<'b>(batch: &'b Batch<'_>, id: &str) -> Option<Place<'b>> {
 
 /// Where a node stands, if it is accepted.
 pub(crate) fn place_of(record: &NodeRecord) -> Option<Place<'_>> {
-    (record.known.standing == Standing::Accepted).then_some(Place {
+    (record.known.standing == NodeStatus::Accepted).then_some(Place {
         server: &record.node.policy_server_id,
         relay: record.node.kind == NodeKind::Relay,
     })
@@ -144,7 +144,7 @@ pub(super) fn keep_set(before: &NodeRecord, node: &mut Node) {
     node.state = before.state;
     node.policy_mode = before.policy_mode;
     node.agent_run = before.agent_run;
-    if standing == Standing::Accepted {
+    if standing == NodeStatus::Accepted {
         node.kind = before.kind;
         node.accepted = before.accepted;
         node.policy_server_id.clone_from(&before.policy_server_id);

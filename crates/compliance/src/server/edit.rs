@@ -11,7 +11,7 @@ use super::ledger::Request;
 use super::now;
 use super::plan::DefineError;
 use super::rest::ApiError;
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::definitions::{Definitions, Edit};
 use crate::model::node::{NodeState, ROOT};
 use crate::policy::generation::{Change, Engine, Outcome, Problem};
@@ -115,7 +115,7 @@ impl Generator {
     pub(super) fn administered(&self, id: &str) -> Option<Change> {
         let state = self.view.read();
         let record = state.nodes.get(id)?;
-        let node = (record.known.standing == Standing::Accepted).then_some(&record.node)?;
+        let node = (record.known.standing == NodeStatus::Accepted).then_some(&record.node)?;
         let enabled = node.state != NodeState::Ignored;
         // With the state: a node that goes now is not made anew.
         self.compliance.lock().fleet.set_node(id, enabled, now());

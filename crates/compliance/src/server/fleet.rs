@@ -10,7 +10,7 @@ use commit::StoreError;
 use super::packed;
 use super::state::State;
 use super::store::{Store, StoredConfig, StoredRun};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::cores::{self, Gathered};
 use crate::model::node::NodeState;
 use crate::policy::digest::Digest;
@@ -69,7 +69,7 @@ impl Compliance {
             last: HashMap::new(),
         };
         for (id, record) in &state.nodes {
-            if record.known.standing == Standing::Accepted {
+            if record.known.standing == NodeStatus::Accepted {
                 all.fleet.add(id);
                 let enabled = record.node.state != NodeState::Ignored;
                 all.fleet.set_node(id, enabled, now);

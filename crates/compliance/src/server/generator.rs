@@ -18,7 +18,7 @@ use super::packed;
 use super::plan::{DefineError, Plan};
 use super::rest::ApiError;
 use super::state::{PolicyRecord, ServedPolicy, State};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::definitions::Definitions;
 use crate::model::expiration;
 use crate::model::node_set::NodeSet;
@@ -188,7 +188,7 @@ impl Generator {
         };
         let state = self.view.read();
         let record = state.nodes.get(id);
-        let record = record.filter(|record| record.known.standing == Standing::Accepted)?;
+        let record = record.filter(|record| record.known.standing == NodeStatus::Accepted)?;
         Some(match change {
             Change::SetNode(_) => Change::SetNode(Arc::clone(&record.node)),
             other => other,

@@ -39,12 +39,12 @@ impl fmt::Display for Count {
 }
 
 /// Adds metrics to a page: of each its kind, name, value and help.
-macro_rules! tell {
+macro_rules! expose {
     ($page:ident; $($kind:ident $name:literal $value:expr, $help:literal;)*) => {
         $($page.$kind($name, $help, $value);)*
     };
 }
-pub(crate) use tell;
+pub(crate) use expose;
 
 /// Time by what it went into.
 #[derive(Debug, Default)]
@@ -167,7 +167,7 @@ impl Metrics {
                 ("forbidden", &self.forbidden),
             ],
         );
-        tell! { page;
+        expose! { page;
             counter "compliance_reports_total" &self.reports, "Reports in run logs that are kept.";
             counter "compliance_broken_lines_total" &self.broken_lines,
                 "Lines in run logs that are kept which are no reports, and left out.";
@@ -184,9 +184,9 @@ impl Metrics {
             counter "compliance_api_unauthorised_total" &self.unauthorised,
                 "Calls without a token that is known.";
         }
-        self.syslog.tell(&mut page);
+        self.syslog.write_metrics(&mut page);
         let writer = gauges.writer;
-        tell! { page;
+        expose! { page;
             counter "compliance_upload_seconds_sum" self.report_nanoseconds.seconds(),
                 "Time from whole run logs to their answers.";
             counter "compliance_generation_seconds_sum" self.generation_nanoseconds.seconds(),

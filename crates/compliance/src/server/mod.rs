@@ -53,7 +53,7 @@ pub use commit::postgres::PostgresSettings;
 pub use config::{Acceptance, Config, Error, Limits};
 pub use start::start;
 
-pub(crate) use metrics::{Count, tell};
+pub(crate) use metrics::{Count, expose};
 pub(crate) use packed::{pack, unpack};
 pub(crate) use rest::unescaped;
 pub(crate) use service::{is_known, shown, tagged};
@@ -90,7 +90,7 @@ pub mod files {
 pub async fn run(config: Config, logger: Logger, mut shutdown: Shutdown) -> Result<(), Error> {
     let mut running = start(config, logger).await?;
     tokio::select! {
-        () = shutdown.asked() => running.stop().await,
+        () = shutdown.requested() => running.stop().await,
         result = &mut running.serving => result.unwrap_or(Err(Error::Writer)),
     }
 }
@@ -145,7 +145,7 @@ struct Writer {
 
 impl Writer {
     /// Waits until it can write no more.
-    async fn gone(&mut self) -> Error {
+    async fn failed(&mut self) -> Error {
         tokio::select! {
             _ = &mut self.ended => Error::Writer,
             Ok(lost) = &mut self.lost => match lost {
@@ -164,8 +164,8 @@ async fn serve(parts: Serving, mut asked: Shutdown, mut writer: Writer) -> Resul
     let following = Arc::clone(&clock);
     let following = tokio::spawn(net::boxed(async move { following.follow().await }));
     tokio::select! {
-        () = asked.asked() => {}
-        error = writer.gone() => {
+        () = asked.requested() => {}
+        error = writer.failed() => {
             server.abort();
             if let Some(looking) = parts.looking {
                 looking.abort();

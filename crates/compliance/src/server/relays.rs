@@ -9,7 +9,7 @@ use net::Body;
 use super::administered::place_of;
 use super::service::{Service, shown, tagged};
 use super::state::{NodeRecord, State};
-use crate::acceptance::{KeyStatus, Standing};
+use crate::acceptance::{KeyStatus, NodeStatus};
 use crate::model::node::NodeKind;
 use crate::relay::list::{self, ListedNode};
 use crate::relay::tree::{Place, is_behind, relays_above};
@@ -55,7 +55,7 @@ impl Service {
         if !record.known.key.has_key_of(&shown) {
             return self.forbidden("the certificate that was shown is not that of the relay");
         }
-        if record.known.standing != Standing::Accepted {
+        if record.known.standing != NodeStatus::Accepted {
             return self.forbidden("the node is pending: accept it, then make it a relay");
         }
         if record.node.kind != NodeKind::Relay {
@@ -68,7 +68,7 @@ impl Service {
         let made = tokio::task::spawn_blocking(move || {
             let state = view.read();
             let behind = state.nodes.iter().filter(|(id, record)| {
-                let accepted = record.known.standing == Standing::Accepted;
+                let accepted = record.known.standing == NodeStatus::Accepted;
                 let own = ***id == *relay;
                 accepted && (own || is_behind(id, &relay, |id| place(&state, id)))
             });

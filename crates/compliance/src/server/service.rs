@@ -22,7 +22,7 @@ use super::relays::hands_on;
 use super::rest::{openapi, unescaped};
 use super::signing::Signing;
 use super::state::{State, TokenHash};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::model::node::ROOT;
 use crate::reports::signature::NodeCertificate;
 use crate::uploads::UploadResult;
@@ -183,7 +183,7 @@ impl Service {
                  behind",
             );
         }
-        if record.known.standing != Standing::Accepted {
+        if record.known.standing != NodeStatus::Accepted {
             return self.forbidden("the node is pending: it has a policy once somebody accepts it");
         }
         let none = || net::plain_text(StatusCode::NOT_FOUND, "the node has no policy yet\n");
@@ -211,8 +211,8 @@ impl Service {
         let (mut pending, mut accepted) = (0, 0);
         for node in self.view.read().nodes.values() {
             match node.known.standing {
-                Standing::Pending => pending += 1,
-                Standing::Accepted => accepted += 1,
+                NodeStatus::Pending => pending += 1,
+                NodeStatus::Accepted => accepted += 1,
             }
         }
         let compliance = self.compliance.lock().fleet.global().global_percent();

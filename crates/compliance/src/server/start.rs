@@ -23,7 +23,7 @@ use super::state::NodeRecord;
 use super::store::{self, Store};
 use super::syslog::{Listening, Sockets};
 use super::{Config, Error, Running, Serving, Writer, files, now, rest, serve, state};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::cores::{self, Gathered};
 use crate::model::node::{Node, NodeKind, ROOT};
 use crate::policy::generation::{Change, Engine};
@@ -310,7 +310,7 @@ async fn engine(
     });
     let each = store.all_inventories(|id, inventory| {
         let record = state.nodes.get(id);
-        let accepted = record.filter(|record| record.known.standing == Standing::Accepted);
+        let accepted = record.filter(|record| record.known.standing == NodeStatus::Accepted);
         if let Some(record) = accepted {
             let bytes = inventory.len();
             taken.push((&**record, inventory), bytes);

@@ -161,7 +161,7 @@ impl RunRecord {
 
     /// What another log of the same run must have to be the same. One that came over syslog is put
     /// together of what was heard, so that the same run may be there otherwise.
-    pub(crate) fn told_by(&self) -> Option<i64> {
+    pub(crate) fn repeat_digest(&self) -> Option<i64> {
         self.signed.then_some(self.digest)
     }
 

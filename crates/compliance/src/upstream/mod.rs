@@ -57,9 +57,9 @@ pub(crate) struct Wire {
     url: String,
 }
 
-/// What a node is told that asks for something which changes at times.
+/// The answer to a conditional request, for something that changes at times.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ConditionalAnswer {
     /// It is another: its tag, and the document.
     New(String, Bytes),
     /// It is the one that the node has.
@@ -157,7 +157,7 @@ impl Wire {
         let header = (!relays.is_empty()).then_some((RELAYS, relays));
         let answer = self.request(Method::PUT, path, header, body).await?;
         match answer.status {
-            status if status.is_success() => Ok((status, told(&answer))),
+            status if status.is_success() => Ok((status, body_text(&answer))),
             status => Err(refused(status, &answer)),
         }
     }
@@ -166,7 +166,7 @@ impl Wire {
     pub(crate) async fn server_id(&self) -> Result<String, WireError> {
         let answer = self.request(Method::GET, "/uuid", None, Bytes::new());
         let answer = answer.await?;
-        let id = told(&answer);
+        let id = body_text(&answer);
         match answer.status {
             StatusCode::OK if check_id("node", &id).is_ok() => Ok(id),
             // One that has no such path has no relays either.
@@ -226,18 +226,30 @@ impl Wire {
     }
 
     /// Asks for a node's policy, if it is another than `known`.
-    pub(crate) async fn policy(&self, node: &str, known: Option<&str>) -> Result<Asked, WireError> {
-        self.asked(&format!("/policies/{node}/rules/policy.json.gz"), known)
+    pub(crate) async fn policy(
+        &self,
+        node: &str,
+        known: Option<&str>,
+    ) -> Result<ConditionalAnswer, WireError> {
+        self.get_if_changed(&format!("/policies/{node}/rules/policy.json.gz"), known)
             .await
     }
 
     /// Asks which nodes are behind a relay, if it are others than in the list `known`.
-    pub(crate) async fn nodes(&self, relay: &str, known: Option<&str>) -> Result<Asked, WireError> {
-        self.asked(&format!("/relays/{relay}/nodes.json"), known)
+    pub(crate) async fn nodes(
+        &self,
+        relay: &str,
+        known: Option<&str>,
+    ) -> Result<ConditionalAnswer, WireError> {
+        self.get_if_changed(&format!("/relays/{relay}/nodes.json"), known)
             .await
     }
 
-    async fn asked(&self, path: &str, known: Option<&str>) -> Result<Asked, WireError> {
+    async fn get_if_changed(
+        &self,
+        path: &str,
+        known: Option<&str>,
+    ) -> Result<ConditionalAnswer, WireError> {
         let tag = known.map(|known| format!("\"{known}\""));
         let header = tag.as_deref().map(|tag| (IF_NONE_MATCH.as_str(), tag));
         let answer = self.request(Method::GET, path, header, Bytes::new());
@@ -247,26 +259,28 @@ impl Wire {
                 let tag = answer.headers.get(ETAG);
                 let tag = tag.and_then(|tag| tag.to_str().ok());
                 let tag = tag.unwrap_or_default().trim_matches('"').to_owned();
-                Ok(Asked::New(tag, answer.body))
+                Ok(ConditionalAnswer::New(tag, answer.body))
             }
-            StatusCode::NOT_MODIFIED => Ok(Asked::Same),
-            status @ (StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => Ok(Asked::None {
-                status,
-                why: told(&answer),
-            }),
+            StatusCode::NOT_MODIFIED => Ok(ConditionalAnswer::Same),
+            status @ (StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
+                Ok(ConditionalAnswer::None {
+                    status,
+                    why: body_text(&answer),
+                })
+            }
             status => Err(refused(status, &answer)),
         }
     }
 }
 
-/// What an answer says.
-fn told(answer: &Answer) -> String {
+/// The body of an answer as text.
+fn body_text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).trim().to_owned()
 }
 
 /// An answer that is no success: will the server take the same later?
 fn refused(status: StatusCode, answer: &Answer) -> WireError {
-    let why = told(answer);
+    let why = body_text(answer);
     let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
     if !status.is_server_error() && !again.contains(&status) {
         return WireError::Refused { status, why };

@@ -96,7 +96,7 @@ impl Reader {
 
     fn members<'a>(&self, raw: &'a RawValue) -> Result<Members<'a>, BadJson> {
         if !raw.get().starts_with('{') {
-            return Err(self.unfit("an object", raw));
+            return Err(self.mismatch("an object", raw));
         }
         serde_json::from_str(raw.get()).map_err(|error| self.bad(error.to_string()))
     }
@@ -147,7 +147,7 @@ impl Reader {
         match field.form {
             Form::List | Form::ListOrNull => {
                 if !raw.get().starts_with('[') {
-                    return Err(self.unfit("a list", raw));
+                    return Err(self.mismatch("a list", raw));
                 }
                 let elements: Vec<&RawValue> =
                     serde_json::from_str(raw.get()).map_err(|error| self.bad(error.to_string()))?;
@@ -197,7 +197,7 @@ impl Reader {
                 let bit = match text {
                     "true" => 1,
                     "false" => 0,
-                    _ => return Err(self.unfit("true or false", raw)),
+                    _ => return Err(self.mismatch("true or false", raw)),
                 };
                 put_number(number, bit, out);
             }
@@ -221,7 +221,7 @@ impl Reader {
                 let name = self.text(raw)?;
                 let Some((value, _)) = names.iter().find(|(_, known)| *known == name) else {
                     let known: Vec<&str> = names.iter().map(|(_, name)| *name).collect();
-                    return Err(self.unfit(&format!("one of {}", known.join(", ")), raw));
+                    return Err(self.mismatch(&format!("one of {}", known.join(", ")), raw));
                 };
                 put_number(number, i64::from(*value).cast_unsigned(), out);
             }
@@ -243,7 +243,7 @@ impl Reader {
         for (key, value) in self.members(raw)?.0 {
             if value.get() == "null" {
                 self.at.push(Step::Key(key.to_string()));
-                return Err(self.unfit("any JSON but null", value));
+                return Err(self.mismatch("any JSON but null", value));
             }
             let mut entry = Vec::new();
             put_bytes(MAP_KEY, key.as_bytes(), &mut entry);
@@ -255,7 +255,7 @@ impl Reader {
 
     fn text(&self, raw: &RawValue) -> Result<String, BadJson> {
         if !raw.get().starts_with('"') {
-            return Err(self.unfit("a text", raw));
+            return Err(self.mismatch("a text", raw));
         }
         serde_json::from_str(raw.get()).map_err(|error| self.bad(error.to_string()))
     }
@@ -263,10 +263,10 @@ impl Reader {
     /// A whole number within the bounds of its type, written without a point or an exponent.
     fn number<N: std::str::FromStr + Bounds>(&self, raw: &RawValue) -> Result<N, BadJson> {
         let number = raw.get().parse();
-        number.map_err(|_| self.unfit(&format!("a whole number {}", N::BOUNDS), raw))
+        number.map_err(|_| self.mismatch(&format!("a whole number {}", N::BOUNDS), raw))
     }
 
-    fn unfit(&self, expected: &str, raw: &RawValue) -> BadJson {
+    fn mismatch(&self, expected: &str, raw: &RawValue) -> BadJson {
         const SHOWN: usize = 40;
         let text = raw.get();
         let cut = text.floor_char_boundary(SHOWN);

@@ -71,7 +71,7 @@ impl Watch {
             let took = self.read().await;
             tokio::select! {
                 () = tokio::time::sleep(EVERY.max(took * PAUSE)) => {}
-                () = shutdown.asked() => return,
+                () = shutdown.requested() => return,
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use collector::answer::{Query, Refusal, json, whole};
-use collector::{BODY_WITHIN, Form, Heavy, Intake, aside, kept, stopping, unread};
+use collector::{BODY_WITHIN, Form, Heavy, Intake, kept, run_blocking, stopping, unread};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use net::{Body, Handler, Incoming, Limits, Shutdown, read_body};
@@ -222,7 +222,7 @@ impl Admin {
             kept::MOST_WHOLE,
         )?;
         let control = Arc::clone(&self.control);
-        let analysed = aside("the analysis", move || control.analysis(traces)).await?;
+        let analysed = run_blocking("the analysis", move || control.analysis(traces)).await?;
         let refused = |why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
         analysed.map(|analysis| json(&analysis)).map_err(refused)
     }
@@ -235,7 +235,7 @@ impl Admin {
         let _turn = self.profiles.acquire().await.map_err(|_| stopping())?;
         let control = Arc::clone(&self.control);
         let put = move || control.put_profile(&text);
-        let revision = aside("the change of the profile", put).await?;
+        let revision = run_blocking("the change of the profile", put).await?;
         let revision = revision.map_err(Refusal::bad)?;
         Ok(json(&serde_json::json!({ "revision": revision })))
     }

@@ -148,7 +148,7 @@ impl Neighbours {
 
     /// Stops them all; whether they ended within a time.
     pub fn stop_within(self, longest: Duration) -> bool {
-        self.stop.ask();
+        self.stop.request();
         let (count, ended) = &*self.threads;
         let count = lock(count);
         let left = ended.wait_timeout_while(count, longest, |count| *count > 0);
@@ -158,7 +158,7 @@ impl Neighbours {
 
 impl Drop for Neighbours {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request();
     }
 }
 
@@ -172,7 +172,7 @@ impl Neighbour {
         let mut duty = DutyCycle::new(self.share, wire::clock::now(), begun);
         loop {
             let now = wire::clock::now();
-            let active = now < self.until && !self.stop.is_asked();
+            let active = now < self.until && !self.stop.is_requested();
             self.progress.active.store(active, Ordering::Relaxed);
             if !active {
                 return;
@@ -194,7 +194,7 @@ impl Neighbour {
             return;
         };
         let begun = thread_cpu();
-        while thread_cpu() - begun < time && !self.stop.is_asked() {
+        while thread_cpu() - begun < time && !self.stop.is_requested() {
             memory.set.walk(TOUCHES, &self.stop);
         }
     }
@@ -202,7 +202,7 @@ impl Neighbour {
     fn rest_until(&self, time: Nanos) {
         loop {
             let left = time.saturating_sub(wire::clock::now());
-            if left == 0 || self.stop.is_asked() {
+            if left == 0 || self.stop.is_requested() {
                 return;
             }
             wire::clock::nap(Duration::from_nanos(left).min(LOOK));

@@ -75,8 +75,8 @@ pub(super) struct Starting {
     ready: oneshot::Receiver<Announcement>,
 }
 
-/// Takes what a child says.
-pub(super) type Said = Arc<dyn Fn(String) + Send + Sync>;
+/// Takes the lines that a child prints.
+pub(super) type OnOutput = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Starting {
     /// Starts it, in a process group of its own: what interrupts us at a terminal reaches
@@ -86,7 +86,7 @@ impl Starting {
         service: ServiceId,
         replica: u32,
         mut program: Program,
-        said: Said,
+        said: OnOutput,
     ) -> Result<Self, ProcessError> {
         let start = || -> Result<_, StartError> {
             // It says to standard error what we do.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use processes::{Program, Signal};
 
-use super::child::{Child, Said, Starting, State};
+use super::child::{Child, OnOutput, Starting, State};
 use super::{AT_ONCE, ProcessError};
 use crate::service::Directory;
 use crate::topology::{ServiceId, Topology};
@@ -80,7 +80,7 @@ impl ProcessGroup {
                 _ => format!("{}-{replica}", of.name),
             };
             let program = (start.program)(*service, *replica, &self.directory);
-            let said: Said = Arc::clone(&start.said);
+            let said: OnOutput = Arc::clone(&start.said);
             let child = Starting::start(name, *service, *replica, program, said);
             let failed = child.is_err();
             starting.push((&of.name, child));

@@ -136,7 +136,7 @@ impl Request {
         }
         let purpose = operation.purpose;
         self.open -= 1;
-        Turn::new(self, program, now, commands).land(purpose, outcome);
+        Turn::new(self, program, now, commands).finish_operation(purpose, outcome);
     }
 
     /// The deadline has come: answers 504 if nothing else was. Calls and sleeps end by

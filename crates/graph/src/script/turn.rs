@@ -62,7 +62,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Something that was commanded has ended.
-    pub(super) fn land(&mut self, purpose: Purpose, outcome: Outcome) {
+    pub(super) fn finish_operation(&mut self, purpose: Purpose, outcome: Outcome) {
         if let Purpose::Attempt(attempt) | Purpose::Pause(attempt) = purpose
             && let Some(call) = self.call(attempt.node)
             && !call.wait

@@ -125,7 +125,7 @@ impl EventLoop {
                 self.handle(event);
                 self.requests.settle(&mut self.context);
             }
-            self.ring();
+            self.expire_timers();
         }
         self.requests.end(&mut self.context);
         self.context.instances.stop();
@@ -152,7 +152,7 @@ impl EventLoop {
     }
 
     /// Handles what has run out.
-    fn ring(&mut self) {
+    fn expire_timers(&mut self) {
         if self.next_deadline() == NEVER {
             return;
         }
@@ -179,7 +179,7 @@ impl EventLoop {
         let (instances, active_requests) = (&self.context.instances, &self.context.active_requests);
         let busy = active_requests.count() + instances.leaving_callers();
         let now = clock::now();
-        if !self.orders.say_busy(self.thread, busy) {
+        if !self.orders.report_busy(self.thread, busy) {
             self.busy_at = now;
         }
         now.saturating_sub(self.busy_at) < QUIET

@@ -111,7 +111,7 @@ impl Host {
         let descriptors = socket::allow_most_descriptors().map_err(StartError::Threads)?;
         let topology = config.topology;
         let mut directory = config.directory;
-        let seating = seat(&topology, &config.hosted, config.threads);
+        let seating = assign_threads(&topology, &config.hosted, config.threads);
         let mut seats: Vec<ThreadSetup> = Vec::new();
         let mut placed = Vec::new();
         for (hosted, (thread, cpus)) in config.hosted.iter().zip(seating) {
@@ -252,7 +252,11 @@ impl Host {
 /// The thread of each instance, and the processors of that thread. Instances that share
 /// their processors share threads, at most one for each of those; instances that may run
 /// anywhere share `threads`.
-fn seat(topology: &Topology, hosted: &[Hosted], threads: usize) -> Vec<(usize, Vec<u32>)> {
+fn assign_threads(
+    topology: &Topology,
+    hosted: &[Hosted],
+    threads: usize,
+) -> Vec<(usize, Vec<u32>)> {
     let threads = if threads == 0 { processors() } else { threads };
     let mut groups: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
     for (place, hosted) in hosted.iter().enumerate() {

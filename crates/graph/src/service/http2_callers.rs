@@ -4,7 +4,7 @@ use std::mem;
 
 use http::HeaderValue;
 use wire::deadlines::NEVER;
-use wire::http2::{Asked, Payload, Reason, Served, ServerSettings, Serving, StreamKey};
+use wire::http2::{Payload, Reason, ReceivedRequest, Served, ServerSettings, Serving, StreamKey};
 use wire::slab::Key;
 use wire::stream::Stream;
 
@@ -38,7 +38,7 @@ struct Http2Caller {
     protocol: Protocol,
     serving: Serving,
     /// Requests in hand, by the slots of their streams.
-    active_requests: Vec<Option<InHand>>,
+    active_requests: Vec<Option<PendingRequest>>,
     in_hand: usize,
     /// Something waits to be sent with the next drive, which is among the things to do.
     pending: bool,
@@ -49,14 +49,14 @@ struct Http2Caller {
 
 /// A request in hand.
 #[derive(Debug, Clone, Copy)]
-struct InHand {
+struct PendingRequest {
     stream: StreamKey,
     request: Key,
     deadline: Nanos,
 }
 
 impl Http2Caller {
-    fn keep(&mut self, one: InHand) {
+    fn keep(&mut self, one: PendingRequest) {
         let slot = one.stream.slot();
         if slot >= self.active_requests.len() {
             self.active_requests.resize(slot + 1, None);
@@ -105,7 +105,7 @@ impl Http2Caller {
             for (stream, served) in served {
                 match served {
                     Served::Asked(asked) => {
-                        first = first.min(self.asked(stream, &asked, context));
+                        first = first.min(self.handle_request(stream, &asked, context));
                     }
                     Served::Answered => context
                         .deferred
@@ -137,10 +137,15 @@ impl Http2Caller {
     }
 
     /// A request is there, or is refused. Gives its time.
-    fn asked(&mut self, stream: StreamKey, asked: &Asked, context: &mut Context) -> Nanos {
+    fn handle_request(
+        &mut self,
+        stream: StreamKey,
+        asked: &ReceivedRequest,
+        context: &mut Context,
+    ) -> Nanos {
         let head = &asked.head;
         let started = context.woken.min(context.now);
-        let refused = match message::ask(head, self.protocol, started) {
+        let refused = match message::parse_request(head, self.protocol, started) {
             Ok(ask) => {
                 let mut fields = Vec::with_capacity(head.headers.len());
                 for (name, value) in &head.headers {
@@ -153,7 +158,7 @@ impl Http2Caller {
                         active.state.stream = Some((self.key, stream));
                         active.state.bodiless = ask.bodiless;
                         active.state.deadline = ask.deadline;
-                        self.keep(InHand {
+                        self.keep(PendingRequest {
                             stream,
                             request: active.key,
                             deadline: ask.deadline,
@@ -197,7 +202,7 @@ impl Http2Callers {
             self.0.values.release(key);
             return;
         }
-        context.instances.came(instance);
+        context.instances.caller_connected(instance);
         let caller = Http2Caller {
             key,
             instance,
@@ -227,11 +232,11 @@ impl Http2Callers {
     /// The connection has ended: so have its requests.
     fn forget(&mut self, key: Key, context: &mut Context) {
         if let Some(caller) = self.0.values.get(key) {
-            let gone = |one: &InHand| Deferred::Abandon(one.request, GONE);
+            let gone = |one: &PendingRequest| Deferred::Abandon(one.request, GONE);
             context
                 .deferred
                 .extend(caller.active_requests.iter().flatten().map(gone));
-            context.instances.went(caller.instance);
+            context.instances.caller_disconnected(caller.instance);
             self.0.release(key);
         }
     }

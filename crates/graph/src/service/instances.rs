@@ -86,7 +86,7 @@ impl Instances {
     }
 
     /// A caller has connected.
-    pub(super) fn came(&mut self, instance: usize) {
+    pub(super) fn caller_connected(&mut self, instance: usize) {
         self.callers += 1;
         if let Some(instance) = self.all.get_mut(instance) {
             instance.callers += 1;
@@ -98,7 +98,7 @@ impl Instances {
     }
 
     /// A caller's connection has ended.
-    pub(super) fn went(&mut self, instance: usize) {
+    pub(super) fn caller_disconnected(&mut self, instance: usize) {
         self.callers -= 1;
         if let Some(instance) = self.all.get_mut(instance) {
             instance.callers -= 1;
@@ -142,7 +142,7 @@ impl Instances {
     pub(super) fn stop(&mut self) {
         for plan in self.all.iter_mut().flat_map(|one| one.plans.drain(..)) {
             if let Ok(Some(workers)) = &plan.workers {
-                workers.ask_to_stop();
+                workers.request_stop();
             }
         }
     }

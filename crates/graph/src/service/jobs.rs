@@ -12,7 +12,7 @@ use traces::failure;
 
 use super::context::Context;
 use super::recordings::Piece;
-use super::request_state::{ActiveRequest, Open, RequestState, What};
+use super::request_state::{ActiveRequest, Open, OpenKind, RequestState};
 use crate::script::{Command, OperationId, Outcome};
 use crate::topology::StepId;
 use crate::work::{self, Ended, Inbox, Refused, SharedResources, WorkError, Worker};
@@ -114,7 +114,7 @@ impl Jobs {
             Ok(()) => active
                 .state
                 .open
-                .push(Open::new(operation_id, What::Job(job))),
+                .push(Open::new(operation_id, OpenKind::Job(job))),
             Err(refused) => {
                 self.all.release(job);
                 piece.cause = refused;

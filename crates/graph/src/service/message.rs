@@ -28,7 +28,7 @@ pub(super) fn write_request(
     outbox: &mut Outbox,
 ) {
     let (plan, state) = (&active.plan, &active.state);
-    let out = outbox.sheet();
+    let out = outbox.write_buffer();
     let method: &[u8] = if attempt.bytes > 0 { b"POST " } else { b"GET " };
     out.extend_from_slice(method);
     out.extend_from_slice(call.path_or(&state.path));

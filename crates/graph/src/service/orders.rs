@@ -25,8 +25,8 @@ pub(super) struct Revision {
 }
 
 impl Orders {
-    /// A thread says how much it has in hand. Whether no thread has any.
-    pub(super) fn say_busy(&self, thread: usize, busy: usize) -> bool {
+    /// Reports how much a thread has in hand. Whether no thread has any.
+    pub(super) fn report_busy(&self, thread: usize, busy: usize) -> bool {
         if let Some(own) = self.busy.get(thread) {
             own.store(busy, Ordering::SeqCst);
         }

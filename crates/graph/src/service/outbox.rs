@@ -24,32 +24,32 @@ const fn filler() -> [u8; 16 * 1024] {
 /// are held nowhere.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    sheet: Vec<u8>,
+    write_buffer: Vec<u8>,
     sent: usize,
     filler: u64,
 }
 
 impl Outbox {
     /// Where to write what is to be sent. Not behind a filler that was not sent yet.
-    pub(super) fn sheet(&mut self) -> &mut Vec<u8> {
-        &mut self.sheet
+    pub(super) fn write_buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.write_buffer
     }
 
     /// Appends a body of so many bytes; nothing comes behind it until it is sent.
     pub(super) fn fill(&mut self, bytes: u64) {
         match FILLER.get(..bytes as usize) {
-            Some(body) if bytes <= COPIED => self.sheet.extend_from_slice(body),
+            Some(body) if bytes <= COPIED => self.write_buffer.extend_from_slice(body),
             _ => self.filler = bytes,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.sheet.len() == self.sent && self.filler == 0
+        self.write_buffer.len() == self.sent && self.filler == 0
     }
 
     /// Sends what can be taken now.
     pub(super) fn send(&mut self, stream: &mut Stream) -> Result<(), StreamError> {
-        while let Some(rest) = self.sheet.get(self.sent..)
+        while let Some(rest) = self.write_buffer.get(self.sent..)
             && !rest.is_empty()
         {
             let sent = stream.send(rest)?;
@@ -73,8 +73,8 @@ impl Outbox {
 
     /// Forgets what is left.
     pub(super) fn clear(&mut self) {
-        self.sheet.clear();
-        self.sheet.shrink_to(KEEP);
+        self.write_buffer.clear();
+        self.write_buffer.shrink_to(KEEP);
         (self.sent, self.filler) = (0, 0);
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         let (near, far) = wire::socket::pair().unwrap();
         let (mut near, mut far) = (Stream::Plain(near), Stream::Plain(far));
         let mut outbox = Outbox::default();
-        outbox.sheet().extend_from_slice(b"head");
+        outbox.write_buffer().extend_from_slice(b"head");
         let body = 10 * 1024 * 1024 + 7;
         outbox.fill(body);
         let mut room = vec![0; 64 * 1024];
@@ -103,8 +103,8 @@ mod tests {
         }
         assert_eq!(taken, body + 4);
         // A short one goes with its head.
-        outbox.sheet().extend_from_slice(b"head:");
+        outbox.write_buffer().extend_from_slice(b"head:");
         outbox.fill(5);
-        assert_eq!(outbox.sheet(), b"head:Bytes");
+        assert_eq!(outbox.write_buffer(), b"head:Bytes");
     }
 }

@@ -85,14 +85,14 @@ pub(super) struct RequestState {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     pub(super) operation_id: OperationId,
-    pub(super) what: What,
+    pub(super) what: OpenKind,
     /// When it ends by time; what else ends it is told otherwise.
     pub(super) until: Nanos,
 }
 
 impl Open {
     /// Something that does not end by time.
-    pub(super) fn new(operation_id: OperationId, what: What) -> Self {
+    pub(super) fn new(operation_id: OperationId, what: OpenKind) -> Self {
         Self {
             operation_id,
             what,
@@ -103,7 +103,7 @@ impl Open {
 
 /// What it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum OpenKind {
     /// A call over this connection.
     Call(Key),
     /// A call over this connection of HTTP/2.
@@ -201,7 +201,7 @@ impl RequestState {
     }
 
     /// Takes out an operation.
-    pub(super) fn close(&mut self, operation_id: OperationId) -> Option<What> {
+    pub(super) fn close(&mut self, operation_id: OperationId) -> Option<OpenKind> {
         let place = self
             .open
             .iter()

@@ -11,7 +11,7 @@ use super::http2_callers::Http2Callers;
 use super::jobs::Jobs;
 use super::recordings::{GONE, Piece};
 use super::reply::Reply;
-use super::request_state::{ActiveRequest, Open, What};
+use super::request_state::{ActiveRequest, Open, OpenKind};
 use super::sessions::Sessions;
 use crate::Nanos;
 use crate::script::{Arrival, Command, Outcome};
@@ -41,7 +41,7 @@ impl Requests {
     pub(super) fn settle(&mut self, context: &mut Context) {
         while let Some(deferred) = context.deferred.pop_front() {
             match deferred {
-                Deferred::Begin(key) => self.tell(key, context, |active, now, commands| {
+                Deferred::Begin(key) => self.drive_script(key, context, |active, now, commands| {
                     let state = &mut active.state;
                     let counters = active.plan.server_counters(state.endpoint);
                     counters.began(state.queue);
@@ -57,17 +57,19 @@ impl Requests {
                     request.begin(&active.plan.program, &arrival, commands);
                 }),
                 Deferred::Ended(key, operation_id, outcome) => {
-                    self.tell(key, context, |active, now, commands| {
+                    self.drive_script(key, context, |active, now, commands| {
                         let state = &mut active.state;
                         state.close(operation_id);
                         let (request, program) = (&mut state.request, &active.plan.program);
                         request.ended(program, operation_id, outcome, now, commands);
                     });
                 }
-                Deferred::Expired(key) => self.tell(key, context, |active, now, commands| {
-                    let request = &mut active.state.request;
-                    request.expired(&active.plan.program, now, commands);
-                }),
+                Deferred::Expired(key) => {
+                    self.drive_script(key, context, |active, now, commands| {
+                        let request = &mut active.state.request;
+                        request.expired(&active.plan.program, now, commands);
+                    })
+                }
                 Deferred::Sent(key) => {
                     if let Some(mut active) = context.active_requests.take(key) {
                         let (_, cause) = active.state.answer.unwrap_or_default();
@@ -116,8 +118,8 @@ impl Requests {
         self.sessions.end(context);
     }
 
-    /// Tells the script of a request something, and does what it commands.
-    fn tell(
+    /// Drives the script of a request, and does what it commands.
+    fn drive_script(
         &mut self,
         key: Key,
         context: &mut Context,
@@ -150,7 +152,8 @@ impl Requests {
                     step,
                     span,
                 } => {
-                    let what = step.map_or(What::Pause, |step| What::Sleep(step, span, since));
+                    let what =
+                        step.map_or(OpenKind::Pause, |step| OpenKind::Sleep(step, span, since));
                     let open = Open {
                         operation_id,
                         what,
@@ -199,14 +202,14 @@ impl Requests {
         }) = active.state.due(context.now)
         {
             match what {
-                What::Sleep(step, span, since) => {
+                OpenKind::Sleep(step, span, since) => {
                     if let Some(work) = active.plan.work(step) {
                         let mut piece = Piece::new(span, since, since);
                         piece.ended = context.now;
                         context.recordings.work(&active, work, &piece);
                     }
                 }
-                What::Queued(pool) => {
+                OpenKind::Queued(pool) => {
                     if let Some(attempt) = Calls::leave_queue(pool, &active, operation_id, context)
                     {
                         context.unanswered(&mut active, &attempt, failure::TIMEOUT);
@@ -231,7 +234,7 @@ impl Requests {
         let goes_on = active.state.answer.is_some() && !end;
         if !goes_on {
             for open in mem::take(&mut active.state.open) {
-                if let What::Job(job) = open.what {
+                if let OpenKind::Job(job) = open.what {
                     self.jobs.release(job);
                 } else if let Some(attempt) = self.calls.give_up(&active, open, context) {
                     let recordings = &mut context.recordings;

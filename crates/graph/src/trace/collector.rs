@@ -113,7 +113,7 @@ impl Tracer {
         loop {
             let stop = tokio::select! {
                 _ = ticks.tick() => false,
-                () = shutdown.asked() => true,
+                () = shutdown.requested() => true,
             };
             self.follow_exports();
             self.collect();

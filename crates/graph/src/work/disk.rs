@@ -102,7 +102,7 @@ impl DiskFile {
     ) -> Result<u64, WorkError> {
         let mut at = self.next.fetch_add(bytes, Ordering::Relaxed) % FILE_BYTES;
         let mut left = bytes;
-        while left > 0 && !stop.is_asked() {
+        while left > 0 && !stop.is_requested() {
             let most = left.min(FILE_BYTES - at);
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             let count = most.min(buffer.len());

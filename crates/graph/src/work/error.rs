@@ -55,7 +55,7 @@ pub enum WorkError {
     /// A program ended badly.
     #[error(
         "the program `{program}` ended with {status}, 0 was expected{}",
-        said(stderr)
+        stderr_text(stderr)
     )]
     Program {
         /// Its name.
@@ -78,7 +78,7 @@ pub enum WorkError {
     Panicked,
 }
 
-fn said(stderr: &str) -> String {
+fn stderr_text(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!("; it said: {text}"),

@@ -76,7 +76,7 @@ mod tests {
         let late = lock.take(soon, &Stop::default()).err().unwrap();
         assert_eq!(late.cause(), "late");
         let stop = Stop::default();
-        stop.ask();
+        stop.request();
         let stopped = lock.take(Nanos::MAX, &stop).err().unwrap();
         assert_eq!(stopped.cause(), "stopped");
     }

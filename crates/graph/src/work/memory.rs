@@ -72,7 +72,7 @@ impl WorkingSet {
     pub(crate) fn walk(&self, touches: u64, stop: &Stop) -> u64 {
         let mut at = self.at.load(Ordering::Relaxed);
         let mut left = touches;
-        while left > 0 && !stop.is_asked() {
+        while left > 0 && !stop.is_requested() {
             let chunk = left.min(CHUNK);
             for _ in 0..chunk {
                 at = self.lines.get(at as usize).map_or(0, |line| line.next);
@@ -125,7 +125,7 @@ mod tests {
         let set = WorkingSet::new(4096, 4096).unwrap();
         assert_eq!(set.walk(1_000_000, &Stop::default()), 1_000_000);
         let stop = Stop::default();
-        stop.ask();
+        stop.request();
         assert_eq!(set.walk(1_000_000, &stop), 0);
     }
 }

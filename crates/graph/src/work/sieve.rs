@@ -37,7 +37,7 @@ impl Sieve {
         let mut found = 1;
         let mut first = 0;
         while first < odd {
-            if stop.is_asked() {
+            if stop.is_requested() {
                 return None;
             }
             let bits = SEGMENT_BITS.min(odd - first);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn it_can_be_stopped() {
         let stop = Stop::default();
-        stop.ask();
+        stop.request();
         assert_eq!(Sieve::default().count(MOST, &stop), None);
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn ops(count: u64) {
 /// Operations in chunks; how many were done, fewer than asked for if it was stopped.
 pub(crate) fn ops_until(count: u64, stop: &Stop) -> u64 {
     let mut left = count;
-    while left > 0 && !stop.is_asked() {
+    while left > 0 && !stop.is_requested() {
         let chunk = left.min(CHUNK);
         ops(chunk);
         left -= chunk;
@@ -63,7 +63,7 @@ pub(crate) fn cpu(target: Nanos, calibration: &Calibration, stop: &Stop) -> Nano
             ops(calibration.ops_in(rest));
             return (used + rest) as Nanos;
         }
-        if stop.is_asked() {
+        if stop.is_requested() {
             return used as Nanos;
         }
         // The last stretch is halved and halved again: were the machine twice as slow as
@@ -125,7 +125,7 @@ mod tests {
                 scope.spawn(|| ops_until(u64::MAX, &others));
             }
             let error = median_error(2_000_000, &calibration);
-            others.ask();
+            others.request();
             assert!(error.abs() <= 20_000, "{error} ns");
         });
     }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn stopped_work_ends_and_says_how_much_was_done() {
         let stop = Stop::default();
-        stop.ask();
+        stop.request();
         assert_eq!(ops_until(1_000_000, &stop), 0);
         let took = cpu(Nanos::MAX, &Calibration::measure(), &stop);
         assert!(took < 1_000_000_000, "{took}");

@@ -16,11 +16,11 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    pub(crate) fn ask(&self) {
+    pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -34,7 +34,7 @@ impl Stop {
         doing: &'static str,
     ) -> Result<Duration, WorkError> {
         match deadline.saturating_sub(wire::clock::now()) {
-            _ if self.is_asked() => Err(WorkError::Stopped),
+            _ if self.is_requested() => Err(WorkError::Stopped),
             0 => Err(WorkError::Late { doing }),
             left => Ok(Duration::from_nanos(left).min(LOOK)),
         }

@@ -64,7 +64,7 @@ impl Load {
     pub(crate) fn begin(self: &Arc<Self>, program: &OsStr, job: &Path) -> Result<bool, WorkError> {
         {
             let mut status = lock(&self.status);
-            if status.is_running() || self.stop.is_asked() {
+            if status.is_running() || self.stop.is_requested() {
                 return Ok(false);
             }
             // From here on nobody else starts one, though the lock is free again.
@@ -113,7 +113,7 @@ impl Load {
 
     /// Ends it for good.
     pub(crate) fn end(&self) {
-        self.stop.ask();
+        self.stop.request();
         let until = wire::clock::now() + u64::try_from(END.as_nanos()).unwrap_or(0);
         // What the kernel does not end by then is left to it.
         let _ = self.wait(until, &Stop::default());

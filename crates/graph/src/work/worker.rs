@@ -102,7 +102,7 @@ impl Worker {
             }
         };
         // Stopped work is not all of it.
-        match self.stop.is_asked() {
+        match self.stop.is_requested() {
             true => Err(WorkError::Stopped),
             false => Ok(done),
         }
@@ -186,7 +186,7 @@ impl Worker {
             let left = until.saturating_sub(wire::clock::now());
             match left {
                 0 => return Ok(()),
-                _ if self.stop.is_asked() => return Err(WorkError::Stopped),
+                _ if self.stop.is_requested() => return Err(WorkError::Stopped),
                 _ => wire::clock::nap(Duration::from_nanos(left).min(LOOK)),
             }
         }

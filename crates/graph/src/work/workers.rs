@@ -168,7 +168,7 @@ impl Workers {
     }
 
     /// Stops as [`Workers::stop_within`] does, without waiting.
-    pub fn ask_to_stop(&self) {
+    pub fn request_stop(&self) {
         self.pool.stop();
     }
 
@@ -251,7 +251,7 @@ impl Pool {
     }
 
     fn stop(&self) {
-        self.stop.ask();
+        self.stop.request();
         let waiting = {
             let mut state = lock(&self.state);
             state.stopped = true;

@@ -31,15 +31,15 @@ It needs task_guid, domain, rootfs and action, for instance
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
     /// List fresh domains
-    Domains(Asking),
+    Domains(BbsCallArgs),
     /// Keep a domain fresh for a time, or for ever
     SetDomain(SetDomain),
     /// List the cells that are present
-    Cells(Asking),
+    Cells(BbsCallArgs),
     /// Show a cell's presence
     Cell(OfCell),
     /// Show the state of every cell, as it reports it
-    CellStates(Asking),
+    CellStates(BbsCallArgs),
     /// Show the state of a cell, as it reports it
     CellState(OfCell),
     /// List desired LRPs
@@ -136,7 +136,7 @@ pub(crate) struct BbsFlags {
 
 /// Which BBS, and how long to wait for it.
 #[derive(Debug, Args)]
-pub(crate) struct Asking {
+pub(crate) struct BbsCallArgs {
     #[command(flatten)]
     pub(crate) bbs: BbsFlags,
     /// Longest wait for an answer, in seconds; 0 or less: 60 [else CFDOT_TIMEOUT]
@@ -175,7 +175,7 @@ pub(crate) struct SetDomain {
     )]
     pub(crate) ttl: Duration,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -184,7 +184,7 @@ pub(crate) struct OfCell {
     #[arg(value_name = "CELL_ID")]
     pub(crate) cell_id: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -193,7 +193,7 @@ pub(crate) struct InDomain {
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) domain: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -202,7 +202,7 @@ pub(crate) struct OfProcess {
     #[arg(value_name = "PROCESS_GUID")]
     pub(crate) process_guid: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -211,7 +211,7 @@ pub(crate) struct Create {
     #[arg(value_name = "SPEC|@FILE")]
     pub(crate) spec: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -223,7 +223,7 @@ pub(crate) struct Update {
     #[arg(value_name = "SPEC|@FILE")]
     pub(crate) spec: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -241,7 +241,7 @@ pub(crate) struct ActualLrps {
     #[arg(short, long, allow_hyphen_values = true)]
     pub(crate) index: Option<i32>,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -254,7 +254,7 @@ pub(crate) struct Retire {
     #[arg(value_name = "INDEX", value_parser = index)]
     pub(crate) index: i32,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -266,7 +266,7 @@ pub(crate) struct GroupsForGuid {
     #[arg(short, long, allow_hyphen_values = true, value_parser = index)]
     pub(crate) index: Option<i32>,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -278,7 +278,7 @@ pub(crate) struct OnCellInDomain {
     #[arg(short, long, default_value = "", hide_default_value = true)]
     pub(crate) cell_id: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]
@@ -287,7 +287,7 @@ pub(crate) struct OfTask {
     #[arg(value_name = "TASK_GUID")]
     pub(crate) task_guid: String,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: BbsCallArgs,
 }
 
 #[derive(Debug, Args)]

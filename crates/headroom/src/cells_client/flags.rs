@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use cells::client::{BbsAccess, Caller, Failure, Identity, LocketAccess, LocketCaller, Trust};
 
-use super::args::{Asking, BbsFlags, LocketFlags, TlsFlags, go_bool};
+use super::args::{BbsCallArgs, BbsFlags, LocketFlags, TlsFlags, go_bool};
 
 /// Longest wait that can be asked for: more than a hundred years.
 const SECONDS_MOST: u64 = u32::MAX as u64;
 
 /// A BBS for one question.
-pub(super) fn caller(asking: &Asking) -> Result<Caller, Failure> {
+pub(super) fn caller(asking: &BbsCallArgs) -> Result<Caller, Failure> {
     let mut access = access(&asking.bbs)?;
     let seconds = match asking.timeout.filter(|seconds| *seconds != 0) {
         Some(seconds) => Some(seconds),
@@ -31,7 +31,7 @@ pub(super) fn subscriber(bbs: &BbsFlags) -> Result<Caller, Failure> {
 
 /// A Locket.
 pub(super) fn locket(flags: &LocketFlags) -> Result<LocketCaller, Failure> {
-    let location = given(flags.location.as_ref(), "LOCKET_API_LOCATION").ok_or_else(|| {
+    let location = flag_or_variable(flags.location.as_ref(), "LOCKET_API_LOCATION").ok_or_else(|| {
         invalid(
             "Locket API Location not set. Please specify one with the '--locketAPILocation' flag or the 'LOCKET_API_LOCATION' environment variable.",
         )
@@ -44,7 +44,7 @@ pub(super) fn locket(flags: &LocketFlags) -> Result<LocketCaller, Failure> {
 }
 
 fn access(flags: &BbsFlags) -> Result<BbsAccess, Failure> {
-    let url = given(flags.bbs_url.as_ref(), "BBS_URL").ok_or_else(|| {
+    let url = flag_or_variable(flags.bbs_url.as_ref(), "BBS_URL").ok_or_else(|| {
         invalid(
             "BBS URL not set. Please specify one with the '--bbsURL' flag or the 'BBS_URL' environment variable.",
         )
@@ -76,7 +76,7 @@ fn identity(flags: &TlsFlags) -> Result<Identity, Failure> {
         })?,
         (None, None) => false,
     };
-    let authority = given(flags.ca_cert_file.as_ref(), "CA_CERT_FILE");
+    let authority = flag_or_variable(flags.ca_cert_file.as_ref(), "CA_CERT_FILE");
     let trust = match (anybody, authority) {
         (true, _) => Trust::Anybody,
         (false, Some(authority)) => Trust::Authority(authority.into()),
@@ -86,8 +86,8 @@ fn identity(flags: &TlsFlags) -> Result<Identity, Failure> {
             ));
         }
     };
-    let certificate = given(flags.client_cert_file.as_ref(), "CLIENT_CERT_FILE");
-    let key = given(flags.client_key_file.as_ref(), "CLIENT_KEY_FILE");
+    let certificate = flag_or_variable(flags.client_cert_file.as_ref(), "CLIENT_CERT_FILE");
+    let key = flag_or_variable(flags.client_key_file.as_ref(), "CLIENT_KEY_FILE");
     let (Some(certificate), Some(key)) = (certificate, key) else {
         return Err(invalid(
             "--clientCertFile and --clientKeyFile must both be specified for TLS connections.",
@@ -111,7 +111,7 @@ fn seconds(text: &str) -> Result<i64, Failure> {
 }
 
 /// The flag, or else the variable; empty ones count as absent.
-fn given(flag: Option<&String>, name: &str) -> Option<String> {
+fn flag_or_variable(flag: Option<&String>, name: &str) -> Option<String> {
     let flag = flag.filter(|text| !text.is_empty()).cloned();
     flag.or_else(|| variable(name))
 }

@@ -7,7 +7,7 @@ use lab_store::Outcome;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::{Became, Case, CiResult};
+use super::{Case, CaseResult, CiResult};
 
 /// A suite with a case for each expectation or metric. What did not hold is a failure, what cannot be
 /// told is skipped, and what could not be measured is an error.
@@ -78,11 +78,11 @@ fn case(writer: &mut Writer<Vec<u8>>, case: &Case, suite: &str) -> io::Result<()
     Ok(())
 }
 
-fn element(became: Became) -> Option<&'static str> {
+fn element(became: CaseResult) -> Option<&'static str> {
     match became {
-        Became::Judged(Outcome::Pass) => None,
-        Became::Judged(Outcome::Fail) => Some("failure"),
-        Became::Judged(Outcome::Inconclusive) | Became::LeftOut => Some("skipped"),
-        Became::Judged(Outcome::Invalid | Outcome::Error) => Some("error"),
+        CaseResult::Judged(Outcome::Pass) => None,
+        CaseResult::Judged(Outcome::Fail) => Some("failure"),
+        CaseResult::Judged(Outcome::Inconclusive) | CaseResult::LeftOut => Some("skipped"),
+        CaseResult::Judged(Outcome::Invalid | Outcome::Error) => Some("error"),
     }
 }

@@ -3,11 +3,11 @@
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 
-use super::{Became, CiResult};
+use super::{CaseResult, CiResult};
 
 /// A heading, the verdict, and a table; what did not pass is explained below it.
 pub(super) fn table(result: &CiResult) -> String {
-    let (mark, word) = said(result.outcome);
+    let (mark, word) = mark_and_word(result.outcome);
     let mut out = format!("### {mark} {}: {word}\n\n", text(&result.name));
     out += &format!("{}\n\n", text(&result.sentence));
     if let Some(picture) = &result.picture {
@@ -32,15 +32,15 @@ pub(super) fn table(result: &CiResult) -> String {
             .map(|cell| format!(" {} |", text(cell)))
             .collect();
         let (mark, word) = match case.became {
-            Became::Judged(outcome) => said(outcome),
-            Became::LeftOut => ("–", "left out"),
+            CaseResult::Judged(outcome) => mark_and_word(outcome),
+            CaseResult::LeftOut => ("–", "left out"),
         };
         out += &format!("| {} |{cells} {mark} {word} |\n", text(&case.name),);
     }
     let open = result
         .cases
         .iter()
-        .filter(|case| case.became != Became::Judged(Outcome::Pass));
+        .filter(|case| case.became != CaseResult::Judged(Outcome::Pass));
     let open: String = open
         .map(|case| format!("- {}\n", text(&case.text)))
         .collect();
@@ -50,7 +50,7 @@ pub(super) fn table(result: &CiResult) -> String {
     }
 }
 
-fn said(outcome: Outcome) -> (&'static str, &'static str) {
+fn mark_and_word(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
         Outcome::Pass => ("✓", "pass"),
         Outcome::Fail => ("✗", "fail"),

@@ -63,7 +63,7 @@ pub(crate) struct CiResult {
 
 /// What became of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Became {
+pub(crate) enum CaseResult {
     Judged(Outcome),
     /// This machine lacks what it is about.
     LeftOut,
@@ -73,7 +73,7 @@ pub(crate) enum Became {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) became: Became,
+    pub(crate) became: CaseResult,
     /// A cell for each column.
     pub(crate) cells: Vec<String>,
     /// What a person should read when it does not pass.
@@ -88,7 +88,7 @@ impl CiResult {
             .iter()
             .map(|expectation| Case {
                 name: expectation.that.clone(),
-                became: Became::Judged(expectation.outcome),
+                became: CaseResult::Judged(expectation.outcome),
                 cells: vec![expectation.measured.clone()],
                 text: match expectation.note.as_str() {
                     "" => format!("measured: {}", expectation.measured),
@@ -98,21 +98,21 @@ impl CiResult {
             .collect();
         cases.extend(verdict.left_out.iter().map(|expectation| Case {
             name: expectation.that.clone(),
-            became: Became::LeftOut,
+            became: CaseResult::LeftOut,
             cells: vec![String::new()],
             text: expectation.why.clone(),
         }));
         if let Some(reason) = &verdict.reason {
             cases.push(Case {
                 name: "the run comes to its end".into(),
-                became: Became::Judged(verdict.outcome),
+                became: CaseResult::Judged(verdict.outcome),
                 cells: vec![String::new()],
                 text: reason.clone(),
             });
         }
         let held = cases
             .iter()
-            .filter(|case| case.became == Became::Judged(Outcome::Pass))
+            .filter(|case| case.became == CaseResult::Judged(Outcome::Pass))
             .count();
         let count = verdict.expectations.len();
         let left_out = match verdict.left_out.len() {
@@ -171,7 +171,7 @@ impl CiResult {
             let open = judgement.verdict == Judged::Worse && metric.verdict == Judged::CannotTell;
             Case {
                 name: metric.metric.name.clone(),
-                became: Became::Judged(outcome(metric.verdict)),
+                became: CaseResult::Judged(outcome(metric.verdict)),
                 cells: vec![
                     value(metric.base_median),
                     value(metric.new_median),
@@ -204,7 +204,7 @@ impl CiResult {
             columns: Vec::new(),
             cases: vec![Case {
                 name: "it comes to a verdict".into(),
-                became: Became::Judged(Outcome::Error),
+                became: CaseResult::Judged(Outcome::Error),
                 cells: Vec::new(),
                 text: why.to_owned(),
             }],
@@ -216,7 +216,7 @@ impl CiResult {
 fn answered(answer: &SweepAnswer) -> Case {
     Case {
         name: "the highest value is found".into(),
-        became: Became::Judged(answer.outcome),
+        became: CaseResult::Judged(answer.outcome),
         cells: vec![answer.text.clone()],
         text: answer.text.clone(),
     }

@@ -103,7 +103,7 @@ async fn serve(args: ServerArgs) -> Result<()> {
     let client = ApiClient::of_data(&args.data, None)?;
     apply::replace(&client, &first).await?;
     let mut shutdown = shutdown;
-    shutdown.asked().await;
+    shutdown.requested().await;
     ended(&logger, running.stop().await)
 }
 

@@ -134,7 +134,7 @@ impl GateArgs {
     }
 
     /// The first name that `--better` or `--limit` is told of and no metric has.
-    pub(crate) fn stray<'a>(&'a self, metrics: &[&str]) -> Option<&'a str> {
+    pub(crate) fn unknown_metric<'a>(&'a self, metrics: &[&str]) -> Option<&'a str> {
         let better = self.better.iter().filter_map(|one| one.metric.as_deref());
         let limits = self.limits.iter().filter_map(|one| one.metric.as_deref());
         let mut named = better.chain(limits);

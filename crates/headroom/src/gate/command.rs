@@ -33,7 +33,7 @@ pub(crate) struct Commands<'a> {
 }
 
 /// A run that ended well.
-struct Ran {
+struct CompletedRun {
     cpu: Duration,
     wall: Duration,
     stdout: String,
@@ -85,7 +85,7 @@ impl<'a> Commands<'a> {
         let ran = ran.map_err(|why| anyhow::anyhow!("{}: {command}: {why}", side.word()))?;
         let each = self.readings.iter().map(|reading| {
             ran.quantity(reading).map_err(|why| {
-                let (name, said) = (&reading.name, ran.said());
+                let (name, said) = (&reading.name, ran.last_lines());
                 anyhow::anyhow!("{}: {command}: {name}: {why}{said}", side.word())
             })
         });
@@ -114,7 +114,7 @@ impl<'a> Commands<'a> {
                     None
                 }
                 Err(why) => {
-                    failure = Some(format!("{name}: {why}{}", ran.said()));
+                    failure = Some(format!("{name}: {why}{}", ran.last_lines()));
                     None
                 }
             }
@@ -131,7 +131,7 @@ impl<'a> Commands<'a> {
     }
 
     /// Runs a command to its end; an inner error is the command's own, with what it said.
-    fn run(&self, side: Side) -> Result<Result<Ran, String>> {
+    fn run(&self, side: Side) -> Result<Result<CompletedRun, String>> {
         let outputs = Outputs::new()?;
         let mut program = Program::new("/bin/sh").args(["-c", self.command(side)]);
         let (name, value) = self.tag.variable();
@@ -162,9 +162,9 @@ impl<'a> Commands<'a> {
         let wall = start.elapsed();
         self.tag.sweep();
         let (stdout, stderr) = outputs.read()?;
-        let said = said(&stdout, &stderr);
+        let said = last_lines(&stdout, &stderr);
         Ok(match ended {
-            Ok(ended) if ended.status.success() => Ok(Ran {
+            Ok(ended) if ended.status.success() => Ok(CompletedRun {
                 cpu: ended.cpu,
                 wall,
                 stdout,
@@ -184,7 +184,7 @@ impl Drop for Commands<'_> {
     }
 }
 
-impl Ran {
+impl CompletedRun {
     fn quantity(&self, reading: &Reading) -> Result<Quantity, String> {
         let time = |time: Duration| {
             Ok(Quantity {
@@ -199,13 +199,13 @@ impl Ran {
         }
     }
 
-    fn said(&self) -> String {
-        said(&self.stdout, &self.stderr)
+    fn last_lines(&self) -> String {
+        last_lines(&self.stdout, &self.stderr)
     }
 }
 
 /// The last lines that a command printed, each on a line of its own below what is told of it.
-fn said(stdout: &str, stderr: &str) -> String {
+fn last_lines(stdout: &str, stderr: &str) -> String {
     let last = |text: &str| -> Vec<String> {
         let lines: Vec<&str> = text.lines().collect();
         let from = lines.len().saturating_sub(LINES);

@@ -112,11 +112,11 @@ fn of_commands(sides: [&str; 2], args: &GateArgs) -> Result<Outcome> {
         |side| commands.sample(side, &units),
         summary::look,
     )?;
-    tell_decided(&decided, sides, sides[1], begin, &args.pairs)
+    report_decision(&decided, sides, sides[1], begin, &args.pairs)
 }
 
 fn no_stray(args: &GateArgs, names: &[&str]) -> Result<()> {
-    match args.stray(names) {
+    match args.unknown_metric(names) {
         Some(name) => {
             let known = names.join(", ");
             bail!("compare: no metric is called \"{name}\"; there is {known}")
@@ -171,11 +171,11 @@ fn compare_runs(
         set.join(" ")
     });
     let names = names.each_ref().map(String::as_str);
-    tell_decided(&decided, names, name, begin, &args.pairs)
+    report_decision(&decided, names, name, begin, &args.pairs)
 }
 
-/// Tells a person and whoever else wants to know; `name` is what a build server calls it.
-fn tell_decided(
+/// Reports to a person and whoever else wants to know; `name` is what a build server calls it.
+fn report_decision(
     decided: &Decided,
     [base, new]: [&str; 2],
     name: &str,

@@ -40,16 +40,16 @@ const NOTE: Letters = MonoTextStyle::new(&FONT_9X15, QUIET);
 pub(super) fn png(name: &str, judgement: &GateJudgement) -> Result<Vec<u8>> {
     let metrics = &judgement.metrics;
     let axis = HEAD + ROW * i32::try_from(metrics.len())?;
-    let mut paper = Paper::new(axis + AXIS);
+    let mut canvas = Canvas::new(axis + AXIS);
     let title = format!("{name}: {}", judgement.verdict.in_words());
-    paper.text(&title, (MARGIN, 14), TITLE, Alignment::Left);
-    paper.text(&judgement.sentence, (MARGIN, 36), NOTE, Alignment::Left);
+    canvas.text(&title, (MARGIN, 14), TITLE, Alignment::Left);
+    canvas.text(&judgement.sentence, (MARGIN, 36), NOTE, Alignment::Left);
     let scale = Scale::of(metrics);
     for (top, metric) in (HEAD..).step_by(ROW as usize).zip(metrics) {
-        paper.metric(metric, top, &scale);
+        canvas.metric(metric, top, &scale);
     }
-    paper.axis(axis, &scale);
-    paper.encoded().context("draw the changes")
+    canvas.axis(axis, &scale);
+    canvas.encoded().context("draw the changes")
 }
 
 fn colour(verdict: Verdict) -> Rgb888 {
@@ -114,12 +114,12 @@ impl Scale {
 }
 
 /// Pixels, three bytes each.
-struct Paper {
+struct Canvas {
     height: i32,
     pixels: Vec<u8>,
 }
 
-impl Paper {
+impl Canvas {
     fn new(height: i32) -> Self {
         let count = (WIDTH * height) as usize;
         Self {
@@ -211,13 +211,13 @@ impl Paper {
     }
 }
 
-impl OriginDimensions for Paper {
+impl OriginDimensions for Canvas {
     fn size(&self) -> Size {
         Size::new(WIDTH as u32, self.height as u32)
     }
 }
 
-impl DrawTarget for Paper {
+impl DrawTarget for Canvas {
     type Color = Rgb888;
     type Error = std::convert::Infallible;
 

@@ -147,11 +147,11 @@ impl Local {
         }
         let served = serving.start(listener);
         self.logger.of_every_level().info(READY, ready);
-        shutdown.asked().await;
+        shutdown.requested().await;
         let local = Arc::clone(self);
         let drained = tokio::task::spawn_blocking(move || {
             let drained = local.host.drain(DRAIN);
-            local.tell_drift();
+            local.warn_of_drift();
             drained
         });
         let drained = drained.await;
@@ -163,8 +163,8 @@ impl Local {
 }
 
 impl Local {
-    /// Tells if the machine is not as fast as it was, where that spoils what was measured.
-    fn tell_drift(&self) {
+    /// Warns if the machine is not as fast as it was, where that spoils what was measured.
+    fn warn_of_drift(&self) {
         let drift = self.resources.calibration().recheck();
         if let Some(told) = drift.warning(&self.host.topology().0) {
             let fields = Fields::new()

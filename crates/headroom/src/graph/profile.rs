@@ -78,7 +78,7 @@ pub(super) async fn follow(
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = shutdown.asked() => return,
+            () = shutdown.requested() => return,
         }
         let now = i64::try_from(unix_s()).unwrap_or(i64::MAX);
         let Some(found) = watch.look(now) else {

@@ -28,7 +28,7 @@ const NAMES_WITHIN: Duration = Duration::from_secs(60);
 const NAMES_EVERY: Duration = Duration::from_millis(500);
 
 /// What is started, from whichever side it was said.
-struct Wanted {
+struct ServiceSetup {
     source: Source,
     topology: Arc<Topology>,
     service: graph::topology::ServiceId,
@@ -61,7 +61,7 @@ fn pin(topology: &Topology, service: graph::topology::ServiceId) -> Result<()> {
     graph::work::pin(cpus.unwrap_or_default()).context("pin the service to its processors")
 }
 
-fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
+fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<ServiceSetup> {
     let file = TopologyFile::read(&TopologyArgs {
         file: file.to_owned(),
         set: Vec::new(),
@@ -77,7 +77,7 @@ fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
         )
     })?;
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Ok(Wanted {
+    Ok(ServiceSetup {
         source: file.source.clone(),
         topology,
         service,
@@ -93,7 +93,7 @@ fn of_file(args: &ServiceArgs, file: &Path, name: &str) -> Result<Wanted> {
     })
 }
 
-fn of_environment(args: &ServiceArgs) -> Result<Wanted> {
+fn of_environment(args: &ServiceArgs) -> Result<ServiceSetup> {
     let variable = |name: &str| std::env::var(name).ok();
     // Without it the service is called "service", as in testapi.
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
@@ -113,7 +113,7 @@ fn of_environment(args: &ServiceArgs) -> Result<Wanted> {
         false => configured.listen.to_string(),
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Ok(Wanted {
+    Ok(ServiceSetup {
         source: Source {
             name: "environment".into(),
             text: topology.to_toml(),
@@ -129,7 +129,7 @@ fn of_environment(args: &ServiceArgs) -> Result<Wanted> {
     })
 }
 
-async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Result<()> {
+async fn run(args: &ServiceArgs, wanted: ServiceSetup, calibration: Calibration) -> Result<()> {
     let mut shutdown = on_signal()?;
     let topology = wanted.topology;
     let name = topology
@@ -147,7 +147,7 @@ async fn run(args: &ServiceArgs, wanted: Wanted, calibration: Calibration) -> Re
         let replica = replicas.entry(name).or_default();
         let known = tokio::select! {
             known = looked_up(address) => known?,
-            () = shutdown.asked() => return Ok(()),
+            () = shutdown.requested() => return Ok(()),
         };
         directory.set(name, *replica, known);
         *replica += 1;

@@ -72,7 +72,7 @@ impl Running {
         if let Some(path) = path {
             query.append_pair("path", path);
         }
-        self.ask(&format!("/spans?{}", query.finish())).await
+        self.get(&format!("/spans?{}", query.finish())).await
     }
 
     /// Waits until no more spans come in, as right after a load; not for ever: a graph that
@@ -81,7 +81,7 @@ impl Running {
         let until = Instant::now() + SETTLE_WITHIN;
         let (mut known, mut since) = (None, Instant::now());
         while Instant::now() < until {
-            let list = self.ask("/traces?recent=1").await?;
+            let list = self.get("/traces?recent=1").await?;
             let list: serde_json::Value = serde_json::from_slice(&list)?;
             let changes = list.get("next").and_then(serde_json::Value::as_u64);
             if changes != known {
@@ -96,13 +96,13 @@ impl Running {
 
     /// What runs and where: the answer of `/topology`.
     pub(super) async fn described(&self) -> Result<serde_json::Value> {
-        let bytes = self.ask("/topology").await?;
+        let bytes = self.get("/topology").await?;
         serde_json::from_slice(&bytes).context("read what the graph says of itself")
     }
 
     /// The topology in force.
     pub(super) async fn topology(&self) -> Result<Topology> {
-        let text = self.ask("/profile").await?;
+        let text = self.get("/profile").await?;
         let source = document::Source {
             name: format!("{}/profile", self.address),
             text: String::from_utf8(text).context("read the graph's profile")?,
@@ -111,7 +111,7 @@ impl Running {
         Ok(checked.topology)
     }
 
-    async fn ask(&self, what: &str) -> Result<Vec<u8>> {
+    async fn get(&self, what: &str) -> Result<Vec<u8>> {
         let uri = format!("{}{what}", self.address);
         let uri: Uri = uri.parse().with_context(|| {
             format!("{uri} is no address; expected http://HOST:PORT of a graph's control server")

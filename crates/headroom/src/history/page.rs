@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use lab_judgement::Record;
-use lab_report::history::{HistoryMetric, HistoryRun, Said, html};
+use lab_report::history::{HistoryMetric, HistoryRun, HistoryStatement, html};
 use lab_store::Outcome;
 
 use super::HistoryFile;
-use super::show::{MetricHistory, Shown, commits, counted_runs, judged, told};
+use super::show::{MetricHistory, Shown, commit_range, commits, counted_runs, judged};
 use super::store::stored;
 use crate::output::{print, replace};
 
@@ -68,7 +68,7 @@ fn drawn(records: &[Record], shown: &Shown) -> String {
                 metric: found.metric.clone(),
                 values: shown.runs.iter().map(value).collect(),
                 judgement: found.judgement.clone(),
-                said: said(found, &shown.runs),
+                said: statements(found, &shown.runs),
             }
         })
         .collect();
@@ -76,25 +76,25 @@ fn drawn(records: &[Record], shown: &Shown) -> String {
 }
 
 /// What `show` prints below a metric.
-fn said(found: &MetricHistory, runs: &[String]) -> Vec<Said> {
+fn statements(found: &MetricHistory, runs: &[String]) -> Vec<HistoryStatement> {
     let judgement = &found.judgement;
     let changes = judgement.changes.iter().zip(&found.between);
-    let changes = changes.map(|(change, between)| Said {
+    let changes = changes.map(|(change, between)| HistoryStatement {
         sentence: change.sentence.clone(),
-        below: told(between)
+        below: commit_range(between)
             .lines()
             .map(|line| line.trim().to_owned())
             .collect(),
         worse: change.worse,
     });
-    let drifts = judgement.drifts.iter().map(|drift| Said {
+    let drifts = judgement.drifts.iter().map(|drift| HistoryStatement {
         sentence: drift.sentence.clone(),
         below: Vec::new(),
         worse: drift.worse,
     });
     let alarm = judgement.alarm.iter().map(|alarm| {
         let since = runs.get(alarm.since_index);
-        Said {
+        HistoryStatement {
             sentence: alarm.sentence.clone(),
             below: since
                 .map(|run| format!("since {run}"))

@@ -263,7 +263,7 @@ pub(super) fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
 /// How many runs were looked at, and how many were not.
 pub(super) fn counted_runs(shown: &Shown) -> String {
     let (count, left_out) = (shown.runs.len(), shown.left_out);
-    let mut out = format!("{count} {}", noun(count, "run"));
+    let mut out = format!("{count} {}", pluralized(count, "run"));
     if left_out > 0 {
         out += &format!(
             "; left out, with another plan, processor or unit, or changed by hand: {left_out}"
@@ -278,12 +278,12 @@ pub(super) fn text(shown: &Shown) -> String {
         out += &format!("\n{}\n", style(printable(&found.metric.name)).bold());
         let judgement = &found.judgement;
         if found.not_since > 0 {
-            let (runs, noun) = (found.not_since, noun(found.not_since, "run"));
+            let (runs, noun) = (found.not_since, pluralized(found.not_since, "run"));
             out += &format!("  not measured in the last {runs} {noun}\n");
         }
         for (change, between) in judgement.changes.iter().zip(&found.between) {
             out += &format!("  {}\n", change.sentence);
-            out += &told(between);
+            out += &commit_range(between);
         }
         for drift in &judgement.drifts {
             out += &format!("  {}\n", drift.sentence);
@@ -295,21 +295,21 @@ pub(super) fn text(shown: &Shown) -> String {
         }
         if judgement.changes.is_empty() && judgement.drifts.is_empty() && judgement.alarm.is_none()
         {
-            let (points, noun) = (judgement.points, noun(judgement.points, "value"));
+            let (points, noun) = (judgement.points, pluralized(judgement.points, "value"));
             out += &format!("  no change in {points} {noun}\n");
         }
     }
     out
 }
 
-fn noun(count: usize, one: &str) -> String {
+fn pluralized(count: usize, one: &str) -> String {
     match count {
         1 => one.to_owned(),
         _ => format!("{one}s"),
     }
 }
 
-pub(super) fn told(between: &Between) -> String {
+pub(super) fn commit_range(between: &Between) -> String {
     let short = |commit: &str| {
         let (hash, dirty) = match commit.strip_suffix(DIRTY) {
             Some(hash) => (hash, DIRTY),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use lab_experiment::highest::{Answer, Highest, Next, Said};
+use lab_experiment::highest::{Answer, Highest, Next, RunVerdict};
 use lab_experiment::plan::{Plan, Range, Setting, Sweep};
 use lab_report::sweep::{SweepAnswer, SweepRecord, SweepRun, html, terminal};
 use lab_report::terminal::Style;
@@ -155,9 +155,9 @@ impl Sweeping<'_> {
             search.take(
                 value,
                 match said {
-                    Some(Outcome::Pass) => Said::Held,
-                    Some(Outcome::Fail) => Said::Failed,
-                    _ => Said::Unclear,
+                    Some(Outcome::Pass) => RunVerdict::Held,
+                    Some(Outcome::Fail) => RunVerdict::Failed,
+                    _ => RunVerdict::Unclear,
                 },
             );
         }

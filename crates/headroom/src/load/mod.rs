@@ -54,19 +54,19 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
         Task::Load(segment) if args.page => Some(Watched::start(args, url, &plan, segment)?),
         _ => None,
     };
-    let mut lookers = Lookers {
+    let mut observers = Observers {
         live: Live::new(&title(url, &plan.task), length(&plan.task)),
         screen: Screen::open(args.quiet),
         page,
         interrupt: &interrupt,
     };
     let done = match &plan.task {
-        Task::Load(segment) => load(generator.as_mut(), segment, &mut lookers, &mut files),
+        Task::Load(segment) => load(generator.as_mut(), segment, &mut observers, &mut files),
         Task::Search(search) => {
-            search::run(generator.as_mut(), search, &plan.workload, &mut lookers)
+            search::run(generator.as_mut(), search, &plan.workload, &mut observers)
         }
     };
-    lookers.screen.close();
+    observers.screen.close();
     let mut done = done?;
     // Connections are closed before anything is computed, so that the target rests.
     drop(generator);
@@ -77,7 +77,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     summary.notes.extend(files.sampled());
     let told = ending::report(args, &plan, &done, &summary, files);
     // The result does not wait for those who have the page open.
-    lookers.page.map_or(Ok(()), |page| page.finish(&summary))?;
+    observers
+        .page
+        .map_or(Ok(()), |page| page.finish(&summary))?;
     told
 }
 
@@ -132,14 +134,14 @@ fn start(
 }
 
 /// Everything that looks on.
-struct Lookers<'i> {
+struct Observers<'i> {
     live: Live,
     screen: Screen,
     page: Option<Watched>,
     interrupt: &'i Interrupt,
 }
 
-impl Lookers<'_> {
+impl Observers<'_> {
     fn span(&mut self, span: &Span) -> Flow {
         if let Some(page) = &self.page {
             page.span(span);
@@ -153,13 +155,13 @@ impl Lookers<'_> {
 fn load(
     generator: &mut dyn Generate,
     segment: &Segment,
-    lookers: &mut Lookers<'_>,
+    observers: &mut Observers<'_>,
     files: &mut Files,
 ) -> Result<Done> {
     files.begin();
     let recorded = generator.run(segment, &mut |span| {
         files.span(span);
-        lookers.span(span)
+        observers.span(span)
     })?;
     Ok(Done {
         recorded,

@@ -6,14 +6,14 @@ use lab_load::{Generate, Recorded, Workload, validity};
 use lab_report::load::capacity_point;
 use units::show_seconds;
 
-use super::{Done, Lookers};
+use super::{Done, Observers};
 
 /// Searches, and keeps the hold at the highest rate that held.
 pub(super) fn run(
     generator: &mut dyn Generate,
     settings: &Search,
     workload: &Workload,
-    lookers: &mut Lookers<'_>,
+    observers: &mut Observers<'_>,
 ) -> Result<Done> {
     let mut holds = Holds::of(generator);
     let guard = |recorded: &Recorded| -> Vec<String> {
@@ -30,19 +30,19 @@ pub(super) fn run(
                 purpose,
             } => {
                 let doing = format!("hold {number}: {purpose} at {rate:.0}/s");
-                lookers.live.begin(&doing, Some(*length));
+                observers.live.begin(&doing, Some(*length));
             }
-            Event::Passed(span) => return lookers.span(span),
-            Event::Held(point) => lookers.screen.line(capacity_point(point)),
+            Event::Passed(span) => return observers.span(span),
+            Event::Held(point) => observers.screen.line(capacity_point(point)),
             Event::Rest { rate, most } => {
                 let most = show_seconds(most.as_secs_f64());
-                lookers
+                observers
                     .screen
                     .line(format!("  rest at {rate:.0}/s, {most} at most"));
             }
             Event::Believed(_) => {}
         }
-        lookers.interrupt.flow()
+        observers.interrupt.flow()
     })?;
     let recorded = holds.best(&capacity);
     Ok(Done {

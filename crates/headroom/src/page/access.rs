@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PageRequest {
     /// The page with the data of now.
     Page,
     /// Data that are newer than those that somebody has.
@@ -92,7 +92,7 @@ impl Access {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Wanted, Refusal> {
+    ) -> Result<PageRequest, Refusal> {
         if !self.is_asked_by_own_name(uri, headers) {
             return Err(Refusal::Host);
         }
@@ -100,14 +100,14 @@ impl Access {
         verify_slices_are_equal(given.as_bytes(), self.token.as_bytes())
             .map_err(|_| Refusal::Token)?;
         let (wanted, by) = match uri.path() {
-            "/" => (Wanted::Page, Method::GET),
+            "/" => (PageRequest::Page, Method::GET),
             "/data" => {
                 let known = known(headers);
-                (Wanted::Data { known }, Method::GET)
+                (PageRequest::Data { known }, Method::GET)
             }
-            "/mark" => (Wanted::Act(Act::Mark), Method::POST),
-            "/stop" => (Wanted::Act(Act::Stop), Method::POST),
-            "/rate" => (Wanted::Act(Act::Rate), Method::POST),
+            "/mark" => (PageRequest::Act(Act::Mark), Method::POST),
+            "/stop" => (PageRequest::Act(Act::Stop), Method::POST),
+            "/rate" => (PageRequest::Act(Act::Rate), Method::POST),
             _ => return Err(Refusal::Nothing),
         };
         if method != by {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    fn ask(method: &Method, uri: &str, hosts: &[&str]) -> Result<Wanted, Refusal> {
+    fn ask(method: &Method, uri: &str, hosts: &[&str]) -> Result<PageRequest, Refusal> {
         let mut headers = HeaderMap::new();
         for host in hosts {
             headers.append(HOST, host.parse().unwrap());
@@ -192,7 +192,7 @@ mod tests {
         access().admit(method, &uri.parse().unwrap(), &headers)
     }
 
-    fn get(uri: &str) -> Result<Wanted, Refusal> {
+    fn get(uri: &str) -> Result<PageRequest, Refusal> {
         ask(&Method::GET, uri, &[OWN])
     }
 
@@ -204,15 +204,15 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "127.0.0.1:80".parse().unwrap());
         let admitted = one.admit(&Method::GET, &uri, &headers);
-        assert_eq!(admitted, Ok(Wanted::Page));
+        assert_eq!(admitted, Ok(PageRequest::Page));
         let other = other.admit(&Method::GET, &uri, &headers);
         assert_eq!(other, Err(Refusal::Token));
     }
 
     #[test]
     fn only_the_whole_token_opens_and_it_is_asked_for_before_anything_is_told() {
-        assert_eq!(get("/?token=0123456789abcdef"), Ok(Wanted::Page));
-        assert_eq!(get("/?a=b&token=0123456789abcdef"), Ok(Wanted::Page));
+        assert_eq!(get("/?token=0123456789abcdef"), Ok(PageRequest::Page));
+        assert_eq!(get("/?a=b&token=0123456789abcdef"), Ok(PageRequest::Page));
         for uri in [
             "/",
             "/?token=",
@@ -233,7 +233,7 @@ mod tests {
         let uri = "/?token=0123456789abcdef";
         let by = |hosts: &[&str]| ask(&Method::GET, uri, hosts);
         for host in ["localhost:4711", "LOCALHOST:4711", "Localhost:4711"] {
-            assert_eq!(by(&[host]), Ok(Wanted::Page), "{host}");
+            assert_eq!(by(&[host]), Ok(PageRequest::Page), "{host}");
         }
         for hosts in [
             &[][..],
@@ -283,7 +283,7 @@ mod tests {
             ] {
                 assert_eq!(
                     act(&Method::POST, &uri, kind),
-                    Ok(Wanted::Act(done)),
+                    Ok(PageRequest::Act(done)),
                     "{kind}"
                 );
             }
@@ -324,9 +324,16 @@ mod tests {
             snapshot: 17,
             lifecycles: 4,
         };
-        assert_eq!(with(&known.tag()), Ok(Wanted::Data { known: Some(known) }));
+        assert_eq!(
+            with(&known.tag()),
+            Ok(PageRequest::Data { known: Some(known) })
+        );
         for unknown in ["*", "\"17\"", "\"17.\"", "\"17.-1\"", "\"17.4294967296\""] {
-            assert_eq!(with(unknown), Ok(Wanted::Data { known: None }), "{unknown}");
+            assert_eq!(
+                with(unknown),
+                Ok(PageRequest::Data { known: None }),
+                "{unknown}"
+            );
         }
     }
 

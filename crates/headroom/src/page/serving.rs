@@ -11,7 +11,7 @@ use lab_report::{Page, Update};
 use net::{Body, Handler, Incoming, Limits};
 use tokio::sync::watch;
 
-use super::access::{Access, Act, Known, Refusal, Wanted};
+use super::access::{Access, Act, Known, PageRequest, Refusal};
 use super::{PageActions, cpu_of_thread};
 
 /// Bounds of the server: it is for the person at this machine.
@@ -109,8 +109,8 @@ impl Handler for Serving {
         // What a browser asks for on its own ends at the token, too.
         match admitted {
             Err(refusal) => refused(refusal),
-            Ok(Wanted::Act(act)) => self.done(act, request.into_body()).await,
-            Ok(Wanted::Page) => match self.newer_than(0).await {
+            Ok(PageRequest::Act(act)) => self.done(act, request.into_body()).await,
+            Ok(PageRequest::Page) => match self.newer_than(0).await {
                 Ok(Snapshot {
                     page: Some(page), ..
                 }) => answer(
@@ -120,7 +120,7 @@ impl Handler for Serving {
                 ),
                 Ok(Snapshot { trouble, .. }) | Err(Snapshot { trouble, .. }) => not_yet(&trouble),
             },
-            Ok(Wanted::Data { known }) => {
+            Ok(PageRequest::Data { known }) => {
                 match self
                     .newer_than(known.map_or(0, |known| known.snapshot))
                     .await
@@ -174,7 +174,7 @@ impl Serving {
             Ok(body) => body,
             Err(error) => return text(StatusCode::BAD_REQUEST, &error.to_string()),
         };
-        match Asked::read(act, &body) {
+        match RunCommand::read(act, &body) {
             Err(why) => text(StatusCode::BAD_REQUEST, &why),
             Ok(asked) => match asked.done(self.acts.as_ref()) {
                 Ok(()) => answer(StatusCode::NO_CONTENT, "text/plain", Bytes::new()),
@@ -199,15 +199,15 @@ impl Serving {
     }
 }
 
-/// What somebody asks to be done, once it was understood.
+/// A command to the run, once it was understood.
 #[derive(Debug, PartialEq)]
-enum Asked {
+enum RunCommand {
     Mark(String),
     Rate(String, f64),
     Stop,
 }
 
-impl Asked {
+impl RunCommand {
     /// Reads a body; an error is a mistake of whoever sent it.
     fn read(act: Act, body: &[u8]) -> Result<Self, String> {
         match act {
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_told_from_what_cannot_be_done() {
-        let rate = |body: &str| Asked::read(Act::Rate, body.as_bytes());
-        let asked = Asked::Rate("users".into(), 80.0);
+        let rate = |body: &str| RunCommand::read(Act::Rate, body.as_bytes());
+        let asked = RunCommand::Rate("users".into(), 80.0);
         assert_eq!(rate(r#"{"load": "users", "rate": "80/s"}"#), Ok(asked));
         for wrong in [
             r#"{"load": "users", "rate": "fast"}"#,
@@ -306,12 +306,12 @@ mod tests {
         ] {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
-        let mark = |body: &str| Asked::read(Act::Mark, body.as_bytes());
-        assert_eq!(mark(r#"{"note": "x"}"#), Ok(Asked::Mark("x".into())));
+        let mark = |body: &str| RunCommand::read(Act::Mark, body.as_bytes());
+        assert_eq!(mark(r#"{"note": "x"}"#), Ok(RunCommand::Mark("x".into())));
         assert!(mark(r#"{"note": 5}"#).is_err() && mark("{}").is_err());
-        assert_eq!(Asked::read(Act::Stop, b""), Ok(Asked::Stop));
+        assert_eq!(RunCommand::read(Act::Stop, b""), Ok(RunCommand::Stop));
         // Of a page that can only be read, what is understood cannot be done.
-        let stop = Asked::Stop.done(&super::super::ReadOnly);
+        let stop = RunCommand::Stop.done(&super::super::ReadOnly);
         assert!(stop.is_err());
     }
 }

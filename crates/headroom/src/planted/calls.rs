@@ -23,8 +23,8 @@ pub(super) struct Downstream {
 }
 
 impl Downstream {
-    /// Asks for everything that a request needs. Says whether there was an answer to all.
-    pub(super) fn ask(&self, name: &str) -> bool {
+    /// Calls everything that a request needs. Whether there was an answer to all.
+    pub(super) fn call_all(&self, name: &str) -> bool {
         (0..self.things).all(|_| (0..self.attempts).any(|_| self.attempt(name).is_some()))
     }
 
@@ -115,8 +115,8 @@ mod tests {
             }
             names
         });
-        assert!(downstream.ask("r1"));
-        assert!(!downstream.ask("r2"));
+        assert!(downstream.call_all("r1"));
+        assert!(!downstream.call_all("r2"));
         assert_eq!(server.join().unwrap(), ["r1", "r1", "r1", "r2", "r2", "r2"]);
     }
 }

@@ -196,17 +196,17 @@ impl Server {
     fn accept(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
         match &self.tls {
-            None => self.converse(stream),
+            None => self.serve_connection(stream),
             Some(tls) => {
                 // Whoever fails to shake hands is gone.
                 if let Ok(stream) = encrypted::accept(tls, stream) {
-                    self.converse(stream);
+                    self.serve_connection(stream);
                 }
             }
         }
     }
 
-    fn converse(&self, stream: impl Read + Write) {
+    fn serve_connection(&self, stream: impl Read + Write) {
         let mut lines = BufReader::new(stream.take(REQUEST_BYTES));
         let mut line = String::new();
         let mut name = None;
@@ -240,7 +240,7 @@ impl Server {
     fn work(&self, name: Option<String>) -> bool {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let name = name.unwrap_or_else(|| format!("r{number}"));
-        self.say("request.came", &name);
+        self.log_event("request.came", &name);
         let place = match &self.pool {
             None => None,
             Some(pool) => match pool.enter() {
@@ -248,20 +248,20 @@ impl Server {
                 place => place,
             },
         };
-        self.say("request.began", &name);
+        self.log_event("request.began", &name);
         thread::sleep(self.take);
         if let Some(burner) = &self.burner {
             burner.burn();
         }
         self.gate.pass();
         self.kept.one_more();
-        let answered = self.downstream.as_ref().is_none_or(|it| it.ask(&name));
-        self.say("request.ended", &name);
+        let answered = self.downstream.as_ref().is_none_or(|it| it.call_all(&name));
+        self.log_event("request.ended", &name);
         drop(place);
         answered
     }
 
-    fn say(&self, what: &str, name: &str) {
+    fn log_event(&self, what: &str, name: &str) {
         if self.log {
             write_line(what, &format!(r#","request":"{name}""#));
         }

@@ -25,7 +25,7 @@ pub(super) fn serve(args: &NatsArgs) -> Result<()> {
             "started",
             Fields::new().and("address", server.address().to_string()),
         );
-        shutdown.asked().await;
+        shutdown.requested().await;
         let stats = server.gauge().read();
         server.stop().await;
         let fields = Fields::new()

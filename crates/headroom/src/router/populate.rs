@@ -38,7 +38,7 @@ fn ends(mut by_signal: Shutdown, length: Option<Duration>) -> Shutdown {
     let (ask, shutdown) = net::shutdown();
     tokio::spawn(net::boxed(async move {
         tokio::select! {
-            () = by_signal.asked() => {}
+            () = by_signal.requested() => {}
             () = tokio::time::sleep(length) => {}
         }
         // The other side is gone only when everything is over.
@@ -71,8 +71,12 @@ async fn http(args: &PopulateArgs, logger: &Logger, mut shutdown: Shutdown) -> R
         once: args.once,
     };
     let (progress, told) = watch::channel(Progress::default());
-    tokio::spawn(net::boxed(tell(told, args.routes, logger.clone())));
-    populate_http(settings, &progress, shutdown.asked()).await?;
+    tokio::spawn(net::boxed(log_registered(
+        told,
+        args.routes,
+        logger.clone(),
+    )));
+    populate_http(settings, &progress, shutdown.requested()).await?;
     let Progress {
         rounds, messages, ..
     } = *progress.borrow();
@@ -83,8 +87,8 @@ async fn http(args: &PopulateArgs, logger: &Logger, mut shutdown: Shutdown) -> R
     Ok(())
 }
 
-/// Says once that every route was registered.
-async fn tell(mut told: watch::Receiver<Progress>, routes: u32, logger: Logger) {
+/// Logs once that every route was registered.
+async fn log_registered(mut told: watch::Receiver<Progress>, routes: u32, logger: Logger) {
     // An error means that it ended before.
     if told.wait_for(|progress| progress.rounds > 0).await.is_ok() {
         logger.info("registered", Fields::new().and("routes", routes));

@@ -81,7 +81,7 @@ fn follow_api(
 }
 
 async fn stop(mut shutdown: Shutdown) {
-    shutdown.asked().await;
+    shutdown.requested().await;
 }
 
 /// Returns when a drain is asked for.

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lab_report::metrics;
 use lab_report::runs::{ListedRun, html, terminal};
-use lab_report::terminal::{Style, ending, faults, findings, said, verdict_table};
+use lab_report::terminal::{Style, ending, faults, findings, printed_by_steps, verdict_table};
 use lab_store::{Event, Outcome, RunFile, RunFolder, StoredRun, Verdict, runs_in};
 use units::show_bytes;
 
@@ -181,7 +181,7 @@ fn shown(folder: &RunFolder) -> String {
 /// What a run says at its end, but for where its report is.
 pub(crate) fn print_ending(folder: &RunFolder, verdict: &Verdict, style: Style) -> Result<()> {
     let events: Vec<Event> = folder.records().unwrap_or_default();
-    print(&said(&events, style))?;
+    print(&printed_by_steps(&events, style))?;
     print(&faults(&folder.faults()?, style))?;
     print(&(verdict_table(verdict, style) + "\n"))?;
     print(&findings(&folder.findings()?, style))

@@ -62,7 +62,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<Outcome> {
         remove_rests(folder)?;
     }
     let all = runs.len();
-    let going = goes(runs, args, SystemTime::now());
+    let going = runs_to_remove(runs, args, SystemTime::now());
     let bytes: u64 = going.iter().map(|run| run.bytes).sum();
     let count = going.len();
     let mut text = String::new();
@@ -92,7 +92,7 @@ pub(super) fn prune(args: &PruneArgs) -> Result<Outcome> {
 }
 
 /// The runs that go, in the order of their start, as `runs` has it.
-fn goes(runs: Vec<StoredRun>, args: &PruneArgs, now: SystemTime) -> Vec<StoredRun> {
+fn runs_to_remove(runs: Vec<StoredRun>, args: &PruneArgs, now: SystemTime) -> Vec<StoredRun> {
     // How many of an experiment are later than the one that is looked at.
     let mut later: HashMap<String, usize> = HashMap::new();
     let mut going = Vec::new();

@@ -82,8 +82,8 @@ impl Receiver {
                 .await;
             let cause = match answered {
                 Ok(answer) if answer.status.is_success() => return Ok(answer),
-                Ok(answer) if passes(answer.status) => said(&answer),
-                Ok(answer) => bail!("{} refused it: {}", self.uri, said(&answer)),
+                Ok(answer) if passes(answer.status) => describe(&answer),
+                Ok(answer) => bail!("{} refused it: {}", self.uri, describe(&answer)),
                 Err(error @ ClientError::Connect { lasts: true, .. }) => {
                     bail!("{} did not take it: {error}", self.uri)
                 }
@@ -156,8 +156,8 @@ fn passes(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// What an answer says, as far as it can be shown.
-fn said(answer: &Answer) -> String {
+/// An answer as text, as far as it can be shown.
+fn describe(answer: &Answer) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     let text = lab_report::terminal::printable(text.trim());
     let text: String = text.chars().take(SHOWN).collect();

@@ -9,10 +9,10 @@ use anyhow::Result;
 use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
-use traces::{Nanos, Origin, StoreLimits, Wanted, normalise, otlp};
+use traces::{Nanos, Origin, StoreLimits, TraceFilter, normalise, otlp};
 use units::grouped;
 
-use super::kept_file::KeptFile;
+use super::output_file::OutputFile;
 use crate::cli::{duration, meant};
 use crate::output::{eprint, print};
 use crate::server::{control_runtime, on_signal};
@@ -56,7 +56,7 @@ pub(crate) struct CollectArgs {
 
 pub(super) fn collect(args: &CollectArgs) -> Result<()> {
     // What cannot be written is said now, and not when the spans are there.
-    let file = args.out.as_deref().map(KeptFile::open).transpose()?;
+    let file = args.out.as_deref().map(OutputFile::open).transpose()?;
     let collector = Collector::new(StoreLimits {
         spans: args.spans as usize,
         bytes: args.memory,
@@ -91,7 +91,7 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
     };
     let stop = async {
         tokio::select! {
-            () = signal.asked() => {}
+            () = signal.requested() => {}
             () = over => {}
         }
         let _ = ask.send(true);
@@ -106,8 +106,8 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
 }
 
 /// Writes all that is kept, whole or not.
-fn keep(collector: &Collector, file: KeptFile<'_>) -> Result<()> {
-    let mut traces = collector.store().whole(&Wanted::ended(Nanos::MAX));
+fn keep(collector: &Collector, file: OutputFile<'_>) -> Result<()> {
+    let mut traces = collector.store().whole(&TraceFilter::ended(Nanos::MAX));
     normalise(traces.iter_mut().flatten());
     let spans = traces.concat();
     let text = otlp::write_json(&spans, &Origin::unix());

@@ -2,7 +2,7 @@
 //! worse, from the spans that the system sends to its collector.
 
 mod collect;
-mod kept_file;
+mod output_file;
 
 use std::path::{Path, PathBuf};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::plan::{
-    Connection, DriverKind, Every, Fault, FaultKind, Load, LoadModel, Make, OnExit, Plan, Probe,
-    ProbeKind, Program, Rate, Ready, Schedule, Search, Step, StepLoad, Sweep, System, Template,
-    Traffic, Way,
+    Connection, DriverKind, Every, Fault, FaultKind, FaultMechanism, Load, LoadModel, Make, OnExit,
+    Plan, Probe, ProbeKind, Program, Rate, Ready, Schedule, Search, Step, StepLoad, Sweep, System,
+    Template, Traffic,
 };
 use lab_load::arrivals::Process;
 use units::{show_bytes, show_rate, show_share, write_duration};
@@ -357,9 +357,9 @@ fn explain_ways(plan: &Plan, connections: &[Connection]) -> String {
     let mut ways: Vec<(String, Vec<String>)> = Vec::new();
     for connection in connections {
         let by = match plan.way(connection) {
-            Way::Rules => "by rules of the kernel".to_owned(),
-            Way::Proxy { needed_by: None } => "by a proxy".to_owned(),
-            Way::Proxy {
+            FaultMechanism::Rules => "by rules of the kernel".to_owned(),
+            FaultMechanism::Proxy { needed_by: None } => "by a proxy".to_owned(),
+            FaultMechanism::Proxy {
                 needed_by: Some(word),
             } => format!("by a proxy, as {word} is beyond the kernel's rules"),
         };

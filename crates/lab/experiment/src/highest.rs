@@ -7,9 +7,9 @@ use crate::plan::Range;
 /// Runs at one value that neither hold nor fail before the search gives up.
 const UNCLEAR: usize = 3;
 
-/// What a run said.
+/// What a run decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum RunVerdict {
     /// Everything that was expected held.
     Held,
     /// Something did not.
@@ -49,7 +49,7 @@ pub enum Answer {
 pub struct Highest {
     range: Range,
     /// Runs by value, in bits that sort as the values do, for values are positive.
-    runs: BTreeMap<u64, Vec<Said>>,
+    runs: BTreeMap<u64, Vec<RunVerdict>>,
 }
 
 impl Highest {
@@ -62,7 +62,7 @@ impl Highest {
     }
 
     /// Takes in what a run with this value said.
-    pub fn take(&mut self, value: f64, said: Said) {
+    pub fn take(&mut self, value: f64, said: RunVerdict) {
         self.runs.entry(value.to_bits()).or_default().push(said);
     }
 
@@ -72,7 +72,7 @@ impl Highest {
         let (mut holds, mut fails) = (None, None);
         for (bits, said) in &self.runs {
             let value = f64::from_bits(*bits);
-            if count(said, Said::Unclear) >= UNCLEAR {
+            if count(said, RunVerdict::Unclear) >= UNCLEAR {
                 return Next::Done(Answer::Unclear(value));
             }
             match decided(said) {
@@ -132,8 +132,11 @@ enum Decided {
     Open,
 }
 
-fn decided(said: &[Said]) -> Decided {
-    let (held, failed) = (count(said, Said::Held), count(said, Said::Failed));
+fn decided(said: &[RunVerdict]) -> Decided {
+    let (held, failed) = (
+        count(said, RunVerdict::Held),
+        count(said, RunVerdict::Failed),
+    );
     match (held, failed) {
         (0, 0) => Decided::Open,
         (_, 0) => Decided::Held(held),
@@ -144,7 +147,7 @@ fn decided(said: &[Said]) -> Decided {
     }
 }
 
-fn count(said: &[Said], what: Said) -> usize {
+fn count(said: &[RunVerdict], what: RunVerdict) -> usize {
     said.iter().filter(|one| **one == what).count()
 }
 
@@ -165,7 +168,7 @@ mod tests {
         }
     }
 
-    fn found(range: Range, mut run: impl FnMut(f64) -> Said) -> (Answer, usize) {
+    fn found(range: Range, mut run: impl FnMut(f64) -> RunVerdict) -> (Answer, usize) {
         let mut search = Highest::new(range);
         for runs in 0..500 {
             match search.next() {
@@ -179,10 +182,10 @@ mod tests {
         panic!("no end: {search:?}");
     }
 
-    fn up_to(limit: f64) -> impl FnMut(f64) -> Said {
+    fn up_to(limit: f64) -> impl FnMut(f64) -> RunVerdict {
         move |value| match value <= limit {
-            true => Said::Held,
-            false => Said::Failed,
+            true => RunVerdict::Held,
+            false => RunVerdict::Failed,
         }
     }
 
@@ -206,7 +209,7 @@ mod tests {
         assert_eq!(found(whole(), up_to(1e9)).0, Answer::AtLeast(1_000.0));
         assert_eq!(found(whole(), up_to(10.0)).0, Answer::Between(10.0, 11.0));
         assert_eq!(
-            found(whole(), |_| Said::Unclear),
+            found(whole(), |_| RunVerdict::Unclear),
             (Answer::Unclear(10.0), 3)
         );
     }
@@ -218,7 +221,7 @@ mod tests {
             runs += 1;
             // The first run at 40 fails.
             if value == 40.0 && runs == 3 {
-                Said::Failed
+                RunVerdict::Failed
             } else {
                 up_to(500.0)(value)
             }
@@ -238,8 +241,8 @@ mod tests {
                 // Fails more and more often within 4 % around the limit, and in 5 % anyway.
                 let slope = 1.0 / (1.0 + ((1_234.0 / value).ln() / 0.02).exp());
                 match random.unit() < slope.max(0.05) {
-                    true => Said::Failed,
-                    false => Said::Held,
+                    true => RunVerdict::Failed,
+                    false => RunVerdict::Held,
                 }
             });
             let (Answer::Between(holds, _), true) = (&answer, true) else {

@@ -124,8 +124,8 @@ impl System {
         program.chain(&self.args).chain(self.env.values())
     }
 
-    /// Other systems whose addresses or ports it is told, in order, each once.
-    pub fn told_of(&self) -> Vec<String> {
+    /// Other systems whose addresses or ports it refers to, in order, each once.
+    pub fn referenced_systems(&self) -> Vec<String> {
         let named = self.texts().flat_map(Template::references);
         let mut told = Vec::new();
         for name in named.filter_map(Reference::system) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::support::{DEMO, checked, plan_of};
 use lab_experiment::LoadFiles;
 use lab_experiment::plan::{
-    Back, DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready, Reference,
-    System, Watch, Who,
+    Back, CopySelector, DriverKind, FaultKind, LogFormat, Plan, ProbeKind, Program, Rate, Ready,
+    Reference, System, Watch,
 };
 
 fn system<'p>(plan: &'p Plan, name: &str) -> &'p System {
@@ -393,7 +393,7 @@ that = "'s': leads.value max <= 1 and asked ok > 99% and recovery(leads) < 5s"
     };
     let within = Duration::from_secs(10);
     let probe = "leads".to_owned();
-    assert_eq!(*who, Who::Probe { probe, within });
+    assert_eq!(*who, CopySelector::Probe { probe, within });
     assert_eq!(plan.steps[0].always.len(), 2);
     let text = plan.explain();
     for line in [
@@ -463,7 +463,7 @@ fault = [
         panic!("{:?}", plan.steps[0].faults);
     };
     assert_eq!((fleet.as_str(), *agents), ("cells", 1_000));
-    assert_eq!(*who, Who::All);
+    assert_eq!(*who, CopySelector::All);
     assert_eq!((*flap, *back), (Some(Duration::from_secs(5)), Back::InTurn));
     let text = plan.explain();
     for line in [

@@ -25,7 +25,7 @@ pub mod simulated;
 mod verdict;
 
 pub use gate::{Gate, GateError, GateJudgement, GateSettings, Gated, MetricJudgement, Next};
-pub use groups::{Comparison, Licence, compare_groups, compare_runs};
+pub use groups::{Comparison, ComparisonBasis, compare_groups, compare_runs};
 pub use history::{Change, Drift, FastAlarm, HistoryJudgement, HistorySettings, judge_history};
 pub use metric::{Direction, Metric, Unit};
 pub use pairs::{Missing, Order, PairValues};

@@ -52,7 +52,7 @@ impl Classifier {
                 Matcher::Regex(regex) => self.regexes.push((regex, bit)),
                 Matcher::Field { path, value } => {
                     self.fields
-                        .push((fields.want(&path), value.into_bytes().into(), bit));
+                        .push((fields.register(&path), value.into_bytes().into(), bit));
                 }
             }
         }

@@ -112,7 +112,7 @@ impl Collector {
     ) -> Result<Self, DefinitionError> {
         let (key, group) = (definition.keys(fields)?, definition.groups(fields)?);
         let mut want = |paths: &[String]| -> Vec<FieldId> {
-            paths.iter().map(|path| fields.want(path)).collect()
+            paths.iter().map(|path| fields.register(path)).collect()
         };
         let points: Vec<String> = definition
             .points

@@ -67,7 +67,7 @@ impl Evidence {
             classifier.add(definition.matchers()?, &mut fields);
             let key = definition.keys(&mut fields)?;
             let mut want = |paths: &[String]| -> Vec<FieldId> {
-                paths.iter().map(|path| fields.want(path)).collect()
+                paths.iter().map(|path| fields.register(path)).collect()
             };
             let ids = rows.iter().enumerate();
             lifecycles.push(Wanted {

@@ -9,7 +9,7 @@ pub(crate) const TIME: [&str; 4] = ["timestamp", "time", "ts", "@timestamp"];
 pub(crate) const MESSAGE: [&str; 3] = ["message", "msg", "event"];
 const SOURCE: &str = "source";
 
-/// A wanted field, as [`Fields::want`] numbered it.
+/// A wanted field, as [`Fields::register`] numbered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldId(pub(crate) usize);
 
@@ -40,7 +40,7 @@ impl Fields {
             paths: Vec::new(),
         };
         for name in TIME.into_iter().chain(MESSAGE).chain([SOURCE]) {
-            fields.want(name);
+            fields.register(name);
         }
         fields
     }
@@ -48,7 +48,7 @@ impl Fields {
     /// Adds a field. The path `a.b` stands for the member `b` of the object `a`,
     /// and for a member that is itself called `a.b`. Segments after the first
     /// [`MAX_DEPTH`] stay together as one name. The same path gives the same id.
-    pub fn want(&mut self, path: &str) -> FieldId {
+    pub fn register(&mut self, path: &str) -> FieldId {
         if let Some(known) = self.paths.iter().position(|known| known == path) {
             return FieldId(known);
         }
@@ -137,17 +137,17 @@ mod tests {
     #[test]
     fn the_same_path_has_one_id() {
         let mut fields = Fields::new();
-        let guid = fields.want("key.guid");
-        assert_eq!(fields.want("key.guid"), guid);
-        assert_ne!(fields.want("key.index"), guid);
-        assert_eq!(fields.want("source"), FieldId::SOURCE);
-        assert_eq!(fields.want("timestamp"), FieldId(0));
+        let guid = fields.register("key.guid");
+        assert_eq!(fields.register("key.guid"), guid);
+        assert_ne!(fields.register("key.index"), guid);
+        assert_eq!(fields.register("source"), FieldId::SOURCE);
+        assert_eq!(fields.register("timestamp"), FieldId(0));
     }
 
     #[test]
     fn a_dotted_path_is_wanted_nested_and_as_one_name() {
         let mut fields = Fields::new();
-        let id = fields.want("a.b.c");
+        let id = fields.register("a.b.c");
         let literal = fields.root.child(b"a.b.c").and_then(|child| child.slot);
         assert_eq!(literal, Some(id.0));
         let a = fields

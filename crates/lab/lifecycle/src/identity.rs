@@ -21,7 +21,7 @@ impl Identity {
     /// Reads `/expression/`, or else the path of a field.
     pub(crate) fn parse(text: &str, fields: &mut Fields) -> Result<Self, MatcherError> {
         let Some(expression) = between_slashes(text) else {
-            return Ok(Self::Field(fields.want(text)));
+            return Ok(Self::Field(fields.register(text)));
         };
         let regex = regex(expression)?;
         // The whole match counts as a group too.

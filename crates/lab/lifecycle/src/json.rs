@@ -60,7 +60,7 @@ pub(crate) fn read(
     reader.members(|reader, name| {
         if name == b"data" && reader.peek() == Some(b'{') {
             let start = reader.at;
-            reader.wanted(root, data)?;
+            reader.read_members(root, data)?;
             // Somebody may also have written the path as `data.x`.
             let Some(child) = root.child(b"data") else {
                 return Some(());
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the object at the cursor for the members that `node` wants.
-    fn wanted(&mut self, node: &Node, slots: &mut [Slot]) -> Option<()> {
+    fn read_members(&mut self, node: &Node, slots: &mut [Slot]) -> Option<()> {
         self.members(|reader, name| reader.member(node, name, slots))
     }
 
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
     fn fill(&mut self, child: &Child, slots: &mut [Slot]) -> Option<()> {
         let value = match &child.node {
             Some(node) if self.peek() == Some(b'{') => {
-                self.wanted(node, slots)?;
+                self.read_members(node, slots)?;
                 Slot::default()
             }
             _ => self.value()?,

@@ -7,7 +7,7 @@ use crate::fields::Fields;
 /// The texts of the wanted paths, from `data` and from the top.
 fn read_all(json: &[u8], paths: &[&str]) -> Option<Vec<(Option<String>, Option<String>)>> {
     let mut fields = Fields::new();
-    let ids: Vec<usize> = paths.iter().map(|path| fields.want(path).0).collect();
+    let ids: Vec<usize> = paths.iter().map(|path| fields.register(path).0).collect();
     let mut top = vec![Slot::default(); fields.len()];
     let mut data = top.clone();
     read(json, 0, &fields.root, &mut top, &mut data)?;

@@ -45,7 +45,8 @@ pub use loops::{LoopCollector, Turn, Turns};
 pub use matcher::{Matcher, MatcherError};
 pub use miner::{LineCounts, Miner};
 pub use suggest::{
-    LeftOut, NoKey, SeenField, SeenPoint, Suggested, Suggestions, Why, field_names, suggest,
+    KeyRejection, PointRejection, RejectedMessage, SeenField, SeenPoint, Suggested, Suggestions,
+    field_names, suggest,
 };
 pub use summary::{Durations, Phase, Span, Summary, UnknownPoint, concurrency, span, summarise};
 pub use table::{Row, Table};

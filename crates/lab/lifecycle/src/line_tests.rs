@@ -13,7 +13,7 @@ struct Read {
 
 fn read(format: Format, line: &str, paths: &[&str]) -> Option<Read> {
     let mut fields = Fields::new();
-    let ids: Vec<FieldId> = paths.iter().map(|path| fields.want(path)).collect();
+    let ids: Vec<FieldId> = paths.iter().map(|path| fields.register(path)).collect();
     let mut scanner = Scanner::new(fields);
     let line = scanner.scan(format, line.as_bytes()).ok()?;
     let text = |bytes: Cow<'_, [u8]>| String::from_utf8(bytes.into_owned()).unwrap();
@@ -99,7 +99,7 @@ fn data_comes_before_the_top() {
 #[test]
 fn nothing_of_a_line_stays_for_the_next() {
     let mut fields = Fields::new();
-    let id = fields.want("id");
+    let id = fields.register("id");
     let mut scanner = Scanner::new(fields);
     assert!(
         scanner

@@ -76,7 +76,7 @@ impl LoopCollector {
         Self {
             name: definition.name.clone(),
             origin_unix_ns,
-            session: fields.want("session"),
+            session: fields.register("session"),
             places: Interner::new(MAX_EVENTS),
             events: Vec::new(),
             overflow: 0,

@@ -83,9 +83,9 @@ pub(crate) fn pack(
     blob: &mut Blob,
 ) -> Vec<Option<Text>> {
     let most = (ENTITIES / tables.len().max(1)).max(LEAST_EACH);
-    let sought: Vec<Sought<'_>> = tables
+    let sought: Vec<LineQuery<'_>> = tables
         .iter()
-        .filter_map(|table| Sought::of(table, planned, most))
+        .filter_map(|table| LineQuery::of(table, planned, most))
         .collect();
     let mut told = found(&logs(run, systems), origin_unix_ns, &sought);
     // What matters most comes first, so the end of each list is given up.
@@ -110,14 +110,14 @@ fn json(told: &EntityLines) -> String {
 }
 
 /// The entities of a table whose lines are looked for.
-struct Sought<'t> {
+struct LineQuery<'t> {
     table: &'t Table,
     definition: Definition,
     /// What matters most comes first.
     rows: Vec<usize>,
 }
 
-impl<'t> Sought<'t> {
+impl<'t> LineQuery<'t> {
     /// `None` where the plan does not say how the table was made.
     fn of(table: &'t Table, planned: &[Definition], most: usize) -> Option<Self> {
         let planned = planned.iter().find(|life| life.name == table.name)?;
@@ -135,13 +135,13 @@ impl<'t> Sought<'t> {
 }
 
 /// For each table its entities with their lines, or nothing at all.
-fn found(logs: &[Log], origin_unix_ns: i64, sought: &[Sought<'_>]) -> Vec<EntityLines> {
+fn found(logs: &[Log], origin_unix_ns: i64, sought: &[LineQuery<'_>]) -> Vec<EntityLines> {
     let length = |log: &Log| std::fs::metadata(&log.path).map_or(0, |file| file.len());
     let none = || sought.iter().map(|_| EntityLines::default()).collect();
     if logs.iter().map(length).sum::<u64>() > LOG_BYTES {
         return none();
     }
-    let of = |one: &Sought<'_>| {
+    let of = |one: &LineQuery<'_>| {
         let rows = one.rows.iter().filter_map(|row| one.table.rows.get(*row));
         (one.definition.clone(), rows.cloned().collect())
     };

@@ -27,7 +27,7 @@ pub(crate) struct Scaled {
 
 /// Packs a line; times keep a microsecond, values keep `unit` where they can.
 pub(crate) fn pack(blob: &mut Blob, points: &[(f64, f64)], unit: f64) -> Line {
-    let points = thin(points, POINTS_MAX);
+    let points = downsample(points, POINTS_MAX);
     Line {
         t: scaled(blob, points.iter().map(|point| point.0), 1e-6),
         v: scaled(blob, points.iter().map(|point| point.1), unit),
@@ -63,7 +63,7 @@ pub(crate) fn scaled(
 /// At most `most` points (at least 4) with every peak and every trough kept, and the first and the
 /// last, whose value may hold for longer: each stretch of equally many points gives its lowest and
 /// its highest, in order of time.
-fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+fn downsample(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     if points.len() <= most {
         return points.to_vec();
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), 10.0)).collect();
         points[77_777].1 = 99.0;
         points[5].1 = -3.0;
-        let kept = thin(&points, POINTS_MAX);
+        let kept = downsample(&points, POINTS_MAX);
         assert!(kept.len() <= POINTS_MAX);
         assert!(kept.contains(&(77_777.0, 99.0)) && kept.contains(&(5.0, -3.0)));
         assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
@@ -105,7 +105,7 @@ mod tests {
         let mut points: Vec<(f64, f64)> = (0..9_000).map(|i| (f64::from(i), level(i))).collect();
         points[0].1 = 1.0;
         points[8_999].1 = 1.0;
-        let kept = thin(&points, POINTS_MAX);
+        let kept = downsample(&points, POINTS_MAX);
         assert!(kept.len() <= POINTS_MAX);
         assert_eq!(kept.first(), points.first());
         assert_eq!(kept.last(), points.last());
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn short_lines_stay_as_they_are() {
         let points = [(0.0, 1.0), (1.0, 2.0)];
-        assert_eq!(thin(&points, POINTS_MAX), points);
+        assert_eq!(downsample(&points, POINTS_MAX), points);
     }
 
     #[test]

@@ -37,9 +37,9 @@ impl StepRunner<'_> {
     /// Makes the requests of a step, one after the other.
     pub(crate) async fn call_all(&self, step: &Step) -> Result<(), StepError> {
         for call in &step.calls {
-            let told = self.calls.told(call);
+            let told = self.calls.shown_request(call);
             self.status.doing(format!("ask {told}"));
-            let text = self.calls.ask(call).await?;
+            let text = self.calls.perform(call).await?;
             let text = format!("{told} answered {text}");
             self.recorder.event(EventKind::Answered, &step.name, &text);
         }
@@ -48,8 +48,8 @@ impl StepRunner<'_> {
 }
 
 impl Calls<'_> {
-    /// A request, as it is told.
-    fn told(self, call: &Call) -> String {
+    /// A request, as it is shown.
+    fn shown_request(self, call: &Call) -> String {
         let addresses = self.starting.addresses;
         let target = self.kept.render_redacted(addresses, &call.target);
         let path = self.kept.render_redacted(addresses, &call.request.path);
@@ -60,12 +60,12 @@ impl Calls<'_> {
     ///
     /// # Errors
     /// What was asked, and what was found.
-    pub(crate) async fn ask(self, call: &Call) -> Result<String, String> {
-        let asked = self.ask_untold(call).await;
-        asked.map_err(|why| format!("{}: {why}", self.told(call)))
+    pub(crate) async fn perform(self, call: &Call) -> Result<String, String> {
+        let asked = self.send_request(call).await;
+        asked.map_err(|why| format!("{}: {why}", self.shown_request(call)))
     }
 
-    async fn ask_untold(self, call: &Call) -> Result<String, String> {
+    async fn send_request(self, call: &Call) -> Result<String, String> {
         let (addresses, children) = (self.starting.addresses, self.starting.children);
         let resolve = |reference: &_| self.kept.resolve(addresses, reference);
         // An error may show the text that is wrong, which values were filled into.
@@ -93,7 +93,7 @@ impl Calls<'_> {
         let headers = parts.headers.iter();
         let headers = headers.map(|(name, value)| (*name, value.as_ref()));
         let answer = client
-            .ask(parts.method, &uri, headers, parts.body.into_owned())
+            .send(parts.method, &uri, headers, parts.body.into_owned())
             .await
             .map_err(|error| match error {
                 // It shows the whole address, which holds what was kept in another form.

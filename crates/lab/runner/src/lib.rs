@@ -51,5 +51,5 @@ pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
 pub use processes::{LaunchError, PortError, StartError};
 pub use run::{leave_out, may_have_own_network, run};
-pub use underway::{NotDone, Underway};
+pub use underway::{ControlError, Underway};
 pub use undoing::guardian_main;

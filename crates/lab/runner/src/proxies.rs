@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use lab_experiment::plan::{Connection, Plan, Way};
+use lab_experiment::plan::{Connection, FaultMechanism, Plan};
 use lab_faults::kernel::{self, Lead};
 use lab_faults::proxy::{Protocol, Proxy, ProxyError, ProxySettings};
 use tokio::sync::oneshot;
@@ -40,7 +40,7 @@ impl Proxies {
                 false => Protocol::Tcp,
             };
             match plan.way(connection) {
-                Way::Rules => {
+                FaultMechanism::Rules => {
                     let lead = Lead {
                         protocol,
                         from: listen,
@@ -48,7 +48,7 @@ impl Proxies {
                     };
                     led.insert(connection.clone(), lead);
                 }
-                Way::Proxy { .. } => {
+                FaultMechanism::Proxy { .. } => {
                     let settings = ProxySettings {
                         protocol,
                         listen: at(listen),

@@ -47,6 +47,6 @@ impl Recorder {
             self.alarm.broken(error);
         }
         drop(events);
-        self.status.happened(event);
+        self.status.record_event(event);
     }
 }

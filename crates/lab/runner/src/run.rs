@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lab_experiment::plan::{LeftOut, Network, Plan, Way};
+use lab_experiment::plan::{FaultMechanism, LeftOut, Network, Plan};
 use lab_store::{
     Appender, EntityCount, EventKind, FaultRecord, ProcessSample, RunFile, RunFolder, Verdict,
 };
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
         let logs = self.folder.path().join("logs");
         let alarm = self.alarm.clone();
         let early = |cause: Cause| RunError::Early {
-            cause: said(&cause),
+            cause: describe(&cause),
             interrupted: matches!(cause, Cause::Interrupted(_)),
             logs: logs.clone(),
         };
@@ -293,7 +293,7 @@ impl<'a> Session<'a> {
         let starting = starting!(self);
         // What the kernel leads on keeps its port: nobody else may get it.
         for (connection, port, _) in self.addresses.proxies() {
-            if self.plan.way(connection) != Way::Rules {
+            if self.plan.way(connection) != FaultMechanism::Rules {
                 self.ports.release(port);
             }
         }
@@ -411,7 +411,7 @@ impl<'a> Session<'a> {
         };
         let ending = tokio::select! {
             biased;
-            cause = self.alarm.raised() => Ending::Broken(said(&cause)),
+            cause = self.alarm.raised() => Ending::Broken(describe(&cause)),
             ended = self.systems.supervise(&starting) => Ending::Broken(unexpected(ended)),
             ending = bench.walk(durations) => ending,
             error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
@@ -482,7 +482,7 @@ impl<'a> Session<'a> {
         if !carriers.is_empty() {
             left.push(format!("processes {carriers:?} could not be ended"));
         }
-        for running in self.systems.untold() {
+        for running in self.systems.unreported() {
             let ended = running.child.exit().await;
             self.recorder
                 .event(EventKind::SystemExited, &running.name, &ended.to_string());
@@ -541,7 +541,7 @@ impl<'a> Session<'a> {
         let samples = self.judged.samples(samples);
         let (made, requests) = (outcomes.faults, outcomes.requests);
         let seen = (requests, &outcomes.probes);
-        let faults = tell_faults(self.plan, &self.folder, made, seen, self.judged.to_s)?;
+        let faults = record_faults(self.plan, &self.folder, made, seen, self.judged.to_s)?;
         let silent = outcomes.probes.silent(self.plan);
         let measured = Measured {
             tables: &mined.judged.tables,
@@ -575,7 +575,7 @@ impl<'a> Session<'a> {
         verdict.notes.extend(outcomes.notes);
         verdict
             .notes
-            .extend(outcomes.skipped.iter().map(Skipped::told));
+            .extend(outcomes.skipped.iter().map(Skipped::note));
         verdict.notes.extend(mined.silent);
         if let Err(error) = stored {
             let note = format!("the stacks of the worst seconds are not stored: {error}");
@@ -607,8 +607,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Says what the faults of a run did until `end_s`, and stores it.
-fn tell_faults(
+/// Shows what the faults of a run did until `end_s`, and stores it.
+fn record_faults(
     plan: &Plan,
     folder: &RunFolder,
     mut faults: Vec<FaultRecord>,
@@ -637,7 +637,7 @@ fn in_flight(plan: &Plan) -> u32 {
     makes.map(|make| make.in_flight).max().unwrap_or(1)
 }
 
-fn said(cause: &Cause) -> String {
+fn describe(cause: &Cause) -> String {
     match cause {
         Cause::Interrupted(signal) => format!("interrupted by {signal}"),
         Cause::Broken(what) => what.clone(),

@@ -46,7 +46,7 @@ impl Skipped {
     }
 
     /// A note about it, for the verdict.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         format!("step {:?} was skipped: {}", self.step, self.why)
     }
 

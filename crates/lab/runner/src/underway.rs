@@ -42,7 +42,7 @@ struct Shared {
 struct State {
     run: Option<(RunFolder, Clock, Status)>,
     /// From the start of the run to that of its teardown.
-    at_work: Option<AtWork>,
+    at_work: Option<RunControls>,
     /// What has not been told yet. As parts of a run hand over what they have after a look, and a look takes it,
     /// it is what came of two looks at most.
     changes: Vec<Changes>,
@@ -52,7 +52,7 @@ struct State {
 
 /// What can be done to a run, as far as its file allows it.
 #[derive(Debug)]
-struct AtWork {
+struct RunControls {
     recorder: Recorder,
     alarm: Alarm,
     may: Vec<PageAct>,
@@ -67,7 +67,7 @@ const NOTE_CHARS: usize = 500;
 
 /// Why something was not done to a run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum NotDone {
+pub enum ControlError {
     /// The file does not say that it may be.
     #[error("the experiment file does not allow it; to do so it has the line page = [\"{0}\"]")]
     NotAllowed(&'static str),
@@ -149,7 +149,7 @@ impl Underway {
     /// The run's steps are about to begin: now it may be acted upon, as its file says.
     pub(crate) fn at_work(&self, recorder: &Recorder, alarm: &Alarm, may: &[PageAct]) {
         if let Some(shared) = &self.shared {
-            shared.state().at_work = Some(AtWork {
+            shared.state().at_work = Some(RunControls {
                 recorder: recorder.clone(),
                 alarm: alarm.clone(),
                 may: may.to_vec(),
@@ -168,18 +168,18 @@ impl Underway {
     /// Notes something at this moment, as an event of the run.
     ///
     /// # Errors
-    /// See [`NotDone`].
-    pub fn mark(&self, note: &str) -> Result<(), NotDone> {
+    /// See [`ControlError`].
+    pub fn mark(&self, note: &str) -> Result<(), ControlError> {
         let note = note.trim();
         if note.is_empty()
             || note.chars().count() > NOTE_CHARS
             || note.contains(|one: char| one.is_control())
         {
-            return Err(NotDone::NoNote);
+            return Err(ControlError::NoNote);
         }
         self.act(PageAct::Mark, |at_work| {
             if at_work.notes == NOTES {
-                return Err(NotDone::TooMany);
+                return Err(ControlError::TooMany);
             }
             at_work.notes += 1;
             at_work.recorder.event(EventKind::Noted, "", note);
@@ -190,8 +190,8 @@ impl Underway {
     /// Ends the run in order, as Ctrl-C does.
     ///
     /// # Errors
-    /// See [`NotDone`].
-    pub fn stop(&self) -> Result<(), NotDone> {
+    /// See [`ControlError`].
+    pub fn stop(&self) -> Result<(), ControlError> {
         self.act(PageAct::Stop, |at_work| {
             at_work.alarm.raise(Cause::Interrupted(FROM_THE_PAGE));
             Ok(())
@@ -202,9 +202,9 @@ impl Underway {
     /// no further away than the twentieth part of a second.
     ///
     /// # Errors
-    /// See [`NotDone`].
-    pub fn rate(&self, load: &str, rate: f64) -> Result<(), NotDone> {
-        let shared = self.shared.as_deref().ok_or(NotDone::NotUnderway)?;
+    /// See [`ControlError`].
+    pub fn rate(&self, load: &str, rate: f64) -> Result<(), ControlError> {
+        let shared = self.shared.as_deref().ok_or(ControlError::NotUnderway)?;
         let loads: Vec<_> = {
             let state = shared.state();
             state.loads.iter().filter_map(Weak::upgrade).collect()
@@ -219,10 +219,10 @@ impl Underway {
                 let known = known.lock().unwrap_or_else(PoisonError::into_inner);
                 known.seen.name == load && known.seen.rate.is_some()
             });
-            let none = || NotDone::NoLoad(load.to_owned());
+            let none = || ControlError::NoLoad(load.to_owned());
             let found = known.next().ok_or_else(none)?;
             let changed = lock(found).ok_or_else(none)?.change(rate);
-            let arrivals = changed.map_err(|error| NotDone::Rate(load.to_owned(), error))?;
+            let arrivals = changed.map_err(|error| ControlError::Rate(load.to_owned(), error))?;
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.recorded.segment.model = Model::Open(arrivals);
             let said = format!("{load} at {} from its page", units::show_rate(rate));
@@ -234,13 +234,13 @@ impl Underway {
     fn act(
         &self,
         act: PageAct,
-        done: impl FnOnce(&mut AtWork) -> Result<(), NotDone>,
-    ) -> Result<(), NotDone> {
-        let shared = self.shared.as_deref().ok_or(NotDone::NotUnderway)?;
+        done: impl FnOnce(&mut RunControls) -> Result<(), ControlError>,
+    ) -> Result<(), ControlError> {
+        let shared = self.shared.as_deref().ok_or(ControlError::NotUnderway)?;
         let mut state = shared.state();
-        let at_work = state.at_work.as_mut().ok_or(NotDone::NotUnderway)?;
+        let at_work = state.at_work.as_mut().ok_or(ControlError::NotUnderway)?;
         if !at_work.may.contains(&act) {
-            return Err(NotDone::NotAllowed(act.word()));
+            return Err(ControlError::NotAllowed(act.word()));
         }
         done(at_work)
     }
@@ -396,11 +396,11 @@ mod tests {
     #[test]
     fn nothing_is_done_to_a_run_that_is_not_there_and_a_note_is_a_line() {
         let underway = Underway::visible();
-        assert_eq!(underway.mark("now"), Err(NotDone::NotUnderway));
-        assert_eq!(underway.stop(), Err(NotDone::NotUnderway));
-        assert_eq!(Underway::default().stop(), Err(NotDone::NotUnderway));
+        assert_eq!(underway.mark("now"), Err(ControlError::NotUnderway));
+        assert_eq!(underway.stop(), Err(ControlError::NotUnderway));
+        assert_eq!(Underway::default().stop(), Err(ControlError::NotUnderway));
         for note in ["", "  ", "a\nb", "\u{1b}[31m", &"x".repeat(501)] {
-            assert_eq!(underway.mark(note), Err(NotDone::NoNote), "{note:?}");
+            assert_eq!(underway.mark(note), Err(ControlError::NoNote), "{note:?}");
         }
     }
 

@@ -322,7 +322,7 @@ impl Shared {
         self.queues().get(&sid).cloned()
     }
 
-    fn server_said(&self, text: &[u8]) {
+    fn server_error(&self, text: &[u8]) {
         let text = String::from_utf8_lossy(&text[..text.len().min(256)]);
         let reason = format!("the server says {text:?}");
         self.state

@@ -77,7 +77,7 @@ pub(super) async fn serve(shared: &Shared, connection: Connection) -> Option<Dia
     let end = tokio::select! {
         error = receive(shared, read, unread) => error,
         end = send(shared, &mut write) => end,
-        error = ask(shared) => error,
+        error = keep_alive(shared) => error,
         () = give_up(shared) => None,
     };
     // A farewell of TLS needs room in the socket, which a stuck server does not make.
@@ -140,7 +140,7 @@ fn take(
         }
         Frame::Ping => return shared.outbox.add_liveness(encode::PONG).err(),
         Frame::Pong => shared.pings.answered(),
-        Frame::Err(text) => shared.server_said(text),
+        Frame::Err(text) => shared.server_error(text),
         Frame::Info(_) | Frame::Ok => {}
         Frame::Connect(_) => return Some(DialError::Greeting("CONNECT")),
         Frame::Pub(_) => return Some(DialError::Greeting("PUB")),
@@ -198,7 +198,7 @@ async fn give_up(shared: &Shared) {
 }
 
 /// Breaks silence, and ends when nobody answers.
-async fn ask(shared: &Shared) -> Option<DialError> {
+async fn keep_alive(shared: &Shared) -> Option<DialError> {
     loop {
         tokio::time::sleep(shared.config.ping_interval).await;
         if shared.pings.missing() >= 2 {

@@ -113,7 +113,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, id: u64) {
         () = send(&peer, &mut write) => End::Gone,
         // It would not read a reason either.
         () = peer.outbound.cut_off() => End::Gone,
-        end = ask(&shared, &peer) => end,
+        end = keep_alive(&shared, &peer) => end,
         end = expire(&shared, is_authorized) => end,
     };
     drop(membership);
@@ -169,7 +169,7 @@ async fn send(peer: &Peer, stream: &mut (impl AsyncWrite + Unpin)) {
     }
 }
 
-async fn ask(shared: &Shared, peer: &Peer) -> End {
+async fn keep_alive(shared: &Shared, peer: &Peer) -> End {
     loop {
         tokio::time::sleep(shared.config.ping_interval).await;
         if peer.unanswered.fetch_add(1, Ordering::Relaxed) >= 2 {
@@ -378,7 +378,7 @@ impl Session {
             self.late = delivered.late;
         }
         if !delivered.any && self.no_responders && !message.reply.is_empty() {
-            self.tell_no_responders(message.reply);
+            self.send_no_responders(message.reply);
         }
         if self.verbose {
             self.answer(encode::OK);
@@ -386,8 +386,8 @@ impl Session {
         Ok(())
     }
 
-    /// Says where this client awaits its answer that there will be none.
-    fn tell_no_responders(&self, reply: &[u8]) {
+    /// Sends where this client awaits its answer that there will be none.
+    fn send_no_responders(&self, reply: &[u8]) {
         let awaits =
             |sub: &&Arc<Sub>| sub.group.is_empty() && subject::matches(&sub.subject, reply);
         let Some(sub) = self.peer.subs().values().find(awaits).cloned() else {

@@ -111,7 +111,7 @@ impl Reaper {
     /// # Errors
     /// As all calls here: when the reaper has ended.
     pub fn tag(&self, tag: &RunTag) -> Result<(), ReaperError> {
-        self.say(format_args!("tag {tag}"))
+        self.send_line(format_args!("tag {tag}"))
     }
 
     /// Charges it with a process group.
@@ -119,7 +119,7 @@ impl Reaper {
     /// # Errors
     /// See [`Reaper::tag`].
     pub fn group(&self, group: u32) -> Result<(), ReaperError> {
-        self.say(format_args!("group {group}"))
+        self.send_line(format_args!("group {group}"))
     }
 
     /// A group has no process any more: its number may come to mean another one.
@@ -127,7 +127,7 @@ impl Reaper {
     /// # Errors
     /// See [`Reaper::tag`].
     pub fn gone(&self, group: u32) -> Result<(), ReaperError> {
-        self.say(format_args!("gone {group}"))
+        self.send_line(format_args!("gone {group}"))
     }
 
     /// Charges it with the control groups, networks and file systems that a process makes.
@@ -135,7 +135,7 @@ impl Reaper {
     /// # Errors
     /// See [`Reaper::tag`].
     pub fn limits(&self, owner: u32) -> Result<(), ReaperError> {
-        self.say(format_args!("limits {owner}"))
+        self.send_line(format_args!("limits {owner}"))
     }
 
     /// Charges it with the removal of a folder.
@@ -145,7 +145,7 @@ impl Reaper {
     pub fn folder(&self, path: &Path) -> Result<(), ReaperError> {
         match path.to_str() {
             Some(text) if path.is_absolute() && !text.contains('\n') => {
-                self.say(format_args!("folder {text}"))
+                self.send_line(format_args!("folder {text}"))
             }
             _ => Err(ReaperError::Path {
                 path: path.display().to_string(),
@@ -158,14 +158,14 @@ impl Reaper {
     /// # Errors
     /// See [`Reaper::tag`].
     pub fn done(&self) -> Result<(), ReaperError> {
-        self.say(format_args!("done"))?;
+        self.send_line(format_args!("done"))?;
         let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         link.close().map_err(|error| ReaperError::Lost {
             cause: error.to_string(),
         })
     }
 
-    fn say(&self, line: std::fmt::Arguments<'_>) -> Result<(), ReaperError> {
+    fn send_line(&self, line: std::fmt::Arguments<'_>) -> Result<(), ReaperError> {
         let mut link = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = |cause: String| ReaperError::Lost { cause };
         let pipe = link.pipe.as_mut();

@@ -39,7 +39,7 @@ pub fn reaper_main() -> ExitCode {
     match watch(io::stdin().lock()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(left) => {
-            tell(&left);
+            log_error(&left);
             ExitCode::FAILURE
         }
     }
@@ -63,14 +63,14 @@ fn watch(input: impl Read) -> Result<(), String> {
             return Ok(());
         }
         if let Err(error) = owned.take(line) {
-            tell(&error);
+            log_error(&error);
         }
     }
 }
 
-/// Says what went wrong. Standard error may have been closed by whoever read it,
+/// Logs what went wrong. Standard error may have been closed by whoever read it,
 /// which must not keep the reaper from its work.
-fn tell(what: &str) {
+fn log_error(what: &str) {
     let _ = writeln!(io::stderr(), "headroom reaper: {what}");
 }
 

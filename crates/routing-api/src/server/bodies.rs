@@ -20,7 +20,7 @@ pub(crate) struct Bodies {
 }
 
 /// Why there is no body.
-pub(super) enum Unread {
+pub(super) enum BodyRejection {
     /// It did not arrive as it should.
     Body(BodyError),
     /// Too many others are being read.
@@ -42,15 +42,15 @@ impl Bodies {
 
     /// The whole body. Its announced length, or else the longest that it may have, counts
     /// until it is read.
-    pub(super) async fn read(&self, body: Incoming) -> Result<Bytes, Unread> {
+    pub(super) async fn read(&self, body: Incoming) -> Result<Bytes, BodyRejection> {
         let hint = body.size_hint();
         let length = hint.upper().unwrap_or(self.most as u64);
         let places = u32::try_from(length.div_ceil(PLACE)).unwrap_or(u32::MAX);
         let places = self.places.acquire_many(places.min(self.all_places));
         let Ok(Ok(_places)) = tokio::time::timeout(self.within, places).await else {
-            return Err(Unread::Busy);
+            return Err(BodyRejection::Busy);
         };
         let read = net::read_body(body, self.most, self.within).await;
-        read.map_err(Unread::Body)
+        read.map_err(BodyRejection::Body)
     }
 }

@@ -25,7 +25,7 @@ use super::state::{Command, Reply, State};
 
 pub(crate) use admin::{Admin, GroupLocks};
 pub(crate) use bodies::Bodies;
-use bodies::Unread;
+use bodies::BodyRejection;
 pub(crate) use status::Status;
 pub use tokens::KeyError;
 pub(crate) use tokens::{Scope, Tokens};
@@ -126,7 +126,7 @@ enum Refused {
     /// The API's error.
     Error(ApiError),
     /// The body did not arrive.
-    Unread(Unread),
+    Unread(BodyRejection),
 }
 
 impl From<ApiError> for Refused {
@@ -294,7 +294,7 @@ impl Service {
                 log(&error, response.status());
                 response
             }
-            Refused::Unread(Unread::Body(cause)) => {
+            Refused::Unread(BodyRejection::Body(cause)) => {
                 let status = match cause {
                     net::BodyError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                     net::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -304,7 +304,7 @@ impl Service {
                 let error = ApiError::process(cause);
                 answers::closing(answers::json(status, &error))
             }
-            Refused::Unread(Unread::Busy) => {
+            Refused::Unread(BodyRejection::Busy) => {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 let error = ApiError::process("too many bodies are being read; try again later");
                 log(&error, status);

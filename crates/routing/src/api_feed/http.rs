@@ -51,7 +51,7 @@ pub async fn run(
     tokio::select! {
         () = follow => {}
         () = carry => {}
-        () = shutdown.asked() => {}
+        () = shutdown.requested() => {}
     }
 }
 

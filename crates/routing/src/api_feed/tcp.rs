@@ -38,7 +38,7 @@ pub async fn run(
     tokio::select! {
         () = follow => {}
         () = carry => {}
-        () = shutdown.asked() => {}
+        () = shutdown.requested() => {}
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ pub async fn keep(
             tokio::spawn(net::boxed(look(number, health, tell.clone())));
         }
     }
-    let mut standings = vec![Standing::default(); routes.len()];
+    let mut standings = vec![BackendHealth::default(); routes.len()];
     // Three chances before the first one is stale.
     let every = stale_after / 4;
     let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
@@ -79,7 +79,7 @@ pub async fn keep(
                 else {
                     continue;
                 };
-                if !standing.hear(&health) {
+                if !standing.observe(&health) {
                     continue;
                 }
                 log(&logger, route, &health);
@@ -142,16 +142,16 @@ async fn look(number: usize, health: Uri, tell: mpsc::Sender<(usize, Health)>) {
 
 /// What is thought of a backend's health. It is healthy until it is known better.
 #[derive(Debug, Clone, Default)]
-struct Standing {
+struct BackendHealth {
     unhealthy: bool,
     /// Checks without an answer since the last one that had one.
     silent: u32,
 }
 
-impl Standing {
+impl BackendHealth {
     /// Takes in what a check found, and says whether it turns anything: what a backend says
     /// itself does at once, that it says nothing may be an accident.
-    fn hear(&mut self, found: &Health) -> bool {
+    fn observe(&mut self, found: &Health) -> bool {
         self.silent = match found {
             Health::Unknown(_) => self.silent.saturating_add(1),
             Health::Good | Health::Bad(_) => 0,
@@ -166,7 +166,7 @@ impl Standing {
 }
 
 /// The routes that connections may take now.
-fn usable(routes: &[FixedRoute], standings: &[Standing]) -> Vec<TcpMapping> {
+fn usable(routes: &[FixedRoute], standings: &[BackendHealth]) -> Vec<TcpMapping> {
     let all = || routes.iter().zip(standings);
     let place = |mapping: &TcpMapping| (mapping.port, mapping.backend_sni_hostname.clone());
     let any_healthy = |of: &TcpMapping| {
@@ -195,7 +195,7 @@ mod tests {
     fn what_a_backend_says_counts_at_once_and_silence_when_it_lasts() {
         let silent = || Health::Unknown("no answer".to_owned());
         let bad = || Health::Bad("503 Service Unavailable".to_owned());
-        let mut standing = Standing::default();
+        let mut standing = BackendHealth::default();
         let turns = [
             (Health::Good, false),
             (bad(), true),
@@ -210,7 +210,7 @@ mod tests {
             (Health::Good, true),
         ];
         for (number, (found, turned)) in turns.iter().enumerate() {
-            assert_eq!(standing.hear(found), *turned, "{number}: {found:?}");
+            assert_eq!(standing.observe(found), *turned, "{number}: {found:?}");
         }
     }
 
@@ -218,8 +218,8 @@ mod tests {
     fn unhealthy_backends_are_left_out_unless_nothing_would_be_left() {
         let routes = [to(1, 11), to(1, 12), to(2, 21), to(2, 22), to(3, 31)];
         let told = |unhealthy: &[usize]| -> Vec<u16> {
-            let standings: Vec<Standing> = (0..routes.len())
-                .map(|number| Standing {
+            let standings: Vec<BackendHealth> = (0..routes.len())
+                .map(|number| BackendHealth {
                     unhealthy: unhealthy.contains(&number),
                     silent: 0,
                 })

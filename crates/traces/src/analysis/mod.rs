@@ -44,7 +44,8 @@ use crate::Span;
 pub use blame::Culprit;
 pub use cause::Cause;
 pub use compare::{
-    Change, Comparison, Failing, How, Moved, Run, Verdict, compare, entered_paths, shared_path,
+    Change, Comparison, Failing, Moved, PartChange, Run, Verdict, compare, entered_paths,
+    shared_path,
 };
 pub use concurrency::{Concurrency, ConcurrencyLimit};
 pub use critical::{Segment, critical_path};

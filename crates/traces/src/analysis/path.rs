@@ -198,7 +198,7 @@ impl Walk {
             if span.kind == SpanKind::Client && peer.is_empty() {
                 peer = &child.service;
             }
-            tell_of(latest.take(), sink);
+            emit_critical(latest.take(), sink);
             latest = Some(Latest {
                 span: child,
                 from,
@@ -216,7 +216,7 @@ impl Walk {
             cursor = from;
             before = attempt_before(tree, frame.at, child);
         }
-        tell_of(latest, sink);
+        emit_critical(latest, sink);
         gaps.first = cursor - frame.from;
         match span.kind {
             // What another system does inside may be anything: it is handling, by its name.
@@ -365,7 +365,7 @@ fn work<'a>(span: &'a Span, length: Nanos, sink: &mut impl Sink<'a>) {
     sink.spend(span, &span.peer, beside, rest - cpu);
 }
 
-fn tell_of<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
+fn emit_critical<'a>(latest: Option<Latest<'a>>, sink: &mut impl Sink<'a>) {
     let Some(latest) = latest else {
         return;
     };

@@ -114,7 +114,7 @@ pub struct Slack {
 }
 
 /// What two runs are compared by, beside their analyses.
-pub(super) struct Course {
+pub(super) struct RunCourse {
     /// Latencies in the order of the requests' beginnings.
     pub(super) latencies: Vec<Nanos>,
     /// Work wherever it ran, on the critical path or not, in the mean.
@@ -122,7 +122,7 @@ pub(super) struct Course {
 }
 
 /// The answer, and what runs are compared by.
-pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Course) {
+pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, RunCourse) {
     let unawaited = question.known.map(Unawaited::of).unwrap_or_default();
     let mut survey = Survey::of(spans, question.known, &unawaited);
     let entries = entries(&survey);
@@ -212,7 +212,7 @@ pub(super) fn report(question: &Question<'_>, spans: &[Span]) -> (Analysis, Cour
         analysis.sentences.insert(0, said);
     }
     let done = ledger.done_parts.iter().cloned();
-    let course = Course {
+    let course = RunCourse {
         latencies: ledger.in_time(),
         done: done.zip(ledger.done_means()).collect(),
     };

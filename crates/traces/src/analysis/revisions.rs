@@ -147,7 +147,7 @@ impl Changed {
         all.collect()
     }
 
-    fn said(&self) -> String {
+    fn describe(&self) -> String {
         if !self.is_change() {
             return "No difference between both can be resolved.".to_owned();
         }
@@ -221,7 +221,7 @@ pub(super) fn sentence(analysis: &Analysis, changed: Option<&Changed>) -> Option
         )
     });
     let each: Vec<String> = each.collect();
-    let changed = changed.map(|changed| format!(" {}", changed.said()));
+    let changed = changed.map(|changed| format!(" {}", changed.describe()));
     Some(format!(
         "The profile changed while requests came: {}.{} All else here is of revision {}.",
         each.join(", "),

@@ -6,7 +6,7 @@ use crate::analysis::TOLERANCE;
 use crate::{Name, Span, SpanId, SpanKind};
 
 /// Whether the writers of spans say themselves which attempt of a call one is.
-pub(super) fn are_told(spans: &[&mut Span]) -> bool {
+pub(super) fn are_numbered(spans: &[&mut Span]) -> bool {
     let tells = |span: &&mut Span| {
         span.attempt > 0 || span.kind == SpanKind::Work || span.queue > 0 || span.cpu > 0
     };

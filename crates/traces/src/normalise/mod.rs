@@ -55,7 +55,7 @@ pub fn normalise<'a>(spans: impl IntoIterator<Item = &'a mut Span>) {
             callees.name(span);
         }
     }
-    if !attempts::are_told(&spans) {
+    if !attempts::are_numbered(&spans) {
         for trace in spans.chunk_by_mut(|one, next| one.trace == next.trace) {
             attempts::count(trace);
         }
@@ -163,9 +163,9 @@ fn above(trace: &[&mut Span], at: usize) -> impl Iterator<Item = usize> + Clone 
 
 /// What a caller calls somebody: its own name, what it says of the other, and, where that
 /// is nothing, what it asked for.
-type Said = (Name, Name, Name);
+type CallerView = (Name, Name, Name);
 
-fn said(span: &Span) -> Said {
+fn caller_view(span: &Span) -> CallerView {
     let name = match span.peer.is_empty() {
         true => span.name.clone(),
         false => Name::default(),
@@ -177,7 +177,7 @@ fn said(span: &Span) -> Said {
 #[derive(Default)]
 struct Callees {
     /// `None`: several do.
-    known: HashMap<Said, Option<Name>>,
+    known: HashMap<CallerView, Option<Name>>,
     /// Clients whose server is known.
     answered: HashSet<Key>,
     services: HashSet<Name>,
@@ -199,7 +199,7 @@ impl Callees {
                 }
                 let known = self
                     .known
-                    .entry(said(trace[client]))
+                    .entry(caller_view(trace[client]))
                     .or_insert_with(|| Some(service.clone()));
                 if known.as_ref().is_some_and(|known| *known != service) {
                     *known = None;
@@ -214,7 +214,7 @@ impl Callees {
 
     /// Names the callee of a client whose server left no span, if others tell who that is.
     fn name(&mut self, span: &mut Span) {
-        if let Some(known) = self.known.get(&said(span)) {
+        if let Some(known) = self.known.get(&caller_view(span)) {
             if let Some(service) = known {
                 span.peer = service.clone();
             }

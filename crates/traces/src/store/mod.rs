@@ -58,7 +58,7 @@ impl StoreLimits {
 
 /// Which traces are asked for, by their roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct TraceFilter<'a> {
     /// Those that began then or later.
     pub from: Nanos,
     /// Those that ended then or earlier, so that late spans had time to come.
@@ -74,7 +74,7 @@ pub struct Wanted<'a> {
     pub spans: usize,
 }
 
-impl Wanted<'_> {
+impl TraceFilter<'_> {
     /// All traces that have ended so.
     pub fn ended(ended: Nanos) -> Self {
         Self {
@@ -232,7 +232,7 @@ impl Store {
     /// The spans of whole traces: of those that changed last, in the order of their
     /// change. The slowest that are remembered beyond the bounds are not among them: they
     /// would make requests look slower than they are.
-    pub fn whole(&self, wanted: &Wanted<'_>) -> Vec<Vec<Span>> {
+    pub fn whole(&self, wanted: &TraceFilter<'_>) -> Vec<Vec<Span>> {
         let inner = self.lock();
         let mut room = wanted.spans;
         let whole = inner.order.values().rev().filter_map(|id| {

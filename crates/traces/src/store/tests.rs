@@ -92,7 +92,7 @@ fn the_oldest_are_forgotten_and_the_slowest_of_them_last() {
     assert_eq!(store.trace(TraceId(3)).len(), 1);
     assert!(store.trace(TraceId(1)).is_empty());
     // What is told of all requests is not bent by them.
-    let ended = store.whole(&Wanted::ended(u64::MAX));
+    let ended = store.whole(&TraceFilter::ended(u64::MAX));
     assert_eq!(ended.len(), 16);
     assert!(ended.iter().all(|spans| spans[0].trace.0 > 24));
     // A late span of one that is remembered.
@@ -137,9 +137,9 @@ fn what_ended_later_than_now_has_another_clock_and_is_there() {
         server(3, 1, 0, 1_000),
     ]);
     let whole = |now| {
-        let wanted = Wanted {
+        let wanted = TraceFilter {
             now,
-            ..Wanted::ended(90)
+            ..TraceFilter::ended(90)
         };
         store.whole(&wanted).len()
     };
@@ -159,25 +159,25 @@ fn what_ended_later_than_now_has_another_clock_and_is_there() {
 fn requests_under_way_are_not_whole() {
     let store = store(100, 0);
     store.extend([server(1, 1, 0, 10), server(2, 1, 0, 20), work(3, 1, 0, 1)]);
-    let whole = |wanted: &Wanted<'_>| -> Vec<u128> {
+    let whole = |wanted: &TraceFilter<'_>| -> Vec<u128> {
         let traces = store.whole(wanted);
         traces.iter().map(|spans| spans[0].trace.0).collect()
     };
-    assert_eq!(whole(&Wanted::ended(10)), [1]);
-    let all = Wanted::ended(20);
+    assert_eq!(whole(&TraceFilter::ended(10)), [1]);
+    let all = TraceFilter::ended(20);
     assert_eq!(whole(&all), [1, 2]);
-    assert_eq!(whole(&Wanted { traces: 1, ..all }), [2]);
-    assert_eq!(whole(&Wanted { spans: 1, ..all }), [2]);
-    assert_eq!(whole(&Wanted { from: 1, ..all }), [0; 0]);
+    assert_eq!(whole(&TraceFilter { traces: 1, ..all }), [2]);
+    assert_eq!(whole(&TraceFilter { spans: 1, ..all }), [2]);
+    assert_eq!(whole(&TraceFilter { from: 1, ..all }), [0; 0]);
     assert_eq!(
-        whole(&Wanted {
+        whole(&TraceFilter {
             path: Some("/"),
             ..all
         }),
         [1, 2]
     );
     assert_eq!(
-        whole(&Wanted {
+        whole(&TraceFilter {
             path: Some("/x"),
             ..all
         }),
@@ -190,7 +190,7 @@ fn requests_under_way_are_not_whole() {
     }]);
     for (path, found) in [("/users/7", 1), ("/users/{id}", 1), ("/users/8", 0)] {
         let path = Some(path);
-        assert_eq!(whole(&Wanted { path, ..all }).len(), found, "{path:?}");
+        assert_eq!(whole(&TraceFilter { path, ..all }).len(), found, "{path:?}");
     }
 }
 

@@ -38,4 +38,4 @@ pub use link::{Carried, Progress};
 pub use payload::Payload;
 pub use reason::Reason;
 pub use server::{Accepted, Server, ServerSettings};
-pub use serving::{Asked, Served, Serving};
+pub use serving::{ReceivedRequest, Served, Serving};

@@ -116,7 +116,7 @@ impl Server {
         }
         self.link.send(&mut inner.connection);
         inner.connection.end_if_idle();
-        inner.tell();
+        inner.wake_streams();
         match inner.connection.ended() {
             Some(error) => Err(error.clone()),
             None => Ok(self.link.progress(&inner.connection)),

@@ -64,8 +64,8 @@ impl Shared {
 }
 
 impl Inner {
-    /// Tells streams what happened to them.
-    pub(super) fn tell(&mut self) {
+    /// Wakes the streams that something happened to.
+    pub(super) fn wake_streams(&mut self) {
         while let Some(key) = self.connection.touched() {
             if let Some(Some(signal)) = self.signals.get(key.slot()) {
                 signal.ring();
@@ -87,8 +87,8 @@ impl Inner {
         self.opener = Some(signal);
     }
 
-    /// Tells whoever waits for a free stream.
-    pub(super) fn tell_opener(&mut self) {
+    /// Wakes whoever waits for a free stream.
+    pub(super) fn wake_opener(&mut self) {
         let waits = self.connection.ready() == Err(super::Http2Error::Full);
         if !waits && let Some(signal) = self.opener.take() {
             signal.ring();
@@ -121,7 +121,7 @@ impl Handle {
     pub(super) fn with<T>(&self, what: impl FnOnce(&mut Connection, StreamKey) -> T) -> T {
         let inner = &mut *self.shared.lock();
         let done = what(&mut inner.connection, self.key);
-        inner.tell();
+        inner.wake_streams();
         if !inner.connection.out().is_empty() {
             self.shared.wake();
         }
@@ -136,8 +136,8 @@ impl Drop for Handle {
             *signal = None;
         }
         inner.connection.release(self.key);
-        inner.tell();
-        inner.tell_opener();
+        inner.wake_streams();
+        inner.wake_opener();
         // The last one may be the connection's end.
         if !inner.connection.out().is_empty() || inner.connection.open_streams() == 0 {
             self.shared.wake();

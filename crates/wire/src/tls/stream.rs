@@ -165,7 +165,7 @@ impl TlsStream {
     fn take_records(&mut self) -> Result<Received, StreamError> {
         let taken = match self
             .connection
-            .read_tls(&mut Heard(&self.socket, &mut self.first))
+            .read_tls(&mut FirstBytesReader(&self.socket, &mut self.first))
         {
             Ok(0) => Received::End,
             Ok(taken) => Received::Bytes(taken),
@@ -208,9 +208,9 @@ impl io::Write for Raw<'_> {
 }
 
 /// The same to read from, with a memory of how it began.
-struct Heard<'a>(&'a OwnedFd, &'a mut First);
+struct FirstBytesReader<'a>(&'a OwnedFd, &'a mut First);
 
-impl io::Read for Heard<'_> {
+impl io::Read for FirstBytesReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let came = recv(self.0, &mut *into, RecvFlags::empty())?.1;
         self.1.note(into.get(..came).unwrap_or_default());

@@ -95,7 +95,7 @@ impl Trust {
                     false => other_name(name, Vec::new()),
                 });
             }
-            (Err(error), _) => return Err(told(error)),
+            (Err(error), _) => return Err(certificate_error(error)),
         };
         let chain = Chain {
             anchors: &[],
@@ -110,14 +110,14 @@ impl Trust {
                 parts.as_ref().and_then(Certificate::as_end_entity)
             }
             Ok(()) | Err(webpki::Error::UnknownIssuer) => None,
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(certificate_error(error)),
         };
         if let Some(name) = name
             && let Err(error) = leaf.verify_is_valid_for_subject_name(name)
         {
             return Err(match by_common_name(name) {
                 true => flaw(Flaw::CommonNameOnly),
-                false => told(error),
+                false => certificate_error(error),
             });
         }
         let own = twin.as_ref().map(|twin| CertificateDer::from(&*twin.der));
@@ -133,7 +133,7 @@ impl Trust {
             .as_ref()
             .map(webpki::EndEntityCert::try_from)
             .transpose()
-            .map_err(told)?;
+            .map_err(certificate_error)?;
         let algorithms: &[&dyn SignatureVerificationAlgorithm] = match &own {
             Some(_) => &judged,
             None => known,
@@ -146,7 +146,7 @@ impl Trust {
         if self.given.iter().any(|given| given == shown) {
             return match alone.verify(leaf, usage) {
                 Ok(()) | Err(webpki::Error::UnknownIssuer) => Ok(()),
-                Err(error) => Err(told(error)),
+                Err(error) => Err(certificate_error(error)),
             };
         }
         let chain = Chain {
@@ -159,7 +159,7 @@ impl Trust {
         };
         // Usage is looked at first, but told last.
         let error = chain.verify(leaf, AnyUsage).err().unwrap_or(error);
-        Err(match told(error) {
+        Err(match certificate_error(error) {
             CertificateError::UnknownIssuer | CertificateError::BadSignature
                 if name.is_some() && own.is_some() && leaf.issuer() == leaf.subject() =>
             {
@@ -219,7 +219,7 @@ fn other_name(expected: &ServerName<'_>, presented: Vec<String>) -> CertificateE
 }
 
 /// An error of webpki, by rustls' names where the alert for the peer depends on them.
-fn told(error: webpki::Error) -> CertificateError {
+fn certificate_error(error: webpki::Error) -> CertificateError {
     use webpki::Error as Web;
     match error {
         Web::BadDer | Web::BadDerTime | Web::TrailingData(_) => CertificateError::BadEncoding,

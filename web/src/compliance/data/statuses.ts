@@ -46,15 +46,15 @@ export function shares(details: Details | undefined): { status: Status; percent:
 }
 
 /** What is expected of it has been heard of at all. */
-export const heard = (details: Details | undefined) => shares(details).some(({ status }) => status.kind !== 'none');
+export const hasReports = (details: Details | undefined) => shares(details).some(({ status }) => status.kind !== 'none');
 
 /** The compliance of one that is listed, unless nothing was heard of it. */
-export const told = ({ compliance, complianceDetails }: Pick<Listed, 'compliance' | 'complianceDetails'>) =>
-  heard(complianceDetails) ? percent(compliance) : 'not yet';
+export const complianceText = ({ compliance, complianceDetails }: Pick<Listed, 'compliance' | 'complianceDetails'>) =>
+  hasReports(complianceDetails) ? percent(compliance) : 'not yet';
 
 /** Worst first; what has nothing to comply with comes last, and equals by name. */
 export function worstFirst<T extends Listed>(all: readonly T[]): T[] {
-  const keyed = all.map((one) => ({ one, key: heard(one.complianceDetails) ? one.compliance : Infinity }));
+  const keyed = all.map((one) => ({ one, key: hasReports(one.complianceDetails) ? one.compliance : Infinity }));
   const order = new Intl.Collator('en', { numeric: true }).compare;
   keyed.sort((a, b) => (a.key === b.key ? order(a.one.name, b.one.name) : a.key - b.key));
   return keyed.map(({ one }) => one);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use diego::auction::{CellState, Lrp, Resource, Task};
 
 use super::Options;
-use super::fit::{Fits, Stage};
+use super::fit::{FitCache, Stage};
 use super::score::{Kind, Miss, Slot, choose};
 use super::score_tree::{Layout, Rank, ScoreTree};
 use super::spread::Spread;
@@ -20,7 +20,7 @@ pub(super) struct Board<'a> {
     options: Options,
     slots: Vec<Slot>,
     layout: Layout,
-    fits: Fits<'a>,
+    fits: FitCache<'a>,
     trees: TreeCache,
     passed_over: usize,
     processes: HashMap<String, usize>,
@@ -72,7 +72,7 @@ impl<'a> Board<'a> {
             local: vec![0; slots.len()],
             zonal: vec![0; zone_count],
             layout: Layout::new(&zone_of, zone_count),
-            fits: Fits::new(cells),
+            fits: FitCache::new(cells),
             trees: TreeCache::new(bounds),
             passed_over: bounds.passed_over,
             processes: HashMap::new(),

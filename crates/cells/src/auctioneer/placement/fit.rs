@@ -52,7 +52,7 @@ struct Needs {
 }
 
 /// Answers by needs, each computed once.
-pub(super) struct Fits<'a> {
+pub(super) struct FitCache<'a> {
     cells: &'a [CellState],
     /// Schemes of which some cell has only a fixed set of names.
     fixed: HashSet<&'a str>,
@@ -61,7 +61,7 @@ pub(super) struct Fits<'a> {
     stages: Vec<Vec<Stage>>,
 }
 
-impl<'a> Fits<'a> {
+impl<'a> FitCache<'a> {
     pub(super) fn new(cells: &'a [CellState]) -> Self {
         let fixed = cells
             .iter()

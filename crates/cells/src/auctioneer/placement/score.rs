@@ -57,7 +57,7 @@ pub(super) enum Kind {
 impl Kind {
     /// The score of the cell, which has `local` instances of the process already; `Err`: what it
     /// lacks.
-    pub(super) fn score(self, slot: &Slot, local: u32, options: &Options) -> Result<f64, Lack> {
+    pub(super) fn score(self, slot: &Slot, local: u32, options: &Options) -> Result<f64, Shortage> {
         let (memory, disk, extra) = match self {
             Self::Lrp { memory, disk } => (
                 memory.saturating_add(slot.proxy_memory),
@@ -66,7 +66,7 @@ impl Kind {
             ),
             Self::Task { memory, disk } => (memory, disk, 1000.0 * f64::from(slot.tasks)),
         };
-        let lack = Lack {
+        let lack = Shortage {
             containers: slot.containers < 1,
             disk: slot.disk < disk,
             memory: slot.memory < memory,
@@ -92,13 +92,13 @@ fn used(remaining: i32, total: f64) -> f64 {
 
 /// Resources that are lacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lack {
+pub(super) struct Shortage {
     containers: bool,
     disk: bool,
     memory: bool,
 }
 
-impl Lack {
+impl Shortage {
     const ALL: Self = Self {
         containers: true,
         disk: true,
@@ -136,7 +136,7 @@ pub(super) enum Miss {
     /// No cell gets further than this.
     Stage(Stage),
     /// What every cell that has what is asked for lacks room of.
-    Lack(Lack),
+    Lack(Shortage),
 }
 
 impl Miss {
@@ -160,7 +160,7 @@ pub(super) fn choose(
     zonal: &[u32],
 ) -> Result<usize, Miss> {
     let mut best: Option<(u32, f64, usize)> = None;
-    let mut lack = Lack::ALL;
+    let mut lack = Shortage::ALL;
     let mut furthest = None;
     for (number, (slot, stage)) in slots.iter().zip(stages).enumerate() {
         furthest = furthest.max(Some(*stage));

@@ -35,7 +35,7 @@ impl Default for Bounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) kind: Kind,
-    /// What it needs apart from room, as numbered by `Fits`.
+    /// What it needs apart from room, as numbered by `FitCache`.
     pub(super) needs: usize,
     /// The process, where the scores count its instances.
     pub(super) crowd: Option<usize>,

@@ -8,7 +8,7 @@ use diego::models::{ActualLrpKey, Error};
 use super::{Change, Reply, Transaction, Work, not_found, untraced};
 use crate::bbs::convergence::{Cells, ConvergenceContext, Judge, Key};
 use crate::bbs::model::actual;
-use crate::bbs::model::convergence::{Action, Ages};
+use crate::bbs::model::convergence::{Action, ConvergenceAges};
 use crate::bbs::model::slot::{CLAIMED, RUNNING, Slot};
 use crate::bbs::model::suspect;
 use crate::bbs::model::task::{LOST, UNSTARTED};
@@ -18,7 +18,7 @@ use crate::bbs::model::task::{LOST, UNSTARTED};
 pub(crate) struct Converge {
     pub(crate) keys: Vec<Key>,
     pub(crate) cells: Arc<Cells>,
-    pub(crate) ages: Ages,
+    pub(crate) ages: ConvergenceAges,
 }
 
 /// Indices of processes that want a cell.
@@ -127,7 +127,7 @@ impl Transaction<'_> {
         }
         if self.watched.lrps {
             for index in self.batch.indices(guid, wanted) {
-                self.tell_of_end(guid, index)?;
+                self.announce_removal(guid, index)?;
             }
         }
         self.stop_indices(guid, wanted, &untraced())
@@ -136,7 +136,7 @@ impl Transaction<'_> {
     /// Subscribers hear that the instance is gone when it is asked to end, and once more when
     /// its cell says so: Diego's routers count on the first (bbs
     /// `controllers/lrp_convergence_controller.go`).
-    fn tell_of_end(&mut self, guid: &str, index: i32) -> Result<(), Error> {
+    fn announce_removal(&mut self, guid: &str, index: i32) -> Result<(), Error> {
         let before = self.slot(guid, index)?;
         let row = before.ordinary.as_ref();
         if row.is_some_and(|row| matches!(row.state.as_str(), CLAIMED | RUNNING)) {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use diego::models::actual_lrp::Presence;
 use diego::models::{ActualLrp, DesiredLrp};
 
-use super::model::convergence::{self as rules, Ages, Cell, Index, Instance, Verdict};
+use super::model::convergence::{self as rules, Cell, ConvergenceAges, Index, Instance, Verdict};
 use super::model::desired;
 use super::model::slot::{Phase, Row};
 use super::state::{Actual, Batch, Desired, Place, State, Task};
@@ -144,7 +144,7 @@ impl Records for Batch<'_> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConvergenceContext<'a> {
     pub(crate) cells: &'a Cells,
-    pub(crate) ages: &'a Ages,
+    pub(crate) ages: &'a ConvergenceAges,
     /// In ns since 1970.
     pub(crate) now: i64,
 }

@@ -15,7 +15,7 @@ use super::metrics::{Pass, Passes, name};
 use super::{Cells, ConvergenceContext, Judge, Key, Touched, Tracker, keys_on};
 use crate::bbs::apply::{Command, Converge, Reply};
 use crate::bbs::ledger::{Commands, now_ns};
-use crate::bbs::model::convergence::{Action, Ages};
+use crate::bbs::model::convergence::{Action, ConvergenceAges};
 use crate::bbs::outbound::Outbound;
 use crate::bbs::presence::Presences;
 use crate::bbs::state::State;
@@ -86,7 +86,7 @@ pub(crate) struct Convergence {
     pub(crate) cells_within: Duration,
     /// See [`Cells::new`].
     pub(crate) empty_is_lost: bool,
-    pub(crate) ages: Ages,
+    pub(crate) ages: ConvergenceAges,
     pub(crate) logger: Logger,
 }
 
@@ -193,7 +193,7 @@ impl Convergence {
         pass.watched = tracker.watched();
         pass.suspect_cells = self.suspect_cells();
         pass.time = start.elapsed();
-        self.tell(&pass);
+        self.log_pass(&pass);
         self.passes.add(pass);
     }
 
@@ -247,7 +247,7 @@ impl Convergence {
         }
     }
 
-    fn tell(&self, pass: &Pass) {
+    fn log_pass(&self, pass: &Pass) {
         let mut fields = Fields::new()
             .and("judged", pass.judged)
             .and("cells", pass.cells)

@@ -102,7 +102,7 @@ async fn start_unboxed(
     let serving = tokio::spawn(net::boxed(async move {
         // It ends with the shutdown as well, once its calls are answered.
         server.await;
-        shutdown.asked().await;
+        shutdown.requested().await;
         end.await;
         logger.info("exited", Fields::new());
     }));

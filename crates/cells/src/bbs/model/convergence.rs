@@ -21,7 +21,7 @@ const CRASHES_MOST: i32 = 200;
 
 /// Ages in ns at which something is done about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ages {
+pub struct ConvergenceAges {
     /// A record without a cell is to be placed again, and a result is to be sent again.
     pub again: i64,
     /// A task that has not started has failed.
@@ -140,7 +140,7 @@ impl Verdict {
 }
 
 /// Judges an index.
-pub fn index(index: &Index, ages: &Ages, now: i64) -> Verdict {
+pub fn index(index: &Index, ages: &ConvergenceAges, now: i64) -> Verdict {
     let mut verdict = Verdict::default();
     if index.evacuating == Some(Cell::Lost) {
         verdict.actions.push(Action::RemoveEvacuating);
@@ -153,7 +153,7 @@ pub fn index(index: &Index, ages: &Ages, now: i64) -> Verdict {
     verdict
 }
 
-fn wanted(index: &Index, ages: &Ages, now: i64, verdict: &mut Verdict) {
+fn wanted(index: &Index, ages: &ConvergenceAges, now: i64, verdict: &mut Verdict) {
     let runs = |instance: Instance| instance.phase == Phase::Running;
     let mut suspect = index.suspect;
     if let Some(of) = suspect {
@@ -246,7 +246,7 @@ pub struct Task {
 }
 
 /// Judges a task.
-pub fn task(task: &Task, ages: &Ages, now: i64) -> Verdict {
+pub fn task(task: &Task, ages: &ConvergenceAges, now: i64) -> Verdict {
     let mut verdict = Verdict::default();
     let untaken = task.completed_at.max(ages.began);
     match task.state {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::convergence::*;
 use super::slot::Phase;
 
-const AGES: Ages = Ages {
+const AGES: ConvergenceAges = ConvergenceAges {
     again: 30,
     pending: 1800,
     completed: 120,
@@ -238,7 +238,7 @@ fn tasks_go_on_or_fail_or_are_forgotten_at_their_ages() {
         (verdict.actions.as_slice(), verdict.due),
         (&[][..], Some(NOW + 20))
     );
-    let restarted = Ages {
+    let restarted = ConvergenceAges {
         began: NOW - 100,
         ..AGES
     };

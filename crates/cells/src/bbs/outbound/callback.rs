@@ -94,7 +94,7 @@ impl Drop for CallUnderWay {
 }
 
 /// A result as JSON, letter for letter as Diego's BBS sends it.
-fn told(task: &Task) -> serde_json::Result<String> {
+fn result_json(task: &Task) -> serde_json::Result<String> {
     let annotation = task.task_definition.as_ref().map(|task| &*task.annotation);
     let body = Body {
         task_guid: &task.task_guid,
@@ -155,7 +155,7 @@ impl Callbacks {
         let before = uri.authority().and_then(|it| it.as_str().rsplit_once('@'));
         let who = before.and_then(|(who, _)| HeaderValue::from_str(&authorization(who)).ok());
         let headers: HeaderMap = who.map(|who| (AUTHORIZATION, who)).into_iter().collect();
-        let body = Bytes::from(told(task).map_err(|error| error.to_string())?);
+        let body = Bytes::from(result_json(task).map_err(|error| error.to_string())?);
         let mut cause = String::new();
         for attempt in 1..=ATTEMPTS {
             self.metrics.callbacks.add(1);
@@ -202,6 +202,6 @@ mod tests {
             ..Task::default()
         };
         let expected = r#"{"task_guid":"ok","failed":false,"failure_reason":"","result":"result text","annotation":"{\"note\":\"\u003c\u0026\u003e\"}","created_at":1795254564279748394}"#;
-        assert_eq!(told(&task).unwrap(), expected);
+        assert_eq!(result_json(&task).unwrap(), expected);
     }
 }

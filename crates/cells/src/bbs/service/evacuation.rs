@@ -10,7 +10,7 @@ use diego::models::{
 use http::Response;
 use net::{Body, Incoming};
 
-use super::{Answered, Service, Unread, answer};
+use super::{Answered, RequestRejection, Service, answer};
 use crate::bbs::apply::{Command, Evacuate, Evacuation, Reply};
 use crate::bbs::model::actual::Running;
 
@@ -28,10 +28,10 @@ fn keeps_claimed(error: &Error) -> bool {
 }
 
 /// A bad request about an instance that still runs must not end it.
-fn invalid(unread: Unread, keep_container: bool) -> Response<Body> {
+fn invalid(unread: RequestRejection, keep_container: bool) -> Response<Body> {
     match unread {
-        Unread::Invalid(error) => failed(error, keep_container),
-        Unread::Broken(error) => answer::closing(failed(error, keep_container)),
+        RequestRejection::Invalid(error) => failed(error, keep_container),
+        RequestRejection::Broken(error) => answer::closing(failed(error, keep_container)),
     }
 }
 

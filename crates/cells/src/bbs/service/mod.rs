@@ -54,23 +54,23 @@ pub(crate) struct Service {
 }
 
 /// A request that was refused before it was understood.
-enum Unread {
+enum RequestRejection {
     /// The protocol's error.
     Invalid(Error),
     /// The body did not arrive, and what follows on the connection is unknown.
     Broken(Error),
 }
 
-impl From<Unread> for Response<Body> {
-    fn from(unread: Unread) -> Self {
+impl From<RequestRejection> for Response<Body> {
+    fn from(unread: RequestRejection) -> Self {
         match unread {
-            Unread::Invalid(error) => answer::error(error),
-            Unread::Broken(error) => answer::closing(answer::error(error)),
+            RequestRejection::Invalid(error) => answer::error(error),
+            RequestRejection::Broken(error) => answer::closing(answer::error(error)),
         }
     }
 }
 
-type Answered = Result<Response<Body>, Unread>;
+type Answered = Result<Response<Body>, RequestRejection>;
 
 impl Handler for Service {
     fn connection_failed(&self, failure: &ConnectionFailure) {
@@ -222,17 +222,20 @@ routes! {
 
 impl Service {
     /// The bytes of a request's body.
-    async fn bytes(&self, body: Incoming) -> Result<Bytes, Unread> {
+    async fn bytes(&self, body: Incoming) -> Result<Bytes, RequestRejection> {
         let limits = &self.limits;
         let read = net::read_body(body, limits.body_bytes, limits.body_within).await;
         read.map_err(|cause| {
             self.metrics.refused.add(1);
-            Unread::Broken(with_text(Type::InvalidRequest, cause.to_string()))
+            RequestRejection::Broken(with_text(Type::InvalidRequest, cause.to_string()))
         })
     }
 
     /// The request in a body, checked.
-    async fn read<M: Message + Default + Validate>(&self, body: Incoming) -> Result<M, Unread> {
+    async fn read<M: Message + Default + Validate>(
+        &self,
+        body: Incoming,
+    ) -> Result<M, RequestRejection> {
         self.read_with(body, |_| ()).await
     }
 
@@ -241,7 +244,7 @@ impl Service {
         &self,
         body: Incoming,
         complete: impl FnOnce(&mut M),
-    ) -> Result<M, Unread> {
+    ) -> Result<M, RequestRejection> {
         let bytes = self.bytes(body).await?;
         let checked = M::decode(bytes)
             .map_err(|_| error(Type::InvalidRequest))
@@ -251,7 +254,7 @@ impl Service {
             });
         checked.map_err(|error| {
             self.metrics.refused.add(1);
-            Unread::Invalid(error)
+            RequestRejection::Invalid(error)
         })
     }
 

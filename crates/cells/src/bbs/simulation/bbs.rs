@@ -168,7 +168,7 @@ impl World {
             if self.chance(0.1) {
                 return self.client.miss(&task);
             }
-            self.client.hear(&task);
+            self.client.receive_result(&task);
             if !self.chance(0.1) {
                 let way = self.way();
                 self.after(way, Happens::Bbs(Event::Taken { life, guid }));
@@ -235,7 +235,7 @@ impl World {
                     let definition = task.task_definition.clone().unwrap_or_default();
                     let work = vec![Work::Task(placement(&task, &definition))];
                     let again = Event::PlaceTask { life, guid };
-                    self.ask(work, again);
+                    self.request_auction(work, again);
                 }
             }
             Event::Taken { life, guid } if self.is_alive(life) => {
@@ -337,7 +337,7 @@ impl World {
             })
         };
         let work = request.indices.iter().map(lrp).collect();
-        self.ask(
+        self.request_auction(
             work,
             Event::Place {
                 life,
@@ -347,8 +347,8 @@ impl World {
         );
     }
 
-    /// The auctioneer takes it, or is asked again.
-    fn ask(&mut self, work: Vec<Work>, again: Event) {
+    /// The auctioneer takes it, or it is requested again.
+    fn request_auction(&mut self, work: Vec<Work>, again: Event) {
         if work.is_empty() {
             return;
         }

@@ -34,7 +34,7 @@ pub(crate) struct Cell {
 }
 
 /// A container's wish, to be carried out by the world.
-pub(crate) struct Wanted {
+pub(crate) struct CellIntent {
     pub(crate) guid: String,
     pub(crate) kind: Kind,
     pub(crate) command: Command,
@@ -90,7 +90,7 @@ impl Cell {
     }
 
     /// Takes work, if it may and has room.
-    pub(crate) fn accept(&mut self, work: Work) -> Option<Vec<Wanted>> {
+    pub(crate) fn accept(&mut self, work: Work) -> Option<Vec<CellIntent>> {
         if !self.held || self.containers.len() >= ROOM as usize {
             return None;
         }
@@ -120,7 +120,7 @@ impl Cell {
     }
 
     /// Tells a container what happened.
-    pub(crate) fn feed(&mut self, guid: &str, event: Event) -> Vec<Wanted> {
+    pub(crate) fn feed(&mut self, guid: &str, event: Event) -> Vec<CellIntent> {
         let Some(slot) = self.containers.get_mut(guid) else {
             return Vec::new();
         };
@@ -135,7 +135,7 @@ impl Cell {
         if commands.contains(&Command::Delete) {
             self.containers.remove(guid);
         }
-        let wanted = |command| Wanted {
+        let wanted = |command| CellIntent {
             guid: guid.to_owned(),
             kind,
             command,
@@ -145,7 +145,7 @@ impl Cell {
     }
 
     /// An answer to a call, unless it comes too late.
-    pub(crate) fn answer(&mut self, guid: &str, call: u64, answer: Answer) -> Vec<Wanted> {
+    pub(crate) fn answer(&mut self, guid: &str, call: u64, answer: Answer) -> Vec<CellIntent> {
         let slot = self.containers.get(guid);
         if slot.is_none_or(|slot| slot.call != call) {
             return Vec::new();
@@ -177,7 +177,7 @@ impl Cell {
         before: &BTreeMap<String, bool>,
         rows: &[ActualLrp],
         tasks: &[models::Task],
-    ) -> (Vec<Wanted>, Vec<ActualLrp>, Vec<String>) {
+    ) -> (Vec<CellIntent>, Vec<ActualLrp>, Vec<String>) {
         let mut wanted = Vec::new();
         let running = |task: &&models::Task| task.state() == task::State::Running;
         for (guid, _) in before.iter().filter(|(_, known)| **known) {

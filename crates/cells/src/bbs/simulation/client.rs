@@ -76,7 +76,7 @@ impl Client {
 
     /// A result arrives; what it says never changes. A task that was asked for again because
     /// the answer was lost, and was over by then, is another one.
-    pub(crate) fn hear(&mut self, task: &Task) {
+    pub(crate) fn receive_result(&mut self, task: &Task) {
         let says = Outcome {
             created_at: task.created_at,
             failed: task.failed,
@@ -99,7 +99,7 @@ impl Client {
 
     /// A task that was acknowledged and whose result was never heard of, although it was not sent in
     /// vain until it was forgotten.
-    pub(crate) fn unheard(&self) -> Option<String> {
+    pub(crate) fn unreported_task(&self) -> Option<String> {
         let given_up = |guid| self.missed.get(guid).is_some_and(|missed| *missed >= SENT);
         let mut unheard = self.tasks.iter().filter(|(_, heard)| heard.is_none());
         let unheard = unheard.find(|(guid, _)| !given_up(*guid));

@@ -13,7 +13,7 @@ use crate::bbs::convergence::{
     Cells, ConvergenceContext, Judge, Key, Touched, Tracker, all_keys, keys_on,
 };
 use crate::bbs::model::Context;
-use crate::bbs::model::convergence::{Action, Ages};
+use crate::bbs::model::convergence::{Action, ConvergenceAges};
 use crate::bbs::model::slot::{Phase, Row, Slot};
 use crate::bbs::presence::{Change as Held, Presences, Refusal, StoredLock};
 use crate::bbs::state::{Batch, Names, NextIds, State};
@@ -21,7 +21,7 @@ use crate::bbs::state::{Batch, Names, NextIds, State};
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
 /// Those of Diego.
-pub(crate) const AGES: Ages = Ages {
+pub(crate) const AGES: ConvergenceAges = ConvergenceAges {
     again: 30 * SECOND,
     pending: 1800 * SECOND,
     completed: 120 * SECOND,
@@ -33,7 +33,7 @@ const TTL_S: i64 = 15;
 
 pub(crate) struct Core {
     pub(crate) state: State,
-    ages: Ages,
+    ages: ConvergenceAges,
     names: Names,
     next: NextIds,
     tracker: Tracker,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use diego::models::{self, ActualLrp};
 use rand::RngExt as _;
 
-use super::cell::{self, Wanted, Work};
+use super::cell::{self, CellIntent, Work};
 use super::core::SECOND;
 use super::event::Event;
 use super::world::{MS, TIMEOUT, World};
@@ -48,8 +48,8 @@ impl World {
     }
 
     /// Carries out what containers want.
-    pub(super) fn perform(&mut self, at: (usize, u64), wanted: Vec<Wanted>) {
-        for Wanted {
+    pub(super) fn perform(&mut self, at: (usize, u64), wanted: Vec<CellIntent>) {
+        for CellIntent {
             guid,
             kind,
             command,

@@ -55,7 +55,7 @@ pub(crate) fn run(seed: u64, converges: bool) -> Result<(), String> {
             }
             world.after(15 * SECOND, Event::Watch);
         } else {
-            world.happen(event);
+            world.handle(event);
         }
     }
     Err("nothing happens any more".to_owned())
@@ -139,7 +139,7 @@ impl World {
         !self.cut_off[of.0] && self.cells[of.0].up && self.cells[of.0].incarnation == of.1
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Call {
                 from,
@@ -289,6 +289,6 @@ impl World {
         }
         let left = state.tasks.keys().next();
         left.map(|guid| format!("task {guid} is left"))
-            .or_else(|| self.client.unheard())
+            .or_else(|| self.client.unreported_task())
     }
 }

@@ -155,7 +155,7 @@ impl<'a> Loading<'a> {
 }
 
 /// Who held a key, of which all but the value was read.
-pub(super) struct KeptRow {
+pub(super) struct LockRow {
     pub(super) id: i64,
     pub(super) key: String,
     pub(super) owner: String,
@@ -163,7 +163,7 @@ pub(super) struct KeptRow {
     pub(super) ttl_s: i64,
 }
 
-impl KeptRow {
+impl LockRow {
     pub(super) fn with(
         self,
         reading: &mut Reading<'_>,

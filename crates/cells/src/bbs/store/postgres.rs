@@ -10,8 +10,8 @@ use commit::StoreError;
 use commit::postgres::{Column, Postgres, PostgresSettings, Row, Schema, Statement};
 
 use super::OWNER;
-use super::load::{KeptRow, Loading, Reading, Unreadable};
-use super::writes::{Held, Put, Rows, Writes};
+use super::load::{Loading, LockRow, Reading, Unreadable};
+use super::writes::{EncodedLock, Put, Rows, Writes};
 use crate::bbs::encryption::Listed;
 use crate::bbs::presence::StoredLock;
 use crate::bbs::state::{Actual, Desired, Task};
@@ -107,7 +107,7 @@ pub(super) async fn presences(
     let mut presences = Vec::new();
     let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM bbs_presences";
     let take = |row: &Row| {
-        let held = KeptRow {
+        let held = LockRow {
             id: row.try_get(0)?,
             key: text(row, 1)?,
             owner: text(row, 2)?,
@@ -347,15 +347,16 @@ fn named<'a, V: Copy>(
     }
 }
 
-fn put_presences<'a>(held: &'a [Held<'a>], label: Option<&'a str>) -> Statement<'a> {
+fn put_presences<'a>(held: &'a [EncodedLock<'a>], label: Option<&'a str>) -> Statement<'a> {
     let put = "INSERT INTO bbs_presences (key, id, owner, value, type_code, ttl_s, key_label)
         SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bytea[], $5::integer[],
             $6::bigint[], $7::text[])
         ON CONFLICT (sha256(key)) DO UPDATE SET id = excluded.id, owner = excluded.owner,
             value = excluded.value, type_code = excluded.type_code, ttl_s = excluded.ttl_s,
             key_label = excluded.key_label";
-    let bytes =
-        |of: fn(&'a Held<'a>) -> &'a [u8]| -> Vec<&'a [u8]> { held.iter().map(of).collect() };
+    let bytes = |of: fn(&'a EncodedLock<'a>) -> &'a [u8]| -> Vec<&'a [u8]> {
+        held.iter().map(of).collect()
+    };
     let number = |of: fn(&StoredLock) -> i64| -> Vec<i64> {
         held.iter().map(|held| of(held.kept)).collect()
     };

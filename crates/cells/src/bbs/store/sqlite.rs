@@ -9,8 +9,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ToSql, params};
 
 use super::OWNER;
-use super::load::{KeptRow, Loading, Reading, Unreadable};
-use super::writes::{Held, Put, Writes};
+use super::load::{Loading, LockRow, Reading, Unreadable};
+use super::writes::{EncodedLock, Put, Writes};
 use crate::bbs::encryption::Listed;
 use crate::bbs::presence::StoredLock;
 
@@ -110,7 +110,7 @@ pub(super) fn presences(
     let mut presences = Vec::new();
     let query = "SELECT id, key, owner, type_code, ttl_s, key_label, value FROM presences";
     store.rows("presences", query, |row| {
-        let held = KeptRow {
+        let held = LockRow {
             id: row.get(0)?,
             key: row.get(1)?,
             owner: row.get(2)?,
@@ -235,7 +235,7 @@ fn write_all(transaction: &Connection, writes: &Writes<'_>) -> rusqlite::Result<
             None => run("DELETE FROM domains WHERE domain = ?1", params![domain])?,
         }
     }
-    for Held { kept, value } in &writes.held {
+    for EncodedLock { kept, value } in &writes.held {
         let StoredLock { id, resource, ttl } = kept;
         let put = "INSERT OR REPLACE INTO presences
             (key, id, owner, value, type_code, ttl_s, key_label)

@@ -16,7 +16,7 @@ pub(crate) struct Writes<'a> {
     pub(super) actual: Rows<'a, Actual>,
     pub(super) stops: Vec<(&'a str, Option<i32>)>,
     pub(super) domains: Vec<(&'a str, Option<i64>)>,
-    pub(super) held: Vec<Held<'a>>,
+    pub(super) held: Vec<EncodedLock<'a>>,
     /// Keys of which no row with this number or one before it stays.
     pub(super) gone: Vec<(&'a str, i64)>,
     /// The key that all values are encrypted with; `None`: they are not.
@@ -24,7 +24,7 @@ pub(crate) struct Writes<'a> {
 }
 
 /// Who holds a key, with the value as it is stored.
-pub(super) struct Held<'a> {
+pub(super) struct EncodedLock<'a> {
     pub(super) kept: &'a StoredLock,
     pub(super) value: Cow<'a, [u8]>,
 }
@@ -173,7 +173,7 @@ impl<'a> Writes<'a> {
         writes.domains.extend(domains);
         let (held, gone) = last(&batch.presences);
         writes.gone = gone;
-        writes.held.extend(held.into_iter().map(|kept| Held {
+        writes.held.extend(held.into_iter().map(|kept| EncodedLock {
             kept,
             value: kept.resource.value.as_bytes().into(),
         }));

@@ -22,7 +22,7 @@ fn tell(book: &mut TaskBook, told: &Told) {
         Told::Accepted(n) => book.accepted(n),
         Told::CalledBack(n, failed) => book.called_back(n, failed),
         Told::Seen(report) => book.seen(report),
-        Told::Gone(n) => book.gone(n),
+        Told::Gone(n) => book.removed(n),
     }
 }
 

@@ -220,7 +220,7 @@ impl<E: Executor> Cell<E> {
     }
 
     /// As [`Cell::feed`], from something that was begun in `epoch`.
-    fn tell(self: &Arc<Self>, epoch: u64, guid: &str, event: Event) {
+    fn feed_if_current(self: &Arc<Self>, epoch: u64, guid: &str, event: Event) {
         let mut inner = self.lock();
         if inner.epoch == epoch {
             self.step(&mut inner, guid, event);
@@ -336,13 +336,13 @@ impl<E: Executor> Cell<E> {
             tokio::select! {
                 // The presence is kept for as long as this goes on.
                 Ok(_) = held.wait_for(|held| *held == Hold::Taken) => {}
-                () = shutdown.asked() => break,
+                () = shutdown.requested() => break,
             }
             self.close(within).await;
             self.lock().closed = false;
             tokio::select! {
                 Ok(_) = held.wait_for(|held| *held != Hold::Taken) => {}
-                () = shutdown.asked() => break,
+                () = shutdown.requested() => break,
             }
         }
         self.close(within).await;

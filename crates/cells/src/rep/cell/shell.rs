@@ -36,14 +36,14 @@ impl<E: Executor> Cell<E> {
                 let subject = slot.subject();
                 tokio::spawn(net::boxed(async move {
                     let answer = cell.call(&subject, call).await;
-                    cell.tell(epoch, &guid, Event::Answered(answer));
+                    cell.feed_if_current(epoch, &guid, Event::Answered(answer));
                 }));
             }
             Command::RetryAfter(failures) => {
                 self.metrics.counters.repeats.add(1);
                 tokio::spawn(net::boxed(async move {
                     tokio::time::sleep(pause(failures)).await;
-                    cell.tell(epoch, &guid, Event::Retry);
+                    cell.feed_if_current(epoch, &guid, Event::Retry);
                 }));
             }
             Command::Create => self.create(inner, guid),
@@ -77,7 +77,7 @@ impl<E: Executor> Cell<E> {
                 format!("failed to create container: {what}"),
             );
             tokio::spawn(net::boxed(async move {
-                cell.tell(epoch, &guid, Event::Created(Err(reason)))
+                cell.feed_if_current(epoch, &guid, Event::Created(Err(reason)))
             }));
         };
         let number = self.identity.state.cell_index;
@@ -121,7 +121,7 @@ impl<E: Executor> Cell<E> {
                 }
                 Err(reason) => cell.logs.create.error("failed", reason, work.fields()),
             }
-            cell.tell(epoch, &guid, Event::Created(result));
+            cell.feed_if_current(epoch, &guid, Event::Created(result));
         }));
     }
 
@@ -136,9 +136,11 @@ impl<E: Executor> Cell<E> {
                     cell.logs
                         .step
                         .info("succeeded-transitioning-to-running", work.fields());
-                    cell.tell(epoch, &guid, Event::Started);
+                    cell.feed_if_current(epoch, &guid, Event::Started);
                 }
-                Sign::Routable(routable) => cell.tell(epoch, &guid, Event::Routable(routable)),
+                Sign::Routable(routable) => {
+                    cell.feed_if_current(epoch, &guid, Event::Routable(routable))
+                }
             };
             let end = cell.executor.run(job, signs, stop).await;
             cell.ended(epoch, &guid, end);

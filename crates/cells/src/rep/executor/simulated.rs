@@ -124,7 +124,7 @@ impl Executor for Simulated {
         };
         let unhealthy = tokio::select! {
             reason = process => reason,
-            () = stop.asked() => {
+            () = stop.requested() => {
                 pass(self.delay(self.settings.stop, &job, Draw::Stop)).await;
                 return End { exit_status: Some(143), ..End::default() };
             }

@@ -6,7 +6,7 @@ use diego::models::{Action, DesiredLrp};
 use net::Shutdown;
 
 use super::performing::{Ends, codependently, is_asked};
-use super::{Asked, Failure, Health, Leaves, LogContext, Outcome, Ready, Sign, Steps};
+use super::{CheckGroup, Failure, Health, Leaves, LogContext, Outcome, Ready, Sign, Steps};
 
 /// What a container is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub(in crate::rep) struct Plan<'a> {
     /// When it counts as running, and goes on doing so.
     pub(in crate::rep) health: Health<'a>,
     /// When it is routed to; `None`: while it runs.
-    pub(in crate::rep) readiness: Option<Asked>,
+    pub(in crate::rep) readiness: Option<CheckGroup>,
     /// Longest time until it is healthy; 0: for ever.
     pub(in crate::rep) start_within: Duration,
 }
@@ -30,13 +30,12 @@ impl<'a> Plan<'a> {
     pub(in crate::rep) fn of(desired: &'a DesiredLrp) -> Self {
         let definition = desired.check_definition.as_ref();
         let health = match (definition, &desired.monitor) {
-            (Some(definition), _) => {
-                Asked::of(definition, &definition.checks).map_or(Health::Unchecked, Health::Asked)
-            }
+            (Some(definition), _) => CheckGroup::of(definition, &definition.checks)
+                .map_or(Health::Unchecked, Health::Asked),
             (None, Some(monitor)) => Health::Monitored(monitor),
             (None, None) => Health::Unchecked,
         };
-        let readiness = definition.and_then(|it| Asked::of(it, &it.readiness_checks));
+        let readiness = definition.and_then(|it| CheckGroup::of(it, &it.readiness_checks));
         let start_within = match desired.start_timeout_ms {
             1.. => Duration::from_millis(desired.start_timeout_ms.unsigned_abs()),
             _ => Duration::from_secs(desired.deprecated_start_timeout_s.into()),
@@ -86,7 +85,7 @@ impl<L: Leaves> Steps<'_, L> {
             signs(Sign::Routable(false));
         }
         if let Some(setup) = plan.setup {
-            let ready = Ready::untold();
+            let ready = Ready::ignored();
             self.perform(setup, log_context.clone(), ready, stop.clone(), 0)
                 .await?;
             if is_asked(&mut stop).await {
@@ -112,7 +111,7 @@ impl<L: Leaves> Steps<'_, L> {
                 + usize::from(checked)
                 + usize::from(plan.readiness.is_some());
             let mut readies = running.split(count);
-            let mut ready = || readies.pop().unwrap_or_else(Ready::untold);
+            let mut ready = || readies.pop().unwrap_or_else(Ready::ignored);
             let mut steps: Vec<_> = programs
                 .map(|action| self.perform(action, log_context.clone(), ready(), stop.clone(), 0))
                 .collect();

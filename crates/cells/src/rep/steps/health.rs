@@ -34,7 +34,7 @@ pub(in crate::rep) struct Check {
 
 /// Checks that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::rep) struct Asked {
+pub(in crate::rep) struct CheckGroup {
     pub(in crate::rep) checks: Vec<Check>,
     /// Source of what is told about them.
     source: String,
@@ -46,12 +46,12 @@ pub(in crate::rep) enum Health<'a> {
     /// It is while it runs.
     Unchecked,
     /// By declared checks.
-    Asked(Asked),
+    Asked(CheckGroup),
     /// By an action that must succeed.
     Monitored(&'a Action),
 }
 
-impl Asked {
+impl CheckGroup {
     /// Declared checks; those that no container could pass, as they name no port, are left
     /// out. `None` without any.
     pub(super) fn of(definition: &CheckDefinition, checks: &[models::Check]) -> Option<Self> {
@@ -113,7 +113,7 @@ impl<L: Leaves> Steps<'_, L> {
                 Health::Asked(asked) => asked.source.as_str(),
                 Health::Monitored(_) | Health::Unchecked => source,
             };
-            self.tell(source, "Starting health monitoring of container");
+            self.write_log(source, "Starting health monitoring of container");
             let began = Instant::now();
             let limit = (!start_within.is_zero()).then(|| began + start_within.min(LONGEST));
             let starts = match health {
@@ -134,14 +134,14 @@ impl<L: Leaves> Steps<'_, L> {
             }
             if let Err(failure) = starts {
                 let (after, text) = (go_duration(began.elapsed()), failure.text());
-                self.tell(checks, text);
+                self.write_log(checks, text);
                 let told = format!("Failed after {after}: startup health check never passed.");
-                self.tell(source, &told);
+                self.write_log(source, &told);
                 let text = format!("Instance never healthy after {after}: {text}");
                 return Err(Failure::worded(text));
             }
-            self.tell(source, "Container became healthy");
-            ready.tell();
+            self.write_log(source, "Container became healthy");
+            ready.signal();
             let goes_on = match health {
                 Health::Asked(asked) if !asked.checks.is_empty() => {
                     let prefix = "Liveness check unsuccessful";
@@ -160,8 +160,8 @@ impl<L: Leaves> Steps<'_, L> {
             }
             let text = goes_on.err().map(|failure| failure.text().to_owned());
             let text = text.unwrap_or_default();
-            self.tell(checks, &text);
-            self.tell(source, "Container became unhealthy");
+            self.write_log(checks, &text);
+            self.write_log(source, "Container became unhealthy");
             Err(Failure::worded(format!(
                 "Instance became unhealthy: {text}"
             )))
@@ -171,19 +171,19 @@ impl<L: Leaves> Steps<'_, L> {
     /// Tells whether the container may be routed to, whenever that changes.
     pub(super) fn routable<'s>(
         &'s self,
-        asked: &'s Asked,
+        asked: &'s CheckGroup,
         signs: &'s (dyn Fn(Sign) + Send + Sync),
         ready: Ready<'s>,
         stop: Shutdown,
     ) -> Performing<'s> {
         let follow = async move {
             let source = asked.source.as_str();
-            self.tell(source, "Starting readiness health monitoring of container");
-            ready.tell();
+            self.write_log(source, "Starting readiness health monitoring of container");
+            ready.signal();
             loop {
                 let all = asked.checks.iter().map(|check| {
                     Box::pin(async move {
-                        while self.leaves.ask(check).await.is_err() {
+                        while self.leaves.run_check(check).await.is_err() {
                             sleep(self.monitoring.unhealthy).await;
                         }
                         Ok(())
@@ -192,12 +192,12 @@ impl<L: Leaves> Steps<'_, L> {
                 together(all.collect()).await?;
                 signs(Sign::Routable(true));
                 let passed = "Container passed the readiness health check. Container marked ready and added to route pool.";
-                self.tell(source, passed);
+                self.write_log(source, passed);
                 // Its failure is what is waited for.
                 let _ = self.all_stay(asked, "Readiness check unsuccessful").await;
                 signs(Sign::Routable(false));
                 let failed = "Container failed the readiness health check. Container marked not ready and removed from route pool.";
-                self.tell(source, failed);
+                self.write_log(source, failed);
             }
         };
         Box::pin(unless(stop, follow))
@@ -221,7 +221,7 @@ impl<L: Leaves> Steps<'_, L> {
             attempts += 1;
             tokio::select! {
                 biased;
-                answer = self.leaves.ask(check) => match answer {
+                answer = self.leaves.run_check(check) => match answer {
                     Ok(()) => return Ok(()),
                     Err(why) => said = why,
                 },
@@ -240,7 +240,7 @@ impl<L: Leaves> Steps<'_, L> {
     }
 
     /// Asks for as long as all checks pass.
-    async fn all_stay(&self, asked: &Asked, prefix: &str) -> Outcome {
+    async fn all_stay(&self, asked: &CheckGroup, prefix: &str) -> Outcome {
         let ends = Ends {
             end_fails: false,
             with_first: true,
@@ -251,7 +251,7 @@ impl<L: Leaves> Steps<'_, L> {
             let each = asked.checks.iter().map(|check| {
                 Box::pin(unless(stop.clone(), async move {
                     loop {
-                        if let Err(why) = self.leaves.ask(check).await {
+                        if let Err(why) = self.leaves.run_check(check).await {
                             return Err(Failure::worded(format!("{prefix}: {why}")));
                         }
                         sleep(check.every.unwrap_or(self.monitoring.healthy)).await;
@@ -273,7 +273,7 @@ impl<L: Leaves> Steps<'_, L> {
         loop {
             tokio::select! {
                 () = sleep(self.monitoring.unhealthy) => {}
-                () = stop.asked() => return Err(Failure::cancelled()),
+                () = stop.requested() => return Err(Failure::cancelled()),
             }
             let outcome = self.monitor(action, log_context, stop.clone()).await;
             if outcome.is_ok() || limit.is_some_and(|limit| Instant::now() > limit) {
@@ -291,7 +291,7 @@ impl<L: Leaves> Steps<'_, L> {
         loop {
             tokio::select! {
                 () = sleep(self.monitoring.healthy) => {}
-                () = stop.asked() => return Err(Failure::cancelled()),
+                () = stop.requested() => return Err(Failure::cancelled()),
             }
             self.monitor(action, log_context, stop.clone()).await?;
         }
@@ -306,13 +306,13 @@ impl<L: Leaves> Steps<'_, L> {
     ) -> Outcome {
         let _worker = tokio::select! {
             worker = self.monitoring.pool.worker(std::time::Instant::now()) => worker,
-            () = stop.asked() => return Err(Failure::cancelled()),
+            () = stop.requested() => return Err(Failure::cancelled()),
         };
         let log_context = LogContext {
             checks: true,
             ..log_context.clone()
         };
-        self.perform(action, log_context, Ready::untold(), stop, 0)
+        self.perform(action, log_context, Ready::ignored(), stop, 0)
             .await
     }
 }
@@ -321,7 +321,7 @@ impl<L: Leaves> Steps<'_, L> {
 async fn unless(mut stop: Shutdown, step: impl Future<Output = Outcome>) -> Outcome {
     tokio::select! {
         biased;
-        () = stop.asked() => Err(Failure::cancelled()),
+        () = stop.requested() => Err(Failure::cancelled()),
         outcome = step => outcome,
     }
 }

@@ -27,7 +27,7 @@ use crate::pool::Pool;
 pub(super) use container::Plan;
 pub(super) use failure::Failure;
 pub(super) use go::{byte_size, duration as go_duration};
-pub(super) use health::{Asked, Check, Health};
+pub(super) use health::{Check, CheckGroup, Health};
 pub(super) use ready::Ready;
 
 /// How a step ended.
@@ -76,8 +76,8 @@ pub(super) trait Leaves: Sync {
         stop: Shutdown,
     ) -> impl Future<Output = Outcome> + Send;
 
-    /// Makes a check once; the error is what is said about it. May be dropped.
-    fn ask(&self, check: &Check) -> impl Future<Output = Result<(), String>> + Send;
+    /// Makes a check once; the error is for the log. May be dropped.
+    fn run_check(&self, check: &Check) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Writes a line into the container's log.
     fn write_log(&self, source: &str, text: &str);

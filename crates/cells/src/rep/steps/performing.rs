@@ -43,11 +43,11 @@ impl<L: Leaves> Steps<'_, L> {
                 let log_context = log_context.named(&run.log_source);
                 self.leaves.run(run, &log_context, ready, stop).await
             } else if let Some(download) = &action.download_action {
-                ready.tell();
+                ready.signal();
                 let log_context = log_context.named(&download.log_source);
                 self.leaves.download(download, &log_context, stop).await
             } else if let Some(upload) = &action.upload_action {
-                ready.tell();
+                ready.signal();
                 let log_context = log_context.named(&upload.log_source);
                 self.leaves.upload(upload, &log_context, stop).await
             } else if let Some(limited) = &action.timeout_action {
@@ -61,15 +61,15 @@ impl<L: Leaves> Steps<'_, L> {
                 Ok(())
             } else if let Some(told) = &action.emit_progress_action {
                 let source = log_context.named(&told.log_source).source;
-                self.tell(&source, &told.start_message);
+                self.write_log(&source, &told.start_message);
                 let inner = told.action.as_deref();
                 let outcome = self.inner(inner, log_context, ready, stop, depth).await;
                 match &outcome {
-                    Ok(()) => self.tell(&source, &told.success_message),
+                    Ok(()) => self.write_log(&source, &told.success_message),
                     Err(failure) if !told.failure_message_prefix.is_empty() => {
                         let why = failure.wording().map(|text| format!(": {text}"));
                         let prefix = &told.failure_message_prefix;
-                        self.tell(&source, &format!("{prefix}{}", why.unwrap_or_default()));
+                        self.write_log(&source, &format!("{prefix}{}", why.unwrap_or_default()));
                     }
                     Err(_) => {}
                 }
@@ -132,8 +132,8 @@ impl<L: Leaves> Steps<'_, L> {
         let mut last = Some(ready);
         for (number, action) in actions.iter().enumerate() {
             let ready = match number + 1 == actions.len() {
-                true => last.take().unwrap_or_else(Ready::untold),
-                false => Ready::untold(),
+                true => last.take().unwrap_or_else(Ready::ignored),
+                false => Ready::ignored(),
             };
             self.perform(action, log_context.clone(), ready, stop.clone(), depth)
                 .await?;
@@ -198,7 +198,7 @@ impl<L: Leaves> Steps<'_, L> {
         let mut inner = self.inner(limited.action.as_deref(), log_context, ready, asked, depth);
         tokio::select! {
             outcome = &mut inner => return outcome,
-            () = stop.asked() => {
+            () = stop.requested() => {
                 ask.send_replace(true);
                 return inner.await;
             }
@@ -212,7 +212,7 @@ impl<L: Leaves> Steps<'_, L> {
         Err(Failure::worded(format!("exceeded {limit} timeout{why}")))
     }
 
-    pub(super) fn tell(&self, source: &str, text: &str) {
+    pub(super) fn write_log(&self, source: &str, text: &str) {
         if !text.is_empty() {
             self.leaves.write_log(source, text);
         }
@@ -223,7 +223,7 @@ impl<L: Leaves> Steps<'_, L> {
 pub(super) async fn is_asked(stop: &mut Shutdown) -> bool {
     tokio::select! {
         biased;
-        () = stop.asked() => true,
+        () = stop.requested() => true,
         () = std::future::ready(()) => false,
     }
 }
@@ -258,7 +258,7 @@ pub(super) async fn codependently<'s>(
     }));
     let outcomes = tokio::select! {
         outcomes = &mut inner => outcomes,
-        () = stop.asked() => {
+        () = stop.requested() => {
             ask.send_replace(true);
             inner.await
         }

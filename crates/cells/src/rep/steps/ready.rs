@@ -13,22 +13,22 @@ impl<'a> Ready<'a> {
         Self(Some(Box::new(tell)))
     }
 
-    /// Tells nobody.
-    pub(in crate::rep) fn untold() -> Self {
+    /// Nobody waits for it.
+    pub(in crate::rep) fn ignored() -> Self {
         Self(None)
     }
 
     /// It is ready.
-    pub(in crate::rep) fn tell(self) {
+    pub(in crate::rep) fn signal(self) {
         if let Some(tell) = self.0 {
             tell();
         }
     }
 
-    /// So many, all of which must be told; without any it is told now.
+    /// So many, all of which must be signalled; without any it is signalled now.
     pub(super) fn split(self, count: usize) -> Vec<Self> {
         if count == 0 {
-            self.tell();
+            self.signal();
             return Vec::new();
         }
         let waiting = Arc::new(Mutex::new((count, Some(self))));
@@ -41,7 +41,7 @@ impl<'a> Ready<'a> {
                     (waiting.0 == 0).then(|| waiting.1.take()).flatten()
                 };
                 if let Some(all) = last {
-                    all.tell();
+                    all.signal();
                 }
             })
         };

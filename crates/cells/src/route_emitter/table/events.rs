@@ -93,7 +93,7 @@ pub fn events_of(name: &str, payload: &[u8]) -> Result<Vec<Event>, EventError> {
             let event: ActualLrpInstanceRemovedEvent = decode(name, payload)?;
             event
                 .actual_lrp
-                .and_then(|lrp| gone(&lrp))
+                .and_then(|lrp| removal_of(&lrp))
                 .into_iter()
                 .collect()
         }
@@ -126,12 +126,12 @@ fn desired(lrp: Option<DesiredLrp>) -> Result<Vec<Event>, EventError> {
 fn now(lrp: &ActualLrp) -> Vec<Event> {
     match Instance::of(lrp) {
         Some(instance) => vec![Event::Instance(instance)],
-        None => gone(lrp).into_iter().collect(),
+        None => removal_of(lrp).into_iter().collect(),
     }
 }
 
 /// The end of an instance. One that has no cell yet has none.
-fn gone(lrp: &ActualLrp) -> Option<Event> {
+fn removal_of(lrp: &ActualLrp) -> Option<Event> {
     let instance = lrp.actual_lrp_instance_key.as_ref()?;
     if instance.instance_guid.is_empty() {
         return None;
@@ -171,7 +171,7 @@ fn changed(event: ActualLrpInstanceChangedEvent) -> Vec<Event> {
     if let Some(before) = before
         && evacuating(&before) != evacuating(&after)
     {
-        events.extend(gone(&before));
+        events.extend(removal_of(&before));
     }
     events
 }

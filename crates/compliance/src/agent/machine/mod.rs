@@ -17,8 +17,8 @@ use std::time::Duration;
 use super::disk::Disk;
 use super::programs::{Call, Ended, PATH, run};
 use super::system::{
-    Act, Command, Files, Group, Installed, Machine, Manager, Package, PasswordHash, Ran, Request,
-    Service, SystemError, User,
+    Act, Command, CommandResult, Files, Group, Installed, Machine, Manager, Package, PasswordHash,
+    Request, Service, SystemError, User,
 };
 use accounts::{changed, entry, groups_of};
 use packages::Args;
@@ -142,7 +142,7 @@ impl Disk {
         }
         let program = args.first().map_or("", String::as_str);
         let told = match input {
-            "" => ended.told(),
+            "" => ended.describe(),
             _ => ended.status.to_string(),
         };
         Err(SystemError::new(doing, what, format!("{program}: {told}")))
@@ -180,7 +180,7 @@ impl Disk {
                 Some(0) => ended.text(),
                 // No such entry.
                 Some(2) => return Ok(None),
-                _ => return Err(SystemError::new(DOING, name, ended.told())),
+                _ => return Err(SystemError::new(DOING, name, ended.describe())),
             }
         } else {
             self.database(database)?
@@ -220,7 +220,7 @@ impl Machine for Disk {
         match ended.status.code() {
             // 1: none of this name.
             Some(0 | 1) => Ok(packages::of_list(&ended.text(), package)),
-            _ => Err(SystemError::new(doing, name, ended.told())),
+            _ => Err(SystemError::new(doing, name, ended.describe())),
         }
     }
 
@@ -230,7 +230,7 @@ impl Machine for Disk {
         let asked = packages::updates(manager, package);
         let ended = self.run((doing, name), &asked, "", PACKAGES)?;
         if !packages::is_answer(manager, ended.status.code()) {
-            return Err(SystemError::new(doing, name, ended.told()));
+            return Err(SystemError::new(doing, name, ended.describe()));
         }
         Ok(packages::newer(manager, &ended.text(), package))
     }
@@ -249,7 +249,7 @@ impl Machine for Disk {
             let asked = ["id", "--groups", "--name", "--zero", "--", login].map(str::to_owned);
             let ended = self.run((DOING, login), &asked, "", ASKED)?;
             if !ended.status.success() {
-                return Err(SystemError::new(DOING, login, ended.told()));
+                return Err(SystemError::new(DOING, login, ended.describe()));
             }
             let text = ended.text();
             let names = text.split('\0').filter(|name| !name.is_empty());
@@ -363,7 +363,7 @@ impl Machine for Disk {
         self.change((doing, name), &args, "", CHANGE)
     }
 
-    fn command(&mut self, command: Command<'_>) -> Result<Ran, SystemError> {
+    fn command(&mut self, command: Command<'_>) -> Result<CommandResult, SystemError> {
         let text = command.text;
         let failed = |problem: String| SystemError::new("running", text, problem);
         self.here("running", text, "commands are run")?;
@@ -381,7 +381,7 @@ impl Machine for Disk {
             return Err(failed(format!("its output is longer than {most} bytes")));
         }
         let code = ended.status.code();
-        Ok(Ran {
+        Ok(CommandResult {
             code: code.ok_or_else(|| failed(ended.status.to_string()))?,
             output: ended.output.bytes,
         })

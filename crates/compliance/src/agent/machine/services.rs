@@ -24,7 +24,7 @@ impl Disk {
         .map(str::to_owned);
         let ended = self.run((DOING, name), &asked, "", ASKED)?;
         if !ended.status.success() {
-            return Err(SystemError::new(DOING, name, ended.told()));
+            return Err(SystemError::new(DOING, name, ended.describe()));
         }
         let text = ended.text();
         let property = |name: &str| {

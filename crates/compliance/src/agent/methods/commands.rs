@@ -5,7 +5,7 @@ use stats::fnv1a;
 
 use super::services::LETTERS;
 use super::{OnSystem, Problem, codes, name_of, wanted};
-use crate::agent::system::{Act, Command, Ran, Request, ServiceAction, System};
+use crate::agent::system::{Act, Command, CommandResult, Request, ServiceAction, System};
 use crate::agent::{Applied, Invocation, Outcome};
 use crate::model::mode::PolicyMode;
 
@@ -63,7 +63,7 @@ impl<S: System> OnSystem<S> {
         })
     }
 
-    fn run(&mut self, text: &str, output: usize) -> Result<Ran, Problem> {
+    fn run(&mut self, text: &str, output: usize) -> Result<CommandResult, Problem> {
         let limit = self.command_limit;
         let command = Command {
             text,

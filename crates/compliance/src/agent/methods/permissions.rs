@@ -78,7 +78,7 @@ fn planned<S: System>(system: &S, call: &Invocation<'_>, of: &str, depth: usize)
         };
         if !found.is_empty() {
             others += 1;
-            first.get_or_insert_with(|| told(stat));
+            first.get_or_insert_with(|| describe(stat));
             changes.push(found);
         }
         Ok(())
@@ -118,7 +118,7 @@ fn gid<S: Machine>(system: &S, name: &str) -> Result<u32, Problem> {
     found.ok_or_else(|| Problem::new(format!("there is no group {name:?} on this machine")))
 }
 
-fn told(stat: &Stat) -> String {
+fn describe(stat: &Stat) -> String {
     let Stat {
         mode, owner, group, ..
     } = stat;

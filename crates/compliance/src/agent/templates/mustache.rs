@@ -82,7 +82,7 @@ fn next(text: &str) -> Result<Option<Tag<'_>>, String> {
 
 impl Tag<'_> {
     /// Does it stand alone in its line, which then is not written?
-    fn alone(&self, begins_line: bool) -> bool {
+    fn is_standalone(&self, begins_line: bool) -> bool {
         let before = self.before.rsplit('\n').next().unwrap_or_default();
         let line = begins_line || self.before.contains('\n');
         let after = self.after.split('\n').next().unwrap_or_default();
@@ -117,7 +117,7 @@ impl Writer {
         // Behind a section's tag that stood alone a line begins.
         let mut begins_line = open.is_none() || self.out.is_empty() || self.out.ends_with('\n');
         while let Some(tag) = next(text)? {
-            let alone = tag.alone(begins_line);
+            let alone = tag.is_standalone(begins_line);
             let (before, after) = match alone {
                 true => {
                     let line = tag.before.rfind('\n').map_or(0, |at| at + 1);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::system::{
-    Act, Command, Files, Group, Installed, Kind, Machine, Package, PasswordHash, Ran, Request,
-    Service, ServiceAction, Stat, SystemError, User, UserChange,
+    Act, Command, CommandResult, Files, Group, Installed, Kind, Machine, Package, PasswordHash,
+    Request, Service, ServiceAction, Stat, SystemError, User, UserChange,
 };
 
 /// What a package manager of a machine in memory knows of a package.
@@ -384,11 +384,11 @@ impl Machine for Memory {
         Ok(())
     }
 
-    fn command(&mut self, command: Command<'_>) -> Result<Ran, SystemError> {
+    fn command(&mut self, command: Command<'_>) -> Result<CommandResult, SystemError> {
         self.ran.push(command.text.to_owned());
         let found = self.commands.get(command.text).cloned();
         let (code, output) = found.unwrap_or((127, String::new()));
-        Ok(Ran {
+        Ok(CommandResult {
             code,
             output: output.into_bytes(),
         })

@@ -45,7 +45,7 @@ pub(super) fn compile(
             calls: &mut parts.calls,
             items: 0,
         };
-        let around = Around {
+        let around = ItemContext {
             condition: String::new(),
             mode: None,
             reported: true,
@@ -65,7 +65,7 @@ struct Compiler<'t> {
 }
 
 /// What holds around an item.
-struct Around {
+struct ItemContext {
     condition: String,
     mode: Option<PolicyMode>,
     reported: bool,
@@ -77,7 +77,7 @@ impl Compiler<'_> {
     fn items(
         &mut self,
         items: &[MethodItem],
-        around: &Around,
+        around: &ItemContext,
         substitutions: &Substitutions,
     ) -> Result<Vec<Component>, CompileError> {
         let mut components = Vec::new();
@@ -89,7 +89,7 @@ impl Compiler<'_> {
             }
             for (set, number) in foreach.iter().zip(0..) {
                 let substitutions = with_set(substitutions, name, set)?;
-                let around = Around {
+                let around = ItemContext {
                     condition: around.condition.clone(),
                     id_suffix: format!("{}-{number}", around.id_suffix),
                     ..*around
@@ -103,7 +103,7 @@ impl Compiler<'_> {
     fn item(
         &mut self,
         item: &MethodItem,
-        around: &Around,
+        around: &ItemContext,
         substitutions: &Substitutions,
         components: &mut Vec<Component>,
     ) -> Result<(), CompileError> {
@@ -157,11 +157,11 @@ impl Compiler<'_> {
         &mut self,
         block: &MethodItem,
         items: &[MethodItem],
-        around: &Around,
+        around: &ItemContext,
         substitutions: &Substitutions,
     ) -> Result<Option<Component>, CompileError> {
         let logic = logic(&block.id, &block.reporting)?;
-        let within = Around {
+        let within = ItemContext {
             condition: both(&around.condition, &block.condition),
             mode: block.policy_mode_override.or(around.mode),
             reported: around.reported && logic.is_some(),
@@ -189,7 +189,7 @@ impl Compiler<'_> {
         call: &MethodItem,
         method: &str,
         params: &[(String, Value)],
-        around: &Around,
+        around: &ItemContext,
         substitutions: &Substitutions,
     ) -> Result<Option<Component>, CompileError> {
         let name = match call.name.as_str() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::digest::{Digest, Digester};
-use super::template::{Mentions, Template, Token};
+use super::template::{References, Template, Token};
 use crate::model::constraint::CompiledConstraint;
 use crate::model::mode::PolicyMode;
 use crate::model::reporting::ReportingLogic;
@@ -144,7 +144,7 @@ pub struct Compiled {
     /// What is checked of an expanded text.
     pub checks: Box<[(u32, Arc<CompiledConstraint>)]>,
     /// What its texts name.
-    pub mentions: Mentions,
+    pub mentions: References,
     /// How many values are expected to be reported.
     pub value_count: u32,
     /// Hash of all that agents and reports see of it.
@@ -158,7 +158,7 @@ struct Texts {
     expanded: Vec<(Template, Arc<str>)>,
     known: HashMap<(Arc<str>, Template), TextRef>,
     checks: Vec<(u32, Arc<CompiledConstraint>)>,
-    mentions: Mentions,
+    mentions: References,
 }
 
 impl Texts {

@@ -402,9 +402,9 @@ impl Engine {
             Value::String(text) => {
                 // What cannot be read names nothing: expanding it fails.
                 let tokens = parse(text, &Substitutions::new()).unwrap_or_default();
-                let mut mentions = crate::policy::template::Mentions::default();
+                let mut mentions = crate::policy::template::References::default();
                 mentions.add(&tokens);
-                if mentions != crate::policy::template::Mentions::default() {
+                if mentions != crate::policy::template::References::default() {
                     let all = self.nested.entry(name.to_owned()).or_default();
                     all.add(&tokens);
                 }

@@ -26,7 +26,7 @@ use super::content::Contents;
 use super::inheritance::{Modes, Properties};
 use super::node_policy::{Issued, Remembered};
 use super::system;
-use super::template::Mentions;
+use super::template::References;
 use crate::model::directive::Directive;
 use crate::model::group::Group;
 use crate::model::ids::{DenseId, DirectiveIx, GroupIx, Interner, NodeIx, RuleIx};
@@ -168,7 +168,7 @@ pub struct Engine {
     modes: Modes,
     /// What values with variables name, by the name of the property that holds them. It is never
     /// less than what is true: too much costs time only.
-    nested: BTreeMap<String, Mentions>,
+    nested: BTreeMap<String, References>,
     pending: Pending,
 
     // What is computed.

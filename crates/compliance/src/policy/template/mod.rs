@@ -74,7 +74,7 @@ pub type Template = Vec<Token>;
 
 /// What a text names, so that it is known whom a change affects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mentions {
+pub struct References {
     /// Names of properties.
     pub properties: std::collections::BTreeSet<Arc<str>>,
     /// Names of global parameters.
@@ -83,7 +83,7 @@ pub struct Mentions {
     pub all_properties: bool,
 }
 
-impl Mentions {
+impl References {
     /// Adds what these tokens name.
     pub fn add(&mut self, tokens: &[Token]) {
         for token in tokens {

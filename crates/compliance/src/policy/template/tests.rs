@@ -202,7 +202,7 @@ fn missing_values_say_why() {
 #[test]
 fn what_a_text_names() {
     let text = "${node.properties[a][b]|default=${node.properties[c]}} ${rudder.param.p}";
-    let mut mentions = Mentions::default();
+    let mut mentions = References::default();
     mentions.add(&read(text).unwrap());
     mentions.add(&read("eval: ${node.properties[d]} + ${rudder.parameters[q][k]}").unwrap());
     let names = |set: &std::collections::BTreeSet<Arc<str>>| {

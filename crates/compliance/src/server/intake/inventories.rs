@@ -55,7 +55,7 @@ impl Intake {
         let capabilities = facts.capabilities.iter().map(|one| one.to_lowercase());
         let capabilities: BTreeSet<String> = capabilities.collect();
         node.agent.capabilities = capabilities.into_iter().collect();
-        let kept = Kept {
+        let kept = StoredInventory {
             inventory: facts.inventory,
             updates: facts.updates,
         };
@@ -153,7 +153,7 @@ impl Intake {
 /// What is kept of an inventory: its elements, which queries ask for, and updates of software,
 /// which are only shown.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredInventory {
     pub(crate) inventory: Inventory,
     pub(crate) updates: Vec<SoftwareUpdate>,
 }
@@ -162,7 +162,7 @@ pub(crate) struct Kept {
 /// older servers wrote it; none of these has this name.
 const WITH_UPDATES: &[u8] = b"{\"inventory\":";
 
-impl Kept {
+impl StoredInventory {
     fn json(&self) -> serde_json::Result<Vec<u8>> {
         match self.updates.is_empty() {
             true => serde_json::to_vec(&self.inventory),
@@ -185,7 +185,7 @@ impl Kept {
 
 /// Reads the elements of a packed inventory.
 pub(crate) fn inventory_of(packed: &[u8]) -> Option<Inventory> {
-    Kept::read(packed).map(|kept| kept.inventory)
+    StoredInventory::read(packed).map(|kept| kept.inventory)
 }
 
 #[cfg(test)]
@@ -203,13 +203,13 @@ mod tests {
             ..SoftwareUpdate::default()
         };
         for updates in [Vec::new(), vec![update]] {
-            let kept = Kept {
+            let kept = StoredInventory {
                 inventory: inventory.clone(),
                 updates,
             };
             let packed = packed::pack(&kept.json().unwrap());
             assert_eq!(packed == of_older_servers, kept.updates.is_empty());
-            let read = Kept::read(&packed).unwrap();
+            let read = StoredInventory::read(&packed).unwrap();
             assert_eq!(
                 (&read.inventory, &read.updates),
                 (&inventory, &kept.updates)

@@ -18,7 +18,7 @@ use super::ledger::{Commands, Refusal, Reply, Request};
 use super::metrics::Metrics;
 use super::state::{Exception, NodeRecord, RefusedRecord, RunRecord, State};
 use super::{Acceptance, now};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::reports::run_info::{Packing, RunInfo};
 use crate::reports::runlog::{Limits, ReportKind, RunLog};
 use crate::uploads::{
@@ -26,7 +26,7 @@ use crate::uploads::{
     read_log, run_of,
 };
 
-pub(crate) use inventories::{Kept, inventory_of};
+pub(crate) use inventories::{StoredInventory, inventory_of};
 
 /// Exceptions of one run that have rows; all reports stand in the run itself.
 const EXCEPTIONS: usize = 10_000;
@@ -159,7 +159,7 @@ impl Intake {
     fn named(&self, name: &str) -> Result<(RunInfo, Packing, Arc<NodeRecord>), UploadRejection> {
         let (info, packing) = run_of(name)?;
         let node = self.node(&info.node_id);
-        match node.filter(|node| node.known.standing == Standing::Accepted) {
+        match node.filter(|node| node.known.standing == NodeStatus::Accepted) {
             Some(node) => Ok((info, packing, node)),
             None => Err(Refusal::UnknownNode(info.node_id).into()),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use commit::Layer;
 
 use super::{Accepted, CheckedNode, Ledger, Refusal, Reply, Request, TOKENS};
-use crate::acceptance::{DecisionError, NodeCandidate, Standing};
+use crate::acceptance::{DecisionError, NodeCandidate, NodeStatus};
 use crate::model::node::Node;
 use crate::server::administered::{administer, keep_set, nobody_behind, take_place};
 use crate::server::now;
@@ -233,20 +233,22 @@ impl Ledger {
 
     fn run(&mut self, batch: &mut Batch<'_>, record: Box<RunRecord>) -> Result<Reply, Refusal> {
         let node = batch.records.get(&batch.state.nodes, &*record.node);
-        let accepted = node.filter(|node| node.known.standing == Standing::Accepted);
+        let accepted = node.filter(|node| node.known.standing == NodeStatus::Accepted);
         let unknown = || Refusal::UnknownNode(record.node.to_string());
         let node = accepted.ok_or_else(unknown)?.number;
         let key = record.key(node);
         // Of runs that older servers kept nobody knows what they said.
         let known = self.found.runs.get(&key).or_else(|| batch.runs.get(&key));
         if let Some(known) = known.copied() {
-            let same = known.is_none() || record.told_by().is_none() || known == record.told_by();
+            let same = known.is_none()
+                || record.repeat_digest().is_none()
+                || known == record.repeat_digest();
             if same {
                 return Ok(Reply::Duplicate);
             }
             return Err(Refusal::OtherRun);
         }
-        batch.runs.insert(key, record.told_by());
+        batch.runs.insert(key, record.repeat_digest());
         let number = self.next_run;
         self.next_run += 1;
         if record.whole {

@@ -133,7 +133,7 @@ impl Ledger {
     }
 
     /// Is what the database says on coming back what is known here?
-    fn heard(&mut self, found: Result<Found, StoreError>) -> Result<Found, StoreError> {
+    fn check_found(&mut self, found: Result<Found, StoreError>) -> Result<Found, StoreError> {
         let lost = match &found {
             Ok(Found::AsLeft | Found::Done) => return found,
             Ok(Found::Behind) => Lost::Behind,
@@ -200,7 +200,7 @@ impl commit::Ledger for Ledger {
         if self.store.lost() {
             let found = self.recovery.reach(&mut self.store).await;
             // Of what is done without a batch, as a purge, memory knows nothing.
-            self.heard(found)?;
+            self.check_found(found)?;
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl commit::Ledger for Ledger {
                 return Err(error);
             }
             let found = self.recovery.settle(&mut self.store).await;
-            match self.heard(found)? {
+            match self.check_found(found)? {
                 Found::Done => return Ok(()),
                 // It did not take place: once more.
                 _ if tries < TRIES => {}

@@ -111,7 +111,7 @@ impl Recovery {
         loop {
             let young = Instant::now() < until;
             if !young && self.next > Instant::now() {
-                return Err(away("it is tried again every half second"));
+                return Err(unavailable("it is tried again every half second"));
             }
             match self.attempt(store).await {
                 Err(StoreError::Database { .. }) if young => sleep(AGAIN).await,
@@ -138,7 +138,7 @@ impl Recovery {
         };
         tokio::select! {
             found = again => found,
-            () = stop.asked() => Err(away("the server stops")),
+            () = stop.requested() => Err(unavailable("the server stops")),
         }
     }
 
@@ -164,7 +164,7 @@ impl Recovery {
     }
 }
 
-fn away(cause: &str) -> StoreError {
+fn unavailable(cause: &str) -> StoreError {
     StoreError::Database {
         doing: "reach",
         cause: cause.to_owned(),

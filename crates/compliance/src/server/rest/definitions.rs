@@ -74,7 +74,7 @@ pub(super) const ROUTES: &[Route] = routes! {
         by(Access::Read), reads(&DEFINITIONS);
     put "definitions" "putDefinitions" "Put these in the place of the folder's definitions"
         => "plan": PLAN, Later(|service, call| Box::pin(service.replace(call))),
-        asks(BASE), reads(&DEFINITIONS);
+        with_query(BASE), reads(&DEFINITIONS);
 };
 
 impl From<DefineError> for ApiError {

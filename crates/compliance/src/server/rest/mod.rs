@@ -158,7 +158,7 @@ impl Service {
             Ok(told) if told.turn.is_some() => {
                 let turn = told.turn.clone();
                 let made = move || answers::enveloped(action, Ok(told), pretty);
-                let made = route::apart(turn, made).await;
+                let made = route::run_blocking(turn, made).await;
                 made.unwrap_or_else(|error| answers::enveloped(action, Err(error), pretty))
             }
             done => answers::enveloped(action, done, pretty),

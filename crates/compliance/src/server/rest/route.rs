@@ -143,7 +143,7 @@ impl Route {
     }
 
     /// With parameters.
-    pub(super) const fn asks(mut self, query: &'static [Field]) -> Self {
+    pub(super) const fn with_query(mut self, query: &'static [Field]) -> Self {
         self.query = query;
         self
     }
@@ -203,7 +203,7 @@ pub(super) struct Call<'a> {
 pub(super) type Turn = Arc<OwnedSemaphorePermit>;
 
 /// Does on a thread of its own what would keep others waiting on this one.
-pub(super) async fn apart<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     turn: Option<Turn>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -229,11 +229,11 @@ impl Service {
 
 impl Call<'_> {
     /// Does what takes long in the call's turn, on a thread of its own.
-    pub(super) async fn apart<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        apart(self.turn.clone(), work).await
+        run_blocking(self.turn.clone(), work).await
     }
 
     /// The first argument; a call without one has none.

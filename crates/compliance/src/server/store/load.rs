@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use commit::StoreError;
 
-use super::words::{ACCESSES, KEYS, STANDINGS, meant};
+use super::words::{ACCESSES, KEYS, STANDINGS, parse_word};
 use super::{Row, RowError, Store, StoredRun};
 use crate::acceptance::Known;
 use crate::model::node::Node;
@@ -71,10 +71,10 @@ impl Store {
             let (number, certificate) = (row.number(0)?, row.text(4)?);
             let node: Node = serde_json::from_str(&row.text(5)?)?;
             let known = Known {
-                standing: meant(&STANDINGS, &row.text(2)?)?,
+                standing: parse_word(&STANDINGS, &row.text(2)?)?,
                 hostname: node.hostname.clone(),
                 key: NodeCertificate::from_pem(certificate.as_bytes())?,
-                key_status: meant(&KEYS, &row.text(3)?)?,
+                key_status: parse_word(&KEYS, &row.text(3)?)?,
             };
             let record = NodeRecord {
                 number,
@@ -122,7 +122,7 @@ impl Store {
             let record = TokenRecord {
                 id: row.text(1)?.into(),
                 name: row.text(2)?,
-                access: meant(&ACCESSES, &row.text(3)?)?,
+                access: parse_word(&ACCESSES, &row.text(3)?)?,
                 hash: <[u8; 32]>::try_from(&hash[..])?,
                 created: row.number(0)?,
             };

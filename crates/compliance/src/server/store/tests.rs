@@ -7,7 +7,7 @@ use commit::postgres::{Found, PostgresSettings};
 use stats::SplitMix;
 
 use super::*;
-use crate::acceptance::{KeyStatus, Known, Standing};
+use crate::acceptance::{KeyStatus, Known, NodeStatus};
 use crate::definitions::{Definitions, Delta, Edit, Object};
 use crate::model::node::Node;
 use crate::model::rule::Rule;
@@ -61,9 +61,9 @@ impl Drawing {
             number,
             known: Known {
                 standing: if pending {
-                    Standing::Pending
+                    NodeStatus::Pending
                 } else {
-                    Standing::Accepted
+                    NodeStatus::Accepted
                 },
                 hostname: hostname.clone(),
                 key: NodeCertificate::from_pem(certificate.as_bytes()).unwrap(),

@@ -1,12 +1,12 @@
 //! The words that stand for what has few values.
 
-use crate::acceptance::{KeyStatus, Standing};
+use crate::acceptance::{KeyStatus, NodeStatus};
 use crate::server::state::Access;
 
 /// The word of a standing.
-pub(super) const STANDINGS: [(Standing, &str); 2] = [
-    (Standing::Pending, "pending"),
-    (Standing::Accepted, "accepted"),
+pub(super) const STANDINGS: [(NodeStatus, &str); 2] = [
+    (NodeStatus::Pending, "pending"),
+    (NodeStatus::Accepted, "accepted"),
 ];
 /// The word of what a token allows, as Rudder has it.
 pub(crate) const ACCESSES: [(Access, &str); 2] = [(Access::Read, "ro"), (Access::Write, "rw")];
@@ -23,7 +23,7 @@ pub(super) fn word<T: PartialEq>(words: &[(T, &'static str)], of: &T) -> &'stati
 }
 
 /// What a word stands for.
-pub(super) fn meant<T: Copy>(words: &[(T, &str)], word: &str) -> Result<T, super::RowError> {
+pub(super) fn parse_word<T: Copy>(words: &[(T, &str)], word: &str) -> Result<T, super::RowError> {
     let found = words.iter().find(|(_, known)| *known == word);
     let found = found.map(|(meant, _)| *meant);
     found.ok_or_else(|| format!("the word {word:?} is not known").into())

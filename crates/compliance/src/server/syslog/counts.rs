@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use telemetry::prometheus::{Kind, Page};
 
-use super::super::metrics::{Count, tell};
+use super::super::metrics::{Count, expose};
 
 /// Counts of messages of syslog.
 #[derive(Debug, Default)]
@@ -41,8 +41,8 @@ impl SyslogCounts {
         let _ = self.socket.set(Socket { inode, buffer });
     }
 
-    /// Tells all of it, if anything listens.
-    pub(in super::super) fn tell(&self, page: &mut Page) {
+    /// Writes all of it, if anything listens.
+    pub(in super::super) fn write_metrics(&self, page: &mut Page) {
         let Some(Socket { inode, buffer }) = self.socket.get() else {
             return;
         };
@@ -59,7 +59,7 @@ impl SyslogCounts {
                 ("lost", &self.lost),
             ],
         );
-        tell! { page;
+        expose! { page;
             counter "compliance_syslog_streams_closed_total" &self.closed,
                 "Streams that could not be read on, or were too many.";
             counter "compliance_syslog_kernel_drops_total" kernel_drops(*inode),
@@ -88,7 +88,7 @@ mod tests {
 
     fn told(counts: &SyslogCounts, name: &str) -> Option<u64> {
         let mut page = Page::new();
-        counts.tell(&mut page);
+        counts.write_metrics(&mut page);
         let text = page.into_text();
         let mut lines = text.lines();
         let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -6,7 +6,7 @@ use super::super::intake::Intake;
 use super::super::ledger::Refusal;
 use super::super::packed;
 use super::super::state::NodeRecord;
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::model::property::Property;
 use crate::reports::moment::Moment;
 use crate::reports::run_info::RunInfo;
@@ -38,7 +38,7 @@ impl Intake {
     }
 
     /// May reports of this node come over syslog?
-    pub(super) fn hears(&self, node: &str) -> bool {
+    pub(super) fn accepts(&self, node: &str) -> bool {
         let state = self.view.read();
         let node = state.nodes.get(node);
         node.is_some_and(|node| is_heard_over_syslog(node))
@@ -51,5 +51,5 @@ fn is_heard_over_syslog(node: &NodeRecord) -> bool {
     let set = |one: &Property| {
         one.name == REPORT_PROTOCOL && one.value == SYSLOG && one.provider.is_none()
     };
-    node.known.standing == Standing::Accepted && node.node.properties.iter().any(set)
+    node.known.standing == NodeStatus::Accepted && node.node.properties.iter().any(set)
 }

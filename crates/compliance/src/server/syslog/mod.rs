@@ -60,8 +60,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Asks the kernel for so many bytes for a socket.
-    fn ask(udp: &UdpSocket, asked: usize) -> io::Result<Self> {
+    /// Requests so many bytes for a socket from the kernel.
+    fn request(udp: &UdpSocket, asked: usize) -> io::Result<Self> {
         // Beyond `net.core.rmem_max` only with leave (CAP_NET_ADMIN).
         if sockopt::set_socket_recv_buffer_size_force(udp, asked).is_err() {
             sockopt::set_socket_recv_buffer_size(udp, asked)?;
@@ -82,7 +82,7 @@ impl Sockets {
             tries -= 1;
             match UdpSocket::bind(address).await {
                 Ok(udp) => {
-                    let buffer = Buffer::ask(&udp, buffer)?;
+                    let buffer = Buffer::request(&udp, buffer)?;
                     return Ok(Self {
                         udp,
                         tcp,
@@ -210,7 +210,7 @@ impl Syslog {
         let Ok(found) = parse(&text, received, &Limits::default()) else {
             return &counts.invalid;
         };
-        if !self.service.intake.hears(found.report.node_id) {
+        if !self.service.intake.accepts(found.report.node_id) {
             return &counts.refused;
         }
         match self.runs().take(&found.report, self.now()) {
@@ -224,7 +224,7 @@ impl Syslog {
         let mut buffer = vec![0; MESSAGE_BYTES];
         loop {
             tokio::select! {
-                () = shutdown.asked() => return,
+                () = shutdown.requested() => return,
                 received = socket.recv(&mut buffer) => match received {
                     Ok(length) => self.message(buffer.get(..length).unwrap_or_default()),
                     // Nothing is wrong for long with a socket that is bound.
@@ -239,7 +239,7 @@ impl Syslog {
         let mut streams = JoinSet::new();
         loop {
             tokio::select! {
-                () = shutdown.asked() => return,
+                () = shutdown.requested() => return,
                 Some(_) = streams.join_next() => {}
                 accepted = listener.accept() => {
                     let Ok((stream, _)) = accepted else {
@@ -299,7 +299,7 @@ impl Syslog {
                 continue;
             }
             tokio::select! {
-                () = shutdown.asked() => return,
+                () = shutdown.requested() => return,
                 () = tokio::time::sleep(LOOK.0) => {}
             }
         }

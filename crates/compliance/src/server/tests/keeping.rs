@@ -1,7 +1,7 @@
 //! What is answered with success is on the disk; what is not, is not.
 
 use super::*;
-use crate::acceptance::{Arrival, Standing};
+use crate::acceptance::{Arrival, NodeStatus};
 use crate::definitions::{Definitions, Delta, Edit, Object};
 use crate::model::property::Property;
 use crate::model::rule::Rule;
@@ -49,7 +49,7 @@ async fn everything_is_there_again(place: &Place) {
     {
         let state = view.read();
         let record = &state.nodes["a"];
-        assert_eq!(record.known.standing, Standing::Accepted);
+        assert_eq!(record.known.standing, NodeStatus::Accepted);
         assert_eq!(&*record.certificate, certificate);
         assert_eq!(state.version, 1);
         assert_eq!(&*state.policies["a"].config_id, "c2");

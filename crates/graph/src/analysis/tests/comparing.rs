@@ -2,7 +2,7 @@ use stats::SplitMix;
 
 use super::runs::{graph, simulated};
 use super::*;
-use traces::analysis::{Cause, How, Run, Verdict, compare};
+use traces::analysis::{Cause, PartChange, Run, Verdict, compare};
 
 /// Latencies of a run with its own luck: exponential around a level that scatters by 2 %.
 fn latencies(random: &mut SplitMix, count: usize, level: f64) -> Vec<Nanos> {
@@ -252,7 +252,11 @@ fn what_grew_is_told_from_what_moved_onto_the_path_and_from_what_grew_off_it() {
 
     let grew = compare(&before, &runs((10, 6)));
     let moved: Vec<_> = grew.changes[0].moved.iter().collect();
-    assert_eq!((moved.len(), moved[0].how), (1, How::Changed), "{grew}");
+    assert_eq!(
+        (moved.len(), moved[0].how),
+        (1, PartChange::Changed),
+        "{grew}"
+    );
     assert_eq!(moved[0].place, "price cpu");
     assert!(grew.off_path.is_empty(), "{grew}");
 
@@ -267,8 +271,8 @@ fn what_grew_is_told_from_what_moved_onto_the_path_and_from_what_grew_off_it() {
         let mut moved = onto.changes[0].moved.iter();
         moved.find(|one| one.place == place).map(|one| one.how)
     };
-    assert_eq!(how("price cpu"), Some(How::Changed), "{onto}");
-    assert_eq!(how("stock cpu"), Some(How::MovedOntoPath), "{onto}");
+    assert_eq!(how("price cpu"), Some(PartChange::Changed), "{onto}");
+    assert_eq!(how("stock cpu"), Some(PartChange::MovedOntoPath), "{onto}");
     let text = onto.to_string();
     assert!(
         text.contains("(moved onto the critical path; it takes no longer)"),

@@ -3,7 +3,7 @@
 use traces::failure;
 
 /// The word for what a socket says.
-pub(super) fn why(word: &'static str) -> &'static str {
+pub(super) fn cause_word(word: &'static str) -> &'static str {
     match word {
         "closed early" | "aborted" => failure::RESET,
         "host unreachable" | "network unreachable" | "network down" => "unreachable",
@@ -32,7 +32,7 @@ mod tests {
             Errno::MFILE,
             Errno::NOBUFS,
         ] {
-            let word = why(socket::cause(errno));
+            let word = cause_word(socket::cause(errno));
             assert!(traces::failure::ALL.contains(&word), "{word}");
         }
     }

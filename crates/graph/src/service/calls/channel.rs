@@ -14,7 +14,7 @@ use wire::stream::Stream;
 
 use traces::failure;
 
-use super::causes::why;
+use super::causes::cause_word;
 use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{OperationId, Outcome};
@@ -33,7 +33,7 @@ pub(super) struct Channel {
     pub(super) protocol: Protocol,
     pub(super) stage: Stage,
     /// Calls whose requests the callee does not take yet.
-    pub(super) unsent: VecDeque<Unsent>,
+    pub(super) unsent: VecDeque<QueuedCall>,
     /// Calls that wait for their answers, by the slots of their streams.
     pub(super) calls: Vec<Option<(StreamKey, Attempt)>>,
     /// It has carried a call to its end: that it breaks now may be a race with the callee
@@ -55,7 +55,7 @@ pub(super) enum Stage {
 }
 
 /// A call that waits for a stream.
-pub(super) struct Unsent {
+pub(super) struct QueuedCall {
     pub(super) attempt: Attempt,
     pub(super) request: Request<()>,
     pub(super) body: Payload,
@@ -81,7 +81,7 @@ impl Channel {
             }
             stream
                 .outcome()
-                .map_err(|errno| why(socket::cause(errno)))?;
+                .map_err(|errno| cause_word(socket::cause(errno)))?;
             if let Stage::Dialing(stream) = mem::replace(&mut self.stage, Stage::Ended) {
                 let watched = poller.remove(&stream);
                 let mut connection = Exchanges::start(stream, ClientSettings::default());
@@ -120,7 +120,7 @@ impl Channel {
             while connection.can_send()
                 && let Some(unsent) = self.unsent.pop_front()
             {
-                let Unsent {
+                let QueuedCall {
                     attempt,
                     request,
                     body,

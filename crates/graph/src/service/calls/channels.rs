@@ -11,14 +11,14 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
-use super::causes::why;
-use super::channel::{Channel, Stage, Unsent};
+use super::causes::cause_word;
+use super::channel::{Channel, QueuedCall, Stage};
 use crate::Nanos;
 use crate::script::OperationId;
 use crate::service::context::Context;
 use crate::service::http2::{MESSAGE_PREFIX, message};
 use crate::service::plan::CallPlan;
-use crate::service::request_state::{ActiveRequest, Attempt, MOST_ECHO, Open, PoolId, What};
+use crate::service::request_state::{ActiveRequest, Attempt, MOST_ECHO, Open, OpenKind, PoolId};
 use crate::service::token;
 use crate::topology::Protocol;
 use wire::timed::Timed;
@@ -38,7 +38,7 @@ impl Channels {
         attempt.sent = context.now;
         match self.send(active, attempt, context) {
             Ok(key) => {
-                let open = Open::new(attempt.operation_id, What::Stream(key));
+                let open = Open::new(attempt.operation_id, OpenKind::Stream(key));
                 active.state.open.push(open);
             }
             Err(why) => context.unanswered(active, &attempt, why),
@@ -69,7 +69,7 @@ impl Channels {
                 true => MOST_ECHO + MESSAGE_PREFIX,
                 false => 0,
             };
-            channel.unsent.push_back(Unsent {
+            channel.unsent.push_back(QueuedCall {
                 attempt,
                 request,
                 body,
@@ -99,7 +99,7 @@ impl Channels {
         let once = context.routes.route(id).is_some_and(|route| !route.warm);
         let pool = context.routes.pool(id).ok_or(failure::REFUSED)?;
         let connected = socket::connect_tcp(pool.address);
-        let stream = Stream::Plain(connected.map_err(|errno| why(socket::cause(errno)))?);
+        let stream = Stream::Plain(connected.map_err(|errno| cause_word(socket::cause(errno)))?);
         let (kind, poller) = (token::CHANNEL, &context.poller);
         let key = self.0.watch(&stream, kind, Interest::Write, poller);
         let key = key.ok_or(failure::NO_DESCRIPTORS)?;

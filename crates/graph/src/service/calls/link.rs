@@ -11,7 +11,7 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::{Received, Stream};
 
-use super::causes::why;
+use super::causes::cause_word;
 use crate::metrics::ClientCounters;
 use crate::service::context::Context;
 use crate::service::message::{FAILED, MOST_FAILED};
@@ -124,7 +124,7 @@ impl Link {
     /// Sends what waits in the outbox, and begins or ends to watch for when more can be.
     pub(super) fn send(&mut self, poller: &Poller) -> Result<(), &'static str> {
         let sent = self.outbox.send(&mut self.stream);
-        sent.map_err(|error| why(error.cause()))?;
+        sent.map_err(|error| cause_word(error.cause()))?;
         let all = self.outbox.is_empty();
         // Nothing is taken before the connection is made.
         self.connected |= all;
@@ -142,7 +142,7 @@ impl Link {
         if event.writable && self.registration.tells_writable() {
             if !self.connected {
                 let outcome = self.stream.outcome();
-                outcome.map_err(|errno| why(socket::cause(errno)))?;
+                outcome.map_err(|errno| cause_word(socket::cause(errno)))?;
                 self.connected = true;
                 if let Some(attempt) = &mut self.attempt {
                     attempt.sent = context.now;
@@ -170,7 +170,7 @@ impl Link {
                 })),
                 Err(_) => Err(failure::RESET),
             },
-            Err(error) => Err(why(error.cause())),
+            Err(error) => Err(cause_word(error.cause())),
         }
     }
 

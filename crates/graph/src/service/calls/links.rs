@@ -11,14 +11,14 @@ use wire::slab::Key;
 use wire::socket;
 use wire::stream::Stream;
 
-use super::causes::why;
+use super::causes::cause_word;
 use super::link::{Answered, Link};
 use crate::Nanos;
 use crate::script::Outcome;
 use crate::service::context::Context;
 use crate::service::message::write_request;
 use crate::service::plan::CallPlan;
-use crate::service::request_state::{ActiveRequest, Attempt, Open, PoolId, What};
+use crate::service::request_state::{ActiveRequest, Attempt, Open, OpenKind, PoolId};
 use crate::service::token;
 use wire::timed::Timed;
 
@@ -60,7 +60,7 @@ impl Links {
             write_request(active, call, &attempt, context.now, &mut link.outbox);
             match link.send(&context.poller) {
                 Ok(()) => {
-                    let open = Open::new(attempt.operation_id, What::Call(link.key));
+                    let open = Open::new(attempt.operation_id, OpenKind::Call(link.key));
                     active.state.open.push(open);
                     let place = link.key.index();
                     self.0.deadlines.set(place, attempt.deadline);
@@ -90,7 +90,7 @@ impl Links {
     ) -> Result<Box<Link>, &'static str> {
         let pool = context.routes.pool(id).ok_or(failure::REFUSED)?;
         let connected = socket::connect_tcp(pool.address);
-        let socket: OwnedFd = connected.map_err(|errno| why(socket::cause(errno)))?;
+        let socket: OwnedFd = connected.map_err(|errno| cause_word(socket::cause(errno)))?;
         let (stream, poller) = (Stream::Plain(socket), &context.poller);
         let key = self.0.watch(&stream, token::LINK, Interest::Read, poller);
         let key = key.ok_or(failure::NO_DESCRIPTORS)?;

@@ -14,7 +14,7 @@ use self::channels::Channels;
 use self::links::Links;
 use super::context::Context;
 use super::plan::Plan;
-use super::request_state::{ActiveRequest, Attempt, Open, PoolId, What};
+use super::request_state::{ActiveRequest, Attempt, Open, OpenKind, PoolId};
 use crate::Nanos;
 use crate::metrics::ClientCounters;
 use crate::script::{Command, OperationId, Outcome};
@@ -87,7 +87,7 @@ impl Calls {
             call.counters.waits();
             let open = Open {
                 operation_id,
-                what: What::Queued(pool),
+                what: OpenKind::Queued(pool),
                 until: deadline,
             };
             context.active_requests.wait(active, open);
@@ -161,12 +161,13 @@ impl Calls {
     ) -> Option<Attempt> {
         let (request, operation_id) = (active.key, open.operation_id);
         match open.what {
-            What::Call(link) => self.links.close(link, context),
-            What::Stream(channel) => self
-                .channels
-                .cancel(channel, request, operation_id, context),
-            What::Queued(pool) => Self::leave_queue(pool, active, operation_id, context),
-            What::Job(_) | What::Sleep(..) | What::Pause => None,
+            OpenKind::Call(link) => self.links.close(link, context),
+            OpenKind::Stream(channel) => {
+                self.channels
+                    .cancel(channel, request, operation_id, context)
+            }
+            OpenKind::Queued(pool) => Self::leave_queue(pool, active, operation_id, context),
+            OpenKind::Job(_) | OpenKind::Sleep(..) | OpenKind::Pause => None,
         }
     }
 

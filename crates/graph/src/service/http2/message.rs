@@ -71,8 +71,8 @@ pub(in crate::service) struct Ask<'a> {
     pub(in crate::service) bodiless: bool,
 }
 
-/// What a head asks for; `Err`: the status, or gRPC's code, that refuses it.
-pub(in crate::service) fn ask(
+/// Parses a head; `Err`: the status, or gRPC's code, that refuses it.
+pub(in crate::service) fn parse_request(
     head: &http::request::Parts,
     protocol: Protocol,
     started: Nanos,

@@ -41,7 +41,7 @@ impl Sessions {
         else {
             return;
         };
-        context.instances.came(instance);
+        context.instances.caller_connected(instance);
         let session = Box::new(Session::new(key, instance, stream, context));
         self.all.deadlines.set(key.index(), session.deadline);
         self.all.values.put(key, session);
@@ -58,7 +58,7 @@ impl Sessions {
         let head = self.heads.get_mut(session.instance)?;
         act(session, head, context);
         if session.phase == Phase::Closed {
-            context.instances.went(session.instance);
+            context.instances.caller_disconnected(session.instance);
             self.all.release(key);
         } else {
             self.all.deadlines.set(key.index(), session.deadline);

@@ -126,7 +126,7 @@ impl Session {
         match self.stream.receive(&mut room) {
             Ok(Received::Bytes(count)) => {
                 let bytes = room.get(..count).unwrap_or_default();
-                self.took(bytes, head, context);
+                self.received(bytes, head, context);
             }
             Ok(Received::Nothing) => {}
             // A caller that ends its side has lost interest.
@@ -135,7 +135,7 @@ impl Session {
         context.room = room;
     }
 
-    fn took(&mut self, bytes: &[u8], head: &mut RequestHead, context: &mut Context) {
+    fn received(&mut self, bytes: &[u8], head: &mut RequestHead, context: &mut Context) {
         match self.phase {
             Phase::Head | Phase::Body(..) if self.rest.is_empty() => {
                 let used = self.advance(bytes, head, context);
@@ -184,7 +184,7 @@ impl Session {
                     match scanned {
                         Ok(Some(length)) => {
                             used += length;
-                            self.asked(head, context);
+                            self.handle_head(head, context);
                         }
                         Ok(None) => self.deadline = self.deadline.min(context.after(PATIENCE)),
                         Err(error) => self.refuse(error.status(), context),
@@ -218,7 +218,7 @@ impl Session {
     }
 
     /// A head is there: what it says is taken over, and its body comes next.
-    fn asked(&mut self, head: &RequestHead, context: &mut Context) {
+    fn handle_head(&mut self, head: &RequestHead, context: &mut Context) {
         if head.is_http2_preface() {
             self.refuse(400, context);
             return;
@@ -253,8 +253,8 @@ impl Session {
         self.deadline = context.after(PATIENCE);
         context.active_requests.put(active);
         if head.expects_continue() {
-            let sheet = self.outbox.sheet();
-            sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            let write_buffer = self.outbox.write_buffer();
+            write_buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             if self.send(context) == Sent::Failed {
                 self.close(GONE, context);
             }
@@ -266,7 +266,7 @@ impl Session {
         self.close("refused", context);
         self.phase = Phase::Refusing;
         self.deadline = context.after(PATIENCE);
-        write_refusal(status, self.outbox.sheet());
+        write_refusal(status, self.outbox.write_buffer());
         match self.send(context) {
             Sent::All => self.linger(context),
             Sent::Some => {}
@@ -357,9 +357,9 @@ impl Session {
         context: &mut Context,
     ) {
         self.last = !active.state.keep_alive || context.instances.is_leaving(self.instance);
-        write_answer(active, reply, !self.last, self.outbox.sheet());
+        write_answer(active, reply, !self.last, self.outbox.write_buffer());
         if !active.state.bodiless {
-            let filler = reply.write(active, self.outbox.sheet());
+            let filler = reply.write(active, self.outbox.write_buffer());
             self.outbox.fill(filler);
         }
         context.now = clock::now();

@@ -102,7 +102,7 @@ fn one_that_nobody_waits_for_is_ended() {
 fn one_that_does_not_want_to_end_is_killed() {
     let (running, pid, _folder) = sleeper("trap '' TERM;");
     let stop = Stop::default();
-    stop.ask();
+    stop.request();
     let error = running.wait(LONG, &stop).unwrap_err();
     assert_eq!(error.cause(), "stopped");
     wait_until_gone(pid);

@@ -140,7 +140,7 @@ fn stopping_gives_everything_back() {
 fn a_stopped_pool_takes_no_more() {
     let (resources, events) = (resources(), Loop::new());
     let workers = Workers::new(&resources, &events.inbox, config(1, 10)).unwrap();
-    workers.ask_to_stop();
+    workers.request_stop();
     let ops = task(&resources, &Work::Ops(Amount::ZERO));
     assert_eq!(workers.submit(job(&ops, 1.0, 1)), Err(Refused::Stopped));
 }

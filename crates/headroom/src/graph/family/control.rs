@@ -99,23 +99,25 @@ impl Supervisor {
         let (entries, others): (Vec<_>, Vec<_>) =
             running.partition(|one| one.service == topology.entry);
         for some in [others, entries] {
-            if let Err(why) = self.give(&some, &text).await {
+            if let Err(why) = self.send_profile(&some, &text).await {
                 let old = Bytes::from(before.to_toml());
                 let all: Vec<_> = children.iter().collect();
                 // Whoever cannot take it back has ended, and that is told already.
-                let _ = self.give(&all, &old).await;
+                let _ = self.send_profile(&all, &old).await;
                 return Err(anyhow!("change the profile: {why}"));
             }
         }
         Ok(())
     }
 
-    async fn give(&self, to: &[&Arc<Child>], text: &Bytes) -> Result<(), String> {
+    async fn send_profile(&self, to: &[&Arc<Child>], text: &Bytes) -> Result<(), String> {
         let mut giving = JoinSet::new();
         for child in to {
             let (client, text) = (self.client.clone(), text.clone());
             let child = Arc::clone(child);
-            giving.spawn(net::boxed(async move { give(&client, &child, text).await }));
+            giving.spawn(net::boxed(async move {
+                send_profile(&client, &child, text).await
+            }));
         }
         let mut all = Ok(());
         while let Some(given) = giving.join_next().await {
@@ -130,7 +132,7 @@ impl Supervisor {
     }
 }
 
-async fn give(client: &Client, child: &Child, text: Bytes) -> Result<(), String> {
+async fn send_profile(client: &Client, child: &Child, text: Bytes) -> Result<(), String> {
     let request = http::Request::put(format!("http://{}/profile", child.at.admin));
     let request = request
         .body(Full::new(text))
@@ -142,13 +144,13 @@ async fn give(client: &Client, child: &Child, text: Bytes) -> Result<(), String>
         false => Err(format!(
             "the service {} refused it: {}",
             child.name,
-            why(&answer.body)
+            error_message(&answer.body)
         )),
     }
 }
 
 /// What a control server says is wrong: JSON with an `error`.
-fn why(body: &[u8]) -> String {
+fn error_message(body: &[u8]) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let error = json.as_ref().and_then(|json| json["error"].as_str());
     error.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned)

@@ -66,7 +66,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
         said: Arc::new(move |line| lines.sink().pass_on(line)),
     };
     let mut asked = shutdown.clone();
-    let group = ProcessGroup::start(&start, asked.asked()).await;
+    let group = ProcessGroup::start(&start, asked.requested()).await;
     let Some(group) = group.inspect_err(|_| logger.sink().flush())? else {
         return ended(&logger, anyhow::Ok(()));
     };
@@ -121,7 +121,7 @@ async fn run(args: &UpArgs, file: TopologyFile, topology: Arc<Topology>) -> Resu
     let mut running: Vec<usize> = (0..group.children().len()).collect();
     loop {
         tokio::select! {
-            () = asked.asked() => break,
+            () = asked.requested() => break,
             (place, how) = group.next_end(&mut running) => {
                 if let Some(child) = group.children().get(place) {
                     let fields = Fields::new()

@@ -69,7 +69,7 @@ impl Branch<'_> {
             if moved.status.success() {
                 return Ok(more);
             }
-            refused = git::said(&moved);
+            refused = git::error_text(&moved);
             thread::sleep(PAUSE * attempt);
         }
         bail!(

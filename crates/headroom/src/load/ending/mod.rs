@@ -52,7 +52,7 @@ pub(super) fn report(
 
 /// What `--json` prints: the result, and what `--expect` asked of it.
 #[derive(Serialize)]
-struct Told<'a> {
+struct JsonResult<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +73,7 @@ fn json(summary: &Summary, measured: &[Measured]) -> Result<String> {
         measured: measured.value,
         holds: measured.holds,
     });
-    output::json(&Told {
+    output::json(&JsonResult {
         summary,
         expectations: expectations.collect(),
     })

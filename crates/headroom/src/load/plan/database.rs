@@ -27,7 +27,7 @@ pub(super) fn password(args: &LoadArgs, target: &Target) -> Result<String> {
 }
 
 /// The command that is asked of Redis, or the statement of PostgreSQL.
-pub(super) fn asked(args: &LoadArgs, protocol: Protocol) -> Result<Body> {
+pub(super) fn statement(args: &LoadArgs, protocol: Protocol) -> Result<Body> {
     let others = [
         ("-d", args.data.is_some()),
         ("-D", args.data_file.is_some()),

@@ -140,7 +140,7 @@ fn mix(args: &LoadArgs, target: &Target, path: &str) -> Result<Mix> {
         return requests_file::read_requests(file, target);
     }
     let body = match target.protocol {
-        protocol if protocol.has_rows() => database::asked(args, protocol)?,
+        protocol if protocol.has_rows() => database::statement(args, protocol)?,
         _ => body(args)?,
     };
     if matches!(target.protocol, Protocol::Tcp | Protocol::Udp) && body == Body::Empty {

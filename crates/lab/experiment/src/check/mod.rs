@@ -386,7 +386,7 @@ fn plan(
         table.is_some_and(|table| table.contains_key("search"))
     };
     let searching = steps.iter().filter(searches);
-    let mut under = loads::Under {
+    let mut under = loads::StepLoads {
         loads: &senders,
         searches: Vec::new(),
         searching: searching.filter_map(|entry| entry.name.clone()).collect(),

@@ -9,7 +9,7 @@ use super::drivers::Makers;
 use super::entries::Entry;
 use super::faults;
 use super::fields::{Field, Fields, Value};
-use super::loads::{self, KeptFrom, Under};
+use super::loads::{self, CaptureSource, StepLoads};
 use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::settings::{self, MOST};
@@ -40,7 +40,7 @@ pub(super) fn step(
     entry: &Entry<'_>,
     makers: &Makers,
     names: &mut Names,
-    under: &mut Under<'_>,
+    under: &mut StepLoads<'_>,
     (systems, probes): (&[Found], &[probes::Found]),
 ) -> Option<Step> {
     let known = [
@@ -114,7 +114,7 @@ pub(super) fn step(
     let run_within = fields.value_or("run_within", RUN_WITHIN, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
-    let keep = loads::keep(reader, &fields, &name, KeptFrom::Output);
+    let keep = loads::keep(reader, &fields, &name, CaptureSource::Output);
     if let (Some(field), None) = (fields.get("keep"), fields.get("run")) {
         let problem = Problem::new(
             field.span(),

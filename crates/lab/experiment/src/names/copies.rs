@@ -13,7 +13,7 @@ const COMMA: &str = ",";
 const LONGEST_SEPARATOR: usize = 16;
 
 /// Which copies stand in brackets.
-enum Which {
+enum CopyList {
     One(u32),
     /// All, with what stands between them.
     All(String),
@@ -40,17 +40,17 @@ impl Scope {
         let which = self.which(name, system, open + 1..close)?;
         let rest = name.slice(close + 1..name.len());
         match (which, rest.as_str().get(..1)) {
-            (Which::One(index), Some(".")) => {
+            (CopyList::One(index), Some(".")) => {
                 let (form, port) = self.address(&rest, system)?;
                 let reference = one(system, index, form, port);
                 self.allowed(reference, span, place).map(Some)
             }
-            (Which::All(separator), Some(".")) => {
+            (CopyList::All(separator), Some(".")) => {
                 let (form, port) = self.address(&rest, system)?;
                 let piece = Template(vec![Segment::Reference(own_port(form, port))]);
                 self.all(system, separator, piece, span, place).map(Some)
             }
-            (Which::All(separator), Some(":")) => {
+            (CopyList::All(separator), Some(":")) => {
                 let piece = rest.slice(1..rest.len());
                 let Some(piece) = self.piece(&piece, system)? else {
                     return Ok(None);
@@ -63,10 +63,10 @@ impl Scope {
                     false => rest.whole(),
                 };
                 Err(Problem::new(at, "what of it?").help(match which {
-                    Which::One(index) => {
+                    CopyList::One(index) => {
                         format!("write {{{system}[{index}].addr}} or {{{system}[{index}].port}}")
                     }
-                    Which::All(_) => format!(
+                    CopyList::All(_) => format!(
                         "write {{{system}[*].addr}}, or what is repeated for each copy: \
                          {{{system}[*]:n{{index}}={{addr}}}}"
                     ),
@@ -90,18 +90,18 @@ impl Scope {
         name: &Text,
         system: &str,
         range: std::ops::Range<usize>,
-    ) -> Result<Which, Problem> {
+    ) -> Result<CopyList, Problem> {
         let inner = name.slice(range.clone());
         if let Some(separator) = inner.as_str().strip_prefix('*') {
             return match separator {
-                "" => Ok(Which::All(COMMA.to_owned())),
+                "" => Ok(CopyList::All(COMMA.to_owned())),
                 long if long.len() > LONGEST_SEPARATOR => {
                     let at = inner.span(1..inner.len());
                     let message =
                         format!("what stands between copies has at most {LONGEST_SEPARATOR} bytes");
                     Err(Problem::new(at, message))
                 }
-                separator => Ok(Which::All(separator.to_owned())),
+                separator => Ok(CopyList::All(separator.to_owned())),
             };
         }
         // Where nothing stands in it the bracket is marked.
@@ -122,7 +122,7 @@ impl Scope {
                     format!("{system} has {count} copies, {system}[0] to {system}[{last}]");
                 Err(Problem::new(at, message))
             }
-            _ => Ok(Which::One(index)),
+            _ => Ok(CopyList::One(index)),
         }
     }
 

@@ -138,13 +138,13 @@ pub enum ProcessFault {
     /// on by turns.
     Slow(f64),
     /// They are left little of something.
-    Exhaust(Scarce),
+    Exhaust(ScarceResource),
 }
 
 /// What processes are left little of: so much more than they have when the fault begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scarce {
+pub enum ScarceResource {
     /// So many descriptors, of each process.
     Descriptors(u64),
     /// So many bytes of address space, of each process.
@@ -158,11 +158,13 @@ impl fmt::Display for ProcessFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slow(share) => write!(f, " to {}", units::show_share(*share)),
-            Self::Exhaust(Scarce::Descriptors(left)) => write!(f, " but for {left} descriptors"),
-            Self::Exhaust(Scarce::Memory(left)) => {
+            Self::Exhaust(ScarceResource::Descriptors(left)) => {
+                write!(f, " but for {left} descriptors")
+            }
+            Self::Exhaust(ScarceResource::Memory(left)) => {
                 write!(f, " but for {} of memory", units::show_bytes(*left as f64))
             }
-            Self::Exhaust(Scarce::Disk(left)) => {
+            Self::Exhaust(ScarceResource::Disk(left)) => {
                 write!(f, " but for {} of disk", units::show_bytes(*left as f64))
             }
             Self::Kill(_) | Self::Restart(_) | Self::Pause => Ok(()),
@@ -181,7 +183,7 @@ pub enum FaultKind {
         /// Name of their system.
         system: String,
         /// Which of its copies.
-        who: Who,
+        who: CopySelector,
     },
     /// What passes from some systems or loads to one system is disturbed.
     Network {
@@ -199,7 +201,7 @@ pub enum FaultKind {
         /// How many agents it has.
         agents: u32,
         /// Which of them: not those that a probe picks.
-        who: Who,
+        who: CopySelector,
         /// They are silent and speak by turns of this length, each in a phase of its own;
         /// `None`: they are silent all the time.
         flap: Option<Duration>,
@@ -321,8 +323,8 @@ impl fmt::Display for FaultKind {
                 back,
             } => {
                 match who {
-                    Who::Copy(agent) => write!(f, "{fleet}.{agent}")?,
-                    Who::All => write!(f, "all {agents} of {fleet}")?,
+                    CopySelector::Copy(agent) => write!(f, "{fleet}.{agent}")?,
+                    CopySelector::All => write!(f, "all {agents} of {fleet}")?,
                     who => f.write_str(&who.of(fleet))?,
                 }
                 if let Some(flap) = flap {
@@ -367,7 +369,7 @@ pub enum EndSignal {
 /// Which copies of a system are hit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Who {
+pub enum CopySelector {
     /// The one that there is.
     Only,
     /// This one of several, counted from 0.
@@ -389,7 +391,7 @@ pub enum Who {
     },
 }
 
-impl Who {
+impl CopySelector {
     /// Which copies of `system`, in words: `2 of etcd`.
     pub fn of(&self, system: &str) -> String {
         match self {

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Act, Driver, DriverKind, FaultKind, Plan, Probe, ProbeKind, Step, Template, Traffic, Who,
+    Act, CopySelector, Driver, DriverKind, FaultKind, Plan, Probe, ProbeKind, Step, Template,
+    Traffic,
 };
 use crate::expr::{Affected, Expr, Growing, Metric};
 
 /// Names of what is not there.
 #[derive(Default)]
-struct Gone {
+struct MissingNames {
     systems: BTreeSet<String>,
     loads: BTreeSet<String>,
     probes: BTreeSet<String>,
@@ -83,11 +84,15 @@ impl Plan {
 
     /// A line about what goes without this program, and the expectations among that.
     fn leave_out_without(&mut self, program: &str) -> (String, Vec<String>) {
-        let mut gone = Gone::default();
+        let mut gone = MissingNames::default();
         loop {
             let before = gone.systems.len();
             let systems = self.systems.iter().filter(|system| {
-                let mut others = system.after.iter().cloned().chain(system.told_of());
+                let mut others = system
+                    .after
+                    .iter()
+                    .cloned()
+                    .chain(system.referenced_systems());
                 system.needs.as_deref() == Some(program)
                     || others.any(|other| gone.systems.contains(&other))
             });
@@ -108,7 +113,7 @@ impl Plan {
         let loads: BTreeSet<String> = loads.map(|load| load.name).collect();
         let probes = self.probes.extract_if(.., |probe| gone.is_asked_by(probe));
         let probes: BTreeSet<String> = probes.map(|probe| probe.name).collect();
-        gone = Gone {
+        gone = MissingNames {
             entities,
             loads,
             probes,
@@ -150,7 +155,7 @@ impl Plan {
     }
 }
 
-impl Gone {
+impl MissingNames {
     fn is_in(&self, template: &Template) -> bool {
         let mut systems = template.references().filter_map(|one| one.system());
         systems.any(|system| self.systems.contains(system))
@@ -184,8 +189,8 @@ impl Gone {
         }
     }
 
-    fn is_picked_by(&self, who: &Who) -> bool {
-        matches!(who, Who::Probe { probe, .. } if self.probes.contains(probe))
+    fn is_picked_by(&self, who: &CopySelector) -> bool {
+        matches!(who, CopySelector::Probe { probe, .. } if self.probes.contains(probe))
     }
 
     fn is_asked_by(&self, probe: &Probe) -> bool {

@@ -26,8 +26,8 @@ use crate::expr::Expr;
 
 pub use call::{Call, CountError, WHOLE_OUTPUT};
 pub use fault::{
-    Act, Back, Connection, Direction, EndSignal, Every, Fault, FaultKind, NetworkFault, OnExit,
-    Part, ProcessFault, Scarce, Who,
+    Act, Back, Connection, CopySelector, Direction, EndSignal, Every, Fault, FaultKind,
+    NetworkFault, OnExit, Part, ProcessFault, ScarceResource,
 };
 pub use gate::{Gated, Gates, Variant};
 pub use lab_lifecycle::{Definition as Lifecycle, LoopDefinition as Loop};
@@ -36,8 +36,8 @@ pub use load::{
     Journey, Load, LoadModel, LoadTls, Period, Request, RequestBody, Schedule, Search, StepLoad,
     Traffic,
 };
-pub use network::{Network, Way};
-pub use probe::{CommandValue, Probe, ProbeKind, Together};
+pub use network::{FaultMechanism, Network};
+pub use probe::{Aggregation, CommandValue, Probe, ProbeKind};
 pub use signal::SentSignal;
 pub use sweep::{Range, Setting, Sweep};
 

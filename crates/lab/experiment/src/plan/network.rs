@@ -25,7 +25,7 @@ impl Network {
 
 /// How faults of a connection are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum FaultMechanism {
     /// By rules of the kernel, which drop packets and reset connections.
     Rules,
     /// By a proxy of the laboratory, which stands between the two.
@@ -49,9 +49,9 @@ impl NetworkFault {
 
 impl Plan {
     /// How the faults of a connection are made, all in the same way.
-    pub fn way(&self, connection: &Connection) -> Way {
+    pub fn way(&self, connection: &Connection) -> FaultMechanism {
         if self.network.is_of_the_machine() {
-            return Way::Proxy { needed_by: None };
+            return FaultMechanism::Proxy { needed_by: None };
         }
         let faults = self.steps.iter().flat_map(|step| &step.faults);
         let mut beyond = faults.filter_map(|fault| match &fault.kind {
@@ -63,8 +63,8 @@ impl Plan {
             }
         });
         match beyond.next() {
-            None => Way::Rules,
-            word => Way::Proxy { needed_by: word },
+            None => FaultMechanism::Rules,
+            word => FaultMechanism::Proxy { needed_by: word },
         }
     }
 }

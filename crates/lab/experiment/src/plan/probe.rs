@@ -90,7 +90,7 @@ pub enum ProbeKind {
         /// Labels that a series must have.
         labels: BTreeMap<String, String>,
         /// What of several series that match.
-        series: Together,
+        series: Aggregation,
         /// The change a second since the try before, instead of the value itself.
         is_rate: bool,
     },
@@ -139,7 +139,7 @@ impl ProbeKind {
 /// How several series become one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Together {
+pub enum Aggregation {
     /// Their sum.
     Sum,
     /// The largest.

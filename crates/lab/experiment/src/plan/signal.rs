@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{EndSignal, Who};
+use super::{CopySelector, EndSignal};
 
 /// A signal that a step sends to the first process of each copy of a system that is chosen.
 /// It is not undone.
@@ -15,7 +15,7 @@ pub struct SentSignal {
     /// Name of the system.
     pub system: String,
     /// Which of its copies.
-    pub who: Who,
+    pub who: CopySelector,
 }
 
 impl fmt::Display for SentSignal {

@@ -8,7 +8,7 @@ use crate::seed;
 
 /// Which members of a group a fault hits.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Who {
+pub enum MemberSelector {
     /// These, in this order.
     Named(Vec<String>),
     /// So many, drawn from the seed.
@@ -81,7 +81,7 @@ fn advice(near: Option<&str>) -> String {
 }
 
 /// Whom the fault named `fault` hits the `turn`th time that it comes, as places in `members`,
-/// in rising order but for [`Who::Named`].
+/// in rising order but for [`MemberSelector::Named`].
 ///
 /// Every member has a lot, which depends on the seed, the fault, the turn and the member's own
 /// name; the smallest lots are hit. So neither another fault, nor the order of the members, nor
@@ -91,7 +91,7 @@ fn advice(near: Option<&str>) -> String {
 /// # Errors
 /// When nobody is there, a name is unknown or stands twice, or the number or share is none.
 pub fn choose(
-    who: &Who,
+    who: &MemberSelector,
     members: &[String],
     seed: u64,
     fault: &str,
@@ -105,17 +105,19 @@ pub fn choose(
     }
     refuse_twice(members, fault)?;
     let count = match who {
-        Who::Every => return Ok((0..members.len()).collect()),
-        Who::Named(names) => {
+        MemberSelector::Every => return Ok((0..members.len()).collect()),
+        MemberSelector::Named(names) => {
             refuse_twice(names, fault)?;
             return names
                 .iter()
                 .map(|name| find(name, members, fault))
                 .collect();
         }
-        Who::Count(count) => *count,
-        Who::Share(share) if *share > 0.0 && *share <= 1.0 => part_of(*share, members.len()),
-        Who::Share(share) => {
+        MemberSelector::Count(count) => *count,
+        MemberSelector::Share(share) if *share > 0.0 && *share <= 1.0 => {
+            part_of(*share, members.len())
+        }
+        MemberSelector::Share(share) => {
             return Err(ChooseError::Share {
                 fault: fault_name(),
                 share: *share,

@@ -8,15 +8,15 @@ fn cells(count: usize) -> Vec<String> {
 
 #[test]
 fn named_things_are_those_and_a_wrong_name_is_told() {
-    let who = Who::Named(vec!["cell[2]".into(), "cell[0]".into()]);
+    let who = MemberSelector::Named(vec!["cell[2]".into(), "cell[0]".into()]);
     assert_eq!(choose(&who, &cells(3), 1, "kill", 0), Ok(vec![2, 0]));
-    let wrong = Who::Named(vec!["cel[2]".into()]);
+    let wrong = MemberSelector::Named(vec!["cel[2]".into()]);
     let error = choose(&wrong, &cells(3), 1, "kill", 0).unwrap_err();
     assert!(
         error.to_string().contains("did you mean \"cell[2]\"?"),
         "{error}"
     );
-    let twice = Who::Named(vec!["cell[1]".into(), "cell[1]".into()]);
+    let twice = MemberSelector::Named(vec!["cell[1]".into(), "cell[1]".into()]);
     let error = choose(&twice, &cells(3), 1, "kill", 0).unwrap_err();
     assert!(matches!(error, ChooseError::Twice { .. }));
 }
@@ -24,10 +24,10 @@ fn named_things_are_those_and_a_wrong_name_is_told() {
 #[test]
 fn every_member_and_none() {
     assert_eq!(
-        choose(&Who::Every, &cells(3), 1, "kill", 0),
+        choose(&MemberSelector::Every, &cells(3), 1, "kill", 0),
         Ok(vec![0, 1, 2])
     );
-    let none = choose(&Who::Every, &[], 1, "kill", 0).unwrap_err();
+    let none = choose(&MemberSelector::Every, &[], 1, "kill", 0).unwrap_err();
     assert!(matches!(none, ChooseError::Nobody { .. }));
 }
 
@@ -44,11 +44,11 @@ fn shares_round_to_the_nearest_and_hit_at_least_one() {
         (1.0, 7, 7),
         (1e-9, 7, 1),
     ] {
-        let chosen = choose(&Who::Share(share), &cells(of), 1, "kill", 0).unwrap();
+        let chosen = choose(&MemberSelector::Share(share), &cells(of), 1, "kill", 0).unwrap();
         assert_eq!(chosen.len(), hit, "{share} of {of}");
     }
     for share in [0.0, -0.1, 1.01, f64::NAN] {
-        assert!(choose(&Who::Share(share), &cells(3), 1, "kill", 0).is_err());
+        assert!(choose(&MemberSelector::Share(share), &cells(3), 1, "kill", 0).is_err());
     }
 }
 
@@ -57,7 +57,7 @@ fn nobody_is_preferred() {
     // Planted: each of ten is hit 3,000 of 10,000 times, with a deviation of 46.
     let mut hits = [0_i32; 10];
     for turn in 0..10_000 {
-        for place in choose(&Who::Count(3), &cells(10), 5, "kill", turn).unwrap() {
+        for place in choose(&MemberSelector::Count(3), &cells(10), 5, "kill", turn).unwrap() {
             hits[place] += 1;
         }
     }
@@ -70,11 +70,11 @@ proptest! {
         seed: u64, turn in 0..50_u64, of in 1..200_usize, part in 0.0..1.0_f64,
     ) {
         let count = 1 + (part * (of - 1) as f64) as usize;
-        let chosen = choose(&Who::Count(count), &cells(of), seed, "kill", turn).unwrap();
+        let chosen = choose(&MemberSelector::Count(count), &cells(of), seed, "kill", turn).unwrap();
         prop_assert_eq!(chosen.len(), count);
         prop_assert!(chosen.is_sorted_by(|a, b| a < b) && chosen.iter().all(|it| *it < of));
-        prop_assert_eq!(&chosen, &choose(&Who::Count(count), &cells(of), seed, "kill", turn).unwrap());
-        prop_assert!(choose(&Who::Count(of + 1), &cells(of), seed, "kill", turn).is_err());
+        prop_assert_eq!(&chosen, &choose(&MemberSelector::Count(count), &cells(of), seed, "kill", turn).unwrap());
+        prop_assert!(choose(&MemberSelector::Count(of + 1), &cells(of), seed, "kill", turn).is_err());
     }
 
     #[test]
@@ -82,7 +82,7 @@ proptest! {
         let count = count.min(of);
         let members = cells(of);
         let names = |members: &[String]| -> BTreeSet<String> {
-            let chosen = choose(&Who::Count(count), members, seed, "kill", 3).unwrap();
+            let chosen = choose(&MemberSelector::Count(count), members, seed, "kill", 3).unwrap();
             chosen.into_iter().map(|place| members[place].clone()).collect()
         };
         let hit = names(&members);

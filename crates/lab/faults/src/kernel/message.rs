@@ -81,7 +81,7 @@ pub(super) enum KernelReply<'a> {
 }
 
 /// Every message in what was received. What is cut short is left out.
-pub(super) fn said(mut bytes: &[u8]) -> Vec<KernelReply<'_>> {
+pub(super) fn parse_replies(mut bytes: &[u8]) -> Vec<KernelReply<'_>> {
     let mut all = Vec::new();
     while let Some((length, rest)) = cut(bytes, 0).filter(|(length, _)| *length >= HEADER) {
         let Some(message) = bytes.get(..length) else {

@@ -8,7 +8,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{self, AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::KernelError;
-use super::message::{KernelReply, said};
+use super::message::{KernelReply, parse_replies};
 
 /// Longest wait for an answer, which is given at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub(super) fn order(
     let mut left = answers;
     while left > 0 {
         let bytes = socket.receive(&|| what(0))?;
-        for answer in said(&bytes) {
+        for answer in parse_replies(&bytes) {
             match answer {
                 KernelReply::Answer(_, 0) => left = left.saturating_sub(1),
                 KernelReply::Answer(number, code) => {
@@ -57,7 +57,7 @@ pub(super) fn list(
     let mut pieces = Vec::new();
     while pieces.len() < MOST {
         let bytes = socket.receive(what)?;
-        for answer in said(&bytes) {
+        for answer in parse_replies(&bytes) {
             match answer {
                 KernelReply::Over | KernelReply::Answer(_, 0) => return Ok(pieces),
                 KernelReply::Answer(_, code) => {

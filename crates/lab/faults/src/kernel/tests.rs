@@ -294,7 +294,7 @@ fn rules_end_with_their_owner_and_the_network_with_its_thread() {
 mod bytes {
     use proptest::prelude::*;
 
-    use crate::kernel::message::{Attributes, KernelReply, attributes, message, said};
+    use crate::kernel::message::{Attributes, KernelReply, attributes, message, parse_replies};
 
     #[test]
     fn attributes_are_read_back_and_padded() {
@@ -327,13 +327,13 @@ mod bytes {
             KernelReply::Piece(&[2, 0, 0, 0]),
             KernelReply::Over,
         ];
-        assert_eq!(said(&all), expected);
+        assert_eq!(parse_replies(&all), expected);
     }
 
     proptest! {
         #[test]
         fn nothing_that_is_received_breaks_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for one in said(&bytes) {
+            for one in parse_replies(&bytes) {
                 if let KernelReply::Piece(piece) = one {
                     let _ = attributes(piece);
                 }

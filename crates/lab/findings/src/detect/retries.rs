@@ -48,7 +48,7 @@ pub struct AttemptCounts<'a> {
 /// Retries that add to the load for some seconds or for good.
 #[must_use]
 pub fn retries(of: &AttemptCounts<'_>) -> Option<Finding> {
-    let again = Again::of(&pairs(of.requests, of.attempts), LASTING)?;
+    let again = RetryVolume::of(&pairs(of.requests, of.attempts), LASTING)?;
     let sentence = format!(
         "{} sent {} attempts for {} requests to {}, and up to {:.1} for each: retries were {} of the load",
         of.client,
@@ -76,7 +76,7 @@ pub fn repeats(of: &AttemptCounts<'_>) -> Option<Finding> {
         .iter()
         .map(|(requests, attempts)| (requests * at_most, *attempts))
         .collect();
-    let again = Again::of(&expected, CALLS_LASTING)?;
+    let again = RetryVolume::of(&expected, CALLS_LASTING)?;
     let most = again.worst * at_most;
     let sentence = format!(
         "{} came up to {most:.1} times for each request of {}, and {usual:.1} times when it was calm: \
@@ -114,7 +114,7 @@ fn number(name: &'static str, value: f64) -> Number {
 }
 
 /// What was sent beyond what was asked for.
-struct Again {
+struct RetryVolume {
     requests: f64,
     attempts: f64,
     /// Of what was sent, how much was sent again.
@@ -126,7 +126,7 @@ struct Again {
     to: usize,
 }
 
-impl Again {
+impl RetryVolume {
     /// From requests, and attempts for them, if these are too many for long enough.
     fn of(pairs: &[(f64, f64)], lasting: usize) -> Option<Self> {
         let around: Vec<f64> = pairs

@@ -24,7 +24,7 @@ const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Why there is no floor.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoFloor {
+pub enum FloorError {
     /// It was never measured.
     #[error("the floor of this machine is not known; `headroom calibrate` measures it")]
     Never,
@@ -67,8 +67,8 @@ pub fn keep(floor: &Floor) -> Result<PathBuf, CalibrateError> {
 ///
 /// # Errors
 /// When it was never measured, or too long ago, or elsewhere; the text says what to do.
-pub fn recall() -> Result<Floor, NoFloor> {
-    let path = path(variable).ok_or(NoFloor::Never)?;
+pub fn recall() -> Result<Floor, FloorError> {
+    let path = path(variable).ok_or(FloorError::Never)?;
     let now = Clock::start().origin_unix_ns();
     recall_from(&path, &id(&Machine::detect()), now)
 }
@@ -94,11 +94,11 @@ fn id(machine: &Machine) -> String {
     )
 }
 
-fn read(path: &Path) -> Result<File, NoFloor> {
-    let unreadable = |found: String| NoFloor::Unreadable(format!("{}: {found}", path.display()));
+fn read(path: &Path) -> Result<File, FloorError> {
+    let unreadable = |found: String| FloorError::Unreadable(format!("{}: {found}", path.display()));
     let size = match fs::metadata(path) {
         Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(NoFloor::Never),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(FloorError::Never),
         Err(error) => return Err(unreadable(error.to_string())),
     };
     if size > FILE_BYTES {
@@ -117,19 +117,19 @@ fn read(path: &Path) -> Result<File, NoFloor> {
     }
 }
 
-fn recall_from(path: &Path, id: &str, now_unix_ns: i64) -> Result<Floor, NoFloor> {
+fn recall_from(path: &Path, id: &str, now_unix_ns: i64) -> Result<Floor, FloorError> {
     let mut machines = read(path)?.machines;
     let Some(floor) = machines.remove(id) else {
         let newest = machines
             .into_iter()
             .max_by_key(|(_, floor)| floor.measured_unix_ns);
-        return Err(newest.map_or(NoFloor::Never, |(id, _)| NoFloor::Elsewhere(id)));
+        return Err(newest.map_or(FloorError::Never, |(id, _)| FloorError::Elsewhere(id)));
     };
     // A clock that was set back since makes it young, not old.
     let age = now_unix_ns.saturating_sub(floor.measured_unix_ns);
     let age = Duration::from_nanos(u64::try_from(age).unwrap_or(0));
     match age > OLD {
-        true => Err(NoFloor::Old(age.as_secs() / (24 * 3600))),
+        true => Err(FloorError::Old(age.as_secs() / (24 * 3600))),
         false => Ok(floor),
     }
 }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn it_is_kept_for_its_machine_for_a_month() {
         let (_folder, path) = file();
-        assert_eq!(recall_from(&path, "one", 0), Err(NoFloor::Never));
+        assert_eq!(recall_from(&path, "one", 0), Err(FloorError::Never));
         keep_in(&path, "one", &floor(1)).unwrap();
         keep_in(&path, "two", &floor(2)).unwrap();
         keep_in(&path, "one", &floor(DAY_NS)).unwrap();
@@ -211,11 +211,11 @@ mod tests {
         );
         assert_eq!(
             recall_from(&path, "one", DAY_NS * 42),
-            Err(NoFloor::Old(41))
+            Err(FloorError::Old(41))
         );
         assert_eq!(
             recall_from(&path, "three", 3),
-            Err(NoFloor::Elsewhere("one".into()))
+            Err(FloorError::Elsewhere("one".into()))
         );
         let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing but the file: {left:?}");
@@ -250,7 +250,7 @@ mod tests {
         let newest = format!("m{MACHINES}");
         assert_eq!(
             recall_from(&path, "m0", 100),
-            Err(NoFloor::Elsewhere(newest))
+            Err(FloorError::Elsewhere(newest))
         );
         assert_eq!(recall_from(&path, "m1", 100), Ok(floor(1)));
     }

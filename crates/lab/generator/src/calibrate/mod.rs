@@ -16,7 +16,7 @@ use lab_load::summary::Floor;
 use measure::{Clock, CpuTimes};
 use thiserror::Error;
 
-pub use keep::{NoFloor, keep, recall};
+pub use keep::{FloorError, keep, recall};
 
 /// Why the floor could not be measured or kept.
 #[derive(Debug, Error)]

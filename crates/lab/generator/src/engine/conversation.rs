@@ -138,9 +138,15 @@ impl Conversation {
         }
     }
 
-    /// Says that the visit's request, of so many bytes, is being sent.
+    /// Expects the response to the visit's request, of so many bytes, which is being sent.
     #[inline]
-    pub(super) fn asked(&mut self, composer: &Composer, visit: &Visit, kind: usize, bytes: usize) {
+    pub(super) fn expect_response(
+        &mut self,
+        composer: &Composer,
+        visit: &Visit,
+        kind: usize,
+        bytes: usize,
+    ) {
         match self {
             Self::Http1(scanner) => scanner.expect(match composer.no_body(visit) {
                 true => Expect::NoBody,

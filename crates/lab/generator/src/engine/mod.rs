@@ -260,7 +260,7 @@ impl Engine {
                 }
             }
             if end.is_none()
-                && let Some(at) = self.told_end(began)
+                && let Some(at) = self.announced_end(began)
             {
                 (end, own_end, by_time) = (Some(at), Some(at), true);
                 self.traffic.record.tally.ends_at(at);
@@ -399,9 +399,9 @@ impl Engine {
         Ok(pool.held().saturating_sub(pool.open()))
     }
 
-    /// When the segment that began at `began` ends, once that is told. Nothing falls
+    /// When the segment that began at `began` ends, once that is announced. Nothing falls
     /// due from then on.
-    fn told_end(&mut self, began: u64) -> Option<u64> {
+    fn announced_end(&mut self, began: u64) -> Option<u64> {
         let at = self.setup.ends_at.load(Ordering::Relaxed);
         if at <= began {
             return None;

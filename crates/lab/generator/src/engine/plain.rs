@@ -45,7 +45,12 @@ impl Plain {
     /// Sends the request of the visit at a place, whose connection is open. Says whether it
     /// is on its way; if it was never sent its place waits.
     #[inline]
-    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
+    pub(super) fn send_request(
+        &mut self,
+        pool: &mut Pool,
+        record: &mut Record,
+        place: u32,
+    ) -> Step {
         pool.set_used(place, Use::Asked);
         let composer = &self.setup.composer;
         let connection = &mut pool[place];
@@ -68,7 +73,7 @@ impl Plain {
         let needs = composer.needs(visit);
         exchange.kept.begin(needs.fields, needs.body);
         let conversation = &mut connection.conversation;
-        conversation.asked(composer, visit, exchange.kind, request.len());
+        conversation.expect_response(composer, visit, exchange.kind, request.len());
         let request = match conversation {
             Conversation::WebSocket(conversation) => {
                 self.framed.clear();
@@ -82,7 +87,7 @@ impl Plain {
         let now = clock::now();
         let sent = stream.send(request);
         record.reaction.held(now, clock::now(), request.len());
-        record.asked(exchange, now);
+        record.sending(exchange, now);
         // One that the kernel refuses was made all the same: the target, and not this program, is
         // why nothing came of it.
         let bytes = sent.as_ref().map_or(0, |_| request.len());

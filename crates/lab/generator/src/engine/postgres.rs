@@ -166,7 +166,7 @@ impl Postgres {
     ///
     /// # Errors
     /// When its values do not make one.
-    pub(super) fn ask(
+    pub(super) fn write_statement(
         &mut self,
         kind: usize,
         bound: Bound<'_>,

@@ -69,7 +69,7 @@ impl Record {
 
     /// A request is being sent.
     #[inline]
-    pub(super) fn asked(&mut self, exchange: &mut Exchange, now: u64) {
+    pub(super) fn sending(&mut self, exchange: &mut Exchange, now: u64) {
         exchange.sent = now;
         if self.users && !exchange.counted {
             exchange.intended = now;

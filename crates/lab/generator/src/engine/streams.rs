@@ -153,7 +153,12 @@ impl Streams {
 
     /// Opens a stream for the request of the visit at a place. Its bytes leave when the
     /// carrier is driven.
-    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
+    pub(super) fn send_request(
+        &mut self,
+        pool: &mut Pool,
+        record: &mut Record,
+        place: u32,
+    ) -> Step {
         let carrier = pool.carrier(place);
         let retired = self.retired(pool, carrier);
         let Some(mut session) = pool[carrier].session.take() else {
@@ -181,7 +186,7 @@ impl Streams {
         let reused = pool[carrier].carried > 1;
         let exchange = &mut pool[place].exchange;
         let now = clock::now();
-        record.asked(exchange, now);
+        record.sending(exchange, now);
         // Its bytes are counted when they leave: its fields are packed for the connection.
         record.sent(exchange, 0, reused);
         self.asked.get_or_insert(now);

@@ -65,8 +65,8 @@ impl Coordinator {
         self.workers.iter().all(|peer| peer.connection.is_idle())
     }
 
-    /// Tells all workers to do something. Lost ones hear nothing any more.
-    pub(crate) fn tell_all(&mut self, order: &Order) {
+    /// Sends an order to all workers. Lost ones receive nothing any more.
+    pub(crate) fn broadcast(&mut self, order: &Order) {
         for peer in &mut self.workers {
             peer.connection.send(order);
         }

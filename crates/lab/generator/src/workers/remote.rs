@@ -266,7 +266,7 @@ impl Remote {
     /// Ends the current run.
     pub(super) fn stop(&self) {
         let order = Order::Stop { run: self.run };
-        self.driver.with(|core| core.tell_all(&order));
+        self.driver.with(|core| core.broadcast(&order));
     }
 
     /// Gives the order to run; the common start in own Unix time.
@@ -302,7 +302,7 @@ pub(super) fn longest_quiet(workload: &Workload) -> Duration {
 impl Drop for Remote {
     fn drop(&mut self) {
         // It ends their run as well.
-        self.driver.with(|core| core.tell_all(&Order::Leave));
+        self.driver.with(|core| core.broadcast(&Order::Leave));
         let idle = |core: &mut Coordinator| core.is_idle().then_some(());
         let _ = self.driver.wait(LEAVE_WITHIN, idle);
     }

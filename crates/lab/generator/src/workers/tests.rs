@@ -214,7 +214,7 @@ proptest! {
         }
         prop_assert!(session.workers.iter().all(Worker::has_joined), "they joined");
         for run in 0..5 {
-            session.coordinator.tell_all(&prepare(100 * run));
+            session.coordinator.broadcast(&prepare(100 * run));
             for worker in &mut session.workers {
                 let run = run as u64;
                 worker.send(&WorkerReport::Done { run, end: Err(lab_load::GenerateError::new("x", "y".repeat(3000))) });
@@ -299,7 +299,7 @@ fn a_silent_worker_is_lost_for_good() {
 fn a_short_silence_loses_nothing() {
     let mut session = Session::joined();
     session.disconnect();
-    session.coordinator.tell_all(&prepare(5000));
+    session.coordinator.broadcast(&prepare(5000));
     session.workers[0].send(&WorkerReport::Ready);
     session.live(SILENCE / 2);
     session.receive();
@@ -315,13 +315,13 @@ fn a_short_silence_loses_nothing() {
 #[test]
 fn a_stop_ends_its_run_and_older_ones_only() {
     let mut session = Session::joined();
-    session.coordinator.tell_all(&Order::Stop { run: 2 });
+    session.coordinator.broadcast(&Order::Stop { run: 2 });
     session.live(MS * 100);
     assert_eq!(
         [1, 2, 3].map(|run| session.workers[0].goes_on(run)),
         [false, false, true]
     );
-    session.coordinator.tell_all(&Order::Leave);
+    session.coordinator.broadcast(&Order::Leave);
     session.live(MS * 100);
     assert!(!session.workers[0].goes_on(3));
     session.receive();

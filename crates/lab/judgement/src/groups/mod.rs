@@ -30,7 +30,7 @@ const RUNS_LEAST: usize = 4;
 /// What a comparison can be held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Licence {
+pub enum ComparisonBasis {
     /// Several runs of each, not made in random pairs: what the machine did in between counts as
     /// a difference.
     Unpaired,
@@ -51,7 +51,7 @@ pub struct Comparison {
     /// What can be said, under the licence.
     pub verdict: Verdict,
     /// What it can be held to.
-    pub licence: Licence,
+    pub licence: ComparisonBasis,
     /// Runs, or batches of one run, of the base that count.
     pub base_count: usize,
     /// The same of the new program.
@@ -87,7 +87,7 @@ pub struct Comparison {
 pub fn compare_groups(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]) -> Comparison {
     let latest = |runs: &[f64]| runs[runs.len().saturating_sub(RUNS_MOST)..].to_vec();
     let (base, new) = (latest(base), latest(new));
-    compare(metric, limit_share, Licence::Unpaired, &base, &new).finish()
+    compare(metric, limit_share, ComparisonBasis::Unpaired, &base, &new).finish()
 }
 
 /// Compares one run with another by values from within them (one for each second, say, in
@@ -106,8 +106,8 @@ pub fn compare_runs(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]
         batch_means(&new_used, length),
     );
     let licence = match base_batches.len().min(new_batches.len()) >= BATCHES_LEAST {
-        true => Licence::WithinRun,
-        false => Licence::Nothing,
+        true => ComparisonBasis::WithinRun,
+        false => ComparisonBasis::Nothing,
     };
     let found = compare(metric, limit_share, licence, &base_batches, &new_batches);
     let comparison = Comparison {
@@ -123,7 +123,7 @@ pub fn compare_runs(metric: &Metric, limit_share: f64, base: &[f64], new: &[f64]
 fn compare(
     metric: &Metric,
     limit_share: f64,
-    licence: Licence,
+    licence: ComparisonBasis,
     base: &[f64],
     new: &[f64],
 ) -> Comparison {
@@ -131,8 +131,8 @@ fn compare(
     let limit = direction.logarithm(limit_share);
     let (base_badness, new_badness) = badness(direction, base, new);
     let shift = match licence {
-        Licence::Nothing => None,
-        Licence::Unpaired | Licence::WithinRun => {
+        ComparisonBasis::Nothing => None,
+        ComparisonBasis::Unpaired | ComparisonBasis::WithinRun => {
             HodgesLehmann::of_two(&base_badness, &new_badness)
         }
     };
@@ -164,7 +164,7 @@ fn compare(
         needs: match evidence {
             Some(evidence) => evidence.needs(limit, fewer, RUNS_LEAST, direction),
             // Parts of one run each are judged by other rules than their number.
-            None if licence == Licence::Unpaired => Some(Needs::of_runs(RUNS_LEAST)),
+            None if licence == ComparisonBasis::Unpaired => Some(Needs::of_runs(RUNS_LEAST)),
             None => None,
         },
         sentence: String::new(),

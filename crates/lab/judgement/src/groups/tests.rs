@@ -49,7 +49,7 @@ fn on_a_drifting_machine_one_after_the_other_they_lie() {
     let mut machine = Machine::drifting(1);
     let (base, new) = (runs(&mut machine, 9, 1.0), runs(&mut machine, 9, 1.0));
     let found = compare_groups(&metric(Direction::LowerIsBetter), 0.05, &base, &new);
-    assert_eq!(found.licence, Licence::Unpaired);
+    assert_eq!(found.licence, ComparisonBasis::Unpaired);
     assert!(
         found.sentence.contains("not made in random pairs"),
         "{}",
@@ -68,7 +68,7 @@ fn a_run_beside_a_run_says_nothing_without_batches() {
         let found = compare_runs(&lower, 0.05, base, new);
         assert_eq!(
             (found.licence, found.verdict),
-            (Licence::Nothing, Verdict::CannotTell)
+            (ComparisonBasis::Nothing, Verdict::CannotTell)
         );
         assert_eq!((found.effect, found.mann_whitney_p_value), (None, None));
         assert!(

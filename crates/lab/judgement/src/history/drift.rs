@@ -35,7 +35,7 @@ pub(super) struct Slope {
 /// Separates steps from slopes: steps one after the other in the same direction that a
 /// straight line, or one between two levels, explains better are one, and so is a level that
 /// goes on growing or falling.
-pub(super) fn tell_apart(
+pub(super) fn separate(
     series: &Series,
     mut steps: Steps,
     settings: &HistorySettings,
@@ -47,7 +47,7 @@ pub(super) fn tell_apart(
         .map(|step| level(step + 1) > level(step))
         .collect();
     let worth = steps.worth(series, settings);
-    let mut found = Telling {
+    let mut found = StepClassifier {
         series,
         settings,
         worth,
@@ -57,10 +57,10 @@ pub(super) fn tell_apart(
     let mut first = 0;
     for run in rises.chunk_by(|one, next| one == next) {
         let last = first + run.len();
-        found.tell(&bounds[first..=last + 1], false);
+        found.classify(&bounds[first..=last + 1], false);
         first = last;
     }
-    let Telling {
+    let StepClassifier {
         kept, mut slopes, ..
     } = found;
     steps.at = kept;
@@ -78,7 +78,7 @@ pub(super) fn tell_apart(
 }
 
 /// What steps have turned out to be so far.
-struct Telling<'a> {
+struct StepClassifier<'a> {
     series: &'a Series,
     settings: &'a HistorySettings,
     worth: f64,
@@ -86,12 +86,12 @@ struct Telling<'a> {
     slopes: Vec<Slope>,
 }
 
-impl Telling<'_> {
+impl StepClassifier<'_> {
     /// Of steps between these bounds, all in one direction, those neighbours become a slope that
     /// together with what stays explains the values best (Schwarz's criterion: each parameter has
     /// its price). `beside` a slope, which need not be straight, a step has to be one also to those
     /// who only see its neighbourhood.
-    fn tell(&mut self, bounds: &[usize], beside: bool) {
+    fn classify(&mut self, bounds: &[usize], beside: bool) {
         let parts = bounds.len() - 1;
         let values = &self.series.smooth;
         let n = (bounds[parts] - bounds[0]) as f64 * self.worth;
@@ -126,9 +126,9 @@ impl Telling<'_> {
             return;
         };
         // The levels at the slope's ends are those of the steps beside it, too.
-        self.tell(&bounds[..=first + 1], true);
+        self.classify(&bounds[..=first + 1], true);
         self.slopes.push(slope);
-        self.tell(&bounds[last - 1..], true);
+        self.classify(&bounds[last - 1..], true);
     }
 }
 
@@ -266,7 +266,7 @@ fn slope(series: &Series, from: usize, to: usize, settings: &HistorySettings) ->
 }
 
 impl Slope {
-    pub(super) fn told(&self, series: &Series) -> Drift {
+    pub(super) fn describe(&self, series: &Series) -> Drift {
         let mut drift = Drift {
             first_index: series.places[self.from],
             last_index: series.places[self.to - 1],

@@ -144,13 +144,13 @@ pub fn judge_history(
     values_used.drain(..old);
     let series = Series::of(places, values_used, metric);
     let steps = Steps::find(&series, settings);
-    let (steps, drifts) = drift::tell_apart(&series, steps, settings);
+    let (steps, drifts) = drift::separate(&series, steps, settings);
     HistoryJudgement {
         points: series.values.len(),
         skipped: values.len() - series.values.len(),
         alarm: alarm::latest(&series, &steps, &drifts, settings),
         changes: steps.changes(&series, settings),
-        drifts: drifts.iter().map(|drift| drift.told(&series)).collect(),
+        drifts: drifts.iter().map(|drift| drift.describe(&series)).collect(),
     }
 }
 

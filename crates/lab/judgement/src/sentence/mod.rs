@@ -2,7 +2,7 @@
 
 use crate::Unit;
 use crate::gate::{GateJudgement, MetricJudgement};
-use crate::groups::{Comparison, Licence};
+use crate::groups::{Comparison, ComparisonBasis};
 use crate::history::{Change, Drift, FastAlarm};
 use crate::verdict::{Effect, Needs, Verdict};
 
@@ -229,8 +229,8 @@ impl Comparison {
         let medians = self.base_median.zip(self.new_median);
         let (base, new) = (self.base_count, self.new_count);
         let of = match self.licence {
-            Licence::Unpaired => "runs of each",
-            Licence::WithinRun | Licence::Nothing => "batches of each",
+            ComparisonBasis::Unpaired => "runs of each",
+            ComparisonBasis::WithinRun | ComparisonBasis::Nothing => "batches of each",
         };
         let missing = match self.negative {
             0 => (self.new_missing > self.base_missing).then(|| {
@@ -251,7 +251,7 @@ impl Comparison {
             detectable: self.detectable_share,
             needs: self.needs.as_ref(),
             from: match self.licence {
-                Licence::Unpaired => format!("{} beside {new}", times(base, "run")),
+                ComparisonBasis::Unpaired => format!("{} beside {new}", times(base, "run")),
                 _ => format!("{base} beside {new} batches of one run each"),
             },
             of,
@@ -264,13 +264,17 @@ impl Comparison {
     #[must_use]
     pub fn licence_in_words(&self) -> String {
         match self.licence {
-            Licence::Unpaired => "These runs were not made in random pairs: whatever the machine \
+            ComparisonBasis::Unpaired => {
+                "These runs were not made in random pairs: whatever the machine \
                 did between them counts as a difference of the programs."
-                .to_owned(),
-            Licence::WithinRun => "One run of each: this holds for these two runs; whether the \
+                    .to_owned()
+            }
+            ComparisonBasis::WithinRun => {
+                "One run of each: this holds for these two runs; whether the \
                 program or the machine made the difference, they cannot say."
-                .to_owned(),
-            Licence::Nothing => format!(
+                    .to_owned()
+            }
+            ComparisonBasis::Nothing => format!(
                 "One run of each says nothing without at least 8 batches in both; a batch is {} \
                  values here, as neighbours resemble each other: make longer runs, or at least 4 of each.",
                 self.batch_length.unwrap_or_default()

@@ -48,7 +48,7 @@ pub(super) struct Kind {
     pub(super) place: Option<u16>,
     /// Messages in order.
     pub(super) points: Vec<u32>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<RejectedMessage>,
     /// Values.
     pub(super) members: Vec<u32>,
     /// Whether they are called by short numbers, as anything is.
@@ -57,16 +57,16 @@ pub(super) struct Kind {
 
 /// A message that entities show and that is no point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LeftOut {
+pub struct RejectedMessage {
     /// The message.
     pub message: String,
     /// Why.
-    pub why: Why,
+    pub why: PointRejection,
 }
 
 /// Why a message is no point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Why {
+pub enum PointRejection {
     /// It comes so often for an entity.
     Recurs(f64),
     /// This share of the entities shows it.
@@ -239,7 +239,7 @@ fn alike(entities: &Entities) -> Vec<Vec<u32>> {
 }
 
 /// The messages that are points, in order, and those that are not.
-fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<LeftOut>) {
+fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<RejectedMessage>) {
     let mut shown: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
     for value in members {
         for (message, seen) in &entities[value] {
@@ -249,8 +249,8 @@ fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<L
         }
     }
     let mut left_out = Vec::new();
-    let mut leave = |message: u32, why: Why| {
-        left_out.push(LeftOut {
+    let mut leave = |message: u32, why: PointRejection| {
+        left_out.push(RejectedMessage {
             message: read.messages.text(message).replace('\0', "…"),
             why,
         });
@@ -260,9 +260,9 @@ fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<L
         let share = entities as f64 / members.len() as f64;
         let times = times as f64 / entities as f64;
         if share < SHOWN {
-            leave(message, Why::Rare(share));
+            leave(message, PointRejection::Rare(share));
         } else if times > TIMES {
-            leave(message, Why::Recurs(times));
+            leave(message, PointRejection::Recurs(times));
         } else {
             candidates.push(message);
         }
@@ -277,7 +277,7 @@ fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<L
         .collect();
     let (mut ordered, unsteady) = order::in_order(&times, candidates.len());
     for message in unsteady {
-        leave(candidates[message], Why::Unsteady);
+        leave(candidates[message], PointRejection::Unsteady);
     }
     while ordered.len() > POINTS {
         let gaps = (1..ordered.len() - 1).map(|at| {
@@ -287,7 +287,7 @@ fn points(read: &Read, entities: &Entities, members: &[u32]) -> (Vec<u32>, Vec<L
         let Some((_, std::cmp::Reverse(at))) = gaps.min() else {
             break;
         };
-        leave(candidates[ordered.remove(at)], Why::Brief);
+        leave(candidates[ordered.remove(at)], PointRejection::Brief);
     }
     let points = ordered
         .into_iter()

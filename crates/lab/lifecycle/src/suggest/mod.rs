@@ -26,7 +26,7 @@ use crate::line::Format;
 use crate::miner::{LineCounts, Miner};
 use crate::summary::{is_complete, span};
 
-pub use kinds::{LeftOut, Why};
+pub use kinds::{PointRejection, RejectedMessage};
 pub use read::field_names;
 
 /// Most lifecycles that are proposed.
@@ -62,7 +62,7 @@ pub struct Suggested {
     /// Its points, in order.
     pub points: Vec<SeenPoint>,
     /// Messages of its entities that are no points, and why.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<RejectedMessage>,
 }
 
 /// A point, in these logs.
@@ -89,12 +89,12 @@ pub struct SeenField {
     /// One of them, at most 60 characters.
     pub example: String,
     /// Why it is the key of no lifecycle; `None`: it is.
-    pub no_key: Option<NoKey>,
+    pub no_key: Option<KeyRejection>,
 }
 
 /// Why a field is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoKey {
+pub enum KeyRejection {
     /// Fewer than three values.
     FewValues,
     /// Its values are seen with one message each: nothing goes on from one line to another.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::keys::Group;
 use super::kinds::Kind;
 use super::words::{self, Shapes};
-use super::{NoKey, SeenField};
+use super::{KeyRejection, SeenField};
 use crate::fields::{FieldId, Fields, MESSAGE, TIME};
 use crate::interner::Interner;
 use crate::line::{Format, Scanner};
@@ -74,7 +74,7 @@ impl Read {
     pub(super) fn of(format: Format, logs: &[&[u8]]) -> Self {
         let (paths, shapes) = first_look(format, logs);
         let mut fields = Fields::new();
-        let ids: Vec<FieldId> = paths.iter().map(|path| fields.want(path)).collect();
+        let ids: Vec<FieldId> = paths.iter().map(|path| fields.register(path)).collect();
         let mut scanner = Scanner::new(fields);
         let mut read = Self {
             lines: LineCounts::default(),
@@ -178,17 +178,17 @@ impl Read {
             let no_key = if kinds.iter().any(|kind| kind.key.contains(&(place as u16))) {
                 None
             } else if of.len() < 3 {
-                Some(NoKey::FewValues)
+                Some(KeyRejection::FewValues)
             } else if several[place].is_empty() {
-                Some(NoKey::OneMessage)
+                Some(KeyRejection::OneMessage)
             } else if in_group
                 && kinds
                     .iter()
                     .any(|kind| kind.group.contains(&(place as u16)))
             {
-                Some(NoKey::Covered)
+                Some(KeyRejection::Covered)
             } else {
-                Some(NoKey::NoPattern)
+                Some(KeyRejection::NoPattern)
             };
             let example = of.keys().min().map(|value| self.values.text(*value));
             let example = example.map(|text| text.chars().take(EXAMPLE).collect());

@@ -129,7 +129,8 @@ fn the_phases_of_fezzik_are_found_in_order() {
             let whole = suggested.complete as f64 / 200.0;
             assert!((0.8..=1.0).contains(&whole), "seed {seed}: {suggested:#?}");
             let recurs = suggested.left_out.iter().any(|left| {
-                left.message.ends_with("still-there") && matches!(left.why, Why::Recurs(_))
+                left.message.ends_with("still-there")
+                    && matches!(left.why, PointRejection::Recurs(_))
             });
             assert!(recurs, "seed {seed}: {:?}", suggested.left_out);
         }
@@ -216,8 +217,8 @@ fn where_nothing_goes_on_nothing_is_proposed() {
         let field = found.fields.iter().find(|field| field.path == path);
         field.and_then(|field| field.no_key)
     };
-    assert_eq!(why("status"), Some(NoKey::FewValues));
-    assert_eq!(why("took"), Some(NoKey::OneMessage));
+    assert_eq!(why("status"), Some(KeyRejection::FewValues));
+    assert_eq!(why("took"), Some(KeyRejection::OneMessage));
     assert_eq!(
         found.fields.iter().map(|field| field.lines).max(),
         Some(2_000)

@@ -160,9 +160,9 @@ impl<'b> Bench<'b> {
         self.stopped || self.left() == 0 || self.spent > self.settings.within.mul_f64(share)
     }
 
-    /// Tells what is believed; whether the search goes on is seen at the next hold.
-    pub(super) fn believe(&mut self, estimate: Estimate) {
-        self.tell(&Event::Believed(estimate));
+    /// Reports an estimate; whether the search goes on is seen at the next hold.
+    pub(super) fn report_estimate(&mut self, estimate: Estimate) {
+        self.notify(&Event::Believed(estimate));
     }
 
     /// Holds a rate, or the highest that may be asked for; again when the machine spoiled
@@ -191,7 +191,7 @@ impl<'b> Bench<'b> {
                 return Ok(Outcome::Over(why));
             }
             let number = u32::try_from(self.points.len() + 1).unwrap_or(u32::MAX);
-            self.tell(&Event::Hold {
+            self.notify(&Event::Hold {
                 number,
                 rate,
                 length,
@@ -210,7 +210,7 @@ impl<'b> Bench<'b> {
             if counts {
                 self.answers.push((rate, answer));
             }
-            self.tell(&Event::Held(&point));
+            self.notify(&Event::Held(&point));
             self.points.push(point);
             match reading {
                 Reading::Counts if good => return Ok(Outcome::Good),
@@ -266,8 +266,8 @@ impl<'b> Bench<'b> {
         })
     }
 
-    /// Tells what happens to whoever watches, and who can end the search.
-    fn tell(&mut self, event: &Event<'_>) {
+    /// Notifies whoever watches, and who can end the search.
+    fn notify(&mut self, event: &Event<'_>) {
         self.stopped |= (self.watch)(event) == Flow::Stop;
     }
 
@@ -307,7 +307,7 @@ impl<'b> Bench<'b> {
             return Ok(());
         }
         let slow = self.slow(rate);
-        self.tell(&Event::Rest { rate: slow, most });
+        self.notify(&Event::Rest { rate: slow, most });
         self.segment(slow, most, |_| Flow::Continue)?;
         Ok(())
     }
@@ -327,7 +327,7 @@ impl<'b> Bench<'b> {
         let slow = self.slow(rate);
         let usual = self.points.iter().filter(|point| point.good);
         let usual = usual.filter_map(|point| point.p50).reduce(f64::max);
-        self.tell(&Event::Rest { rate: slow, most });
+        self.notify(&Event::Rest { rate: slow, most });
         let mut rested = false;
         self.segment(slow, most, |span| {
             let requests = span.requests();
@@ -453,7 +453,7 @@ fn point(rate: f64, purpose: Purpose, part: &Recorded, good: bool, invalid: Vec<
     let latencies = Latencies::intended(&requests);
     let told = |statistic| {
         let value = latencies.value(statistic);
-        value.filter(|value| latencies.tells(statistic) && value.is_finite())
+        value.filter(|value| latencies.is_meaningful(statistic) && value.is_finite())
     };
     Point {
         rate,

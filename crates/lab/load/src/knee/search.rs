@@ -51,7 +51,7 @@ pub fn search(
         .help(format!("expected {}", error.expected))
     })?;
     let mut bench = Bench::new(generator, settings, guard, watch);
-    let end = hunt(&mut bench)?;
+    let end = search_range(&mut bench)?;
     if matches!(end, End::Found) {
         overload(&mut bench)?;
     }
@@ -72,7 +72,7 @@ enum End {
     Over(String),
 }
 
-fn hunt(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
+fn search_range(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     let (mut waited, mut controls) = (0, 0);
     loop {
         let Some(end) = bracket(bench)? else {
@@ -141,9 +141,9 @@ fn bisect(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
         return Ok(End::Found);
     };
     loop {
-        belief.hear(bench);
+        belief.observe(bench);
         let estimate = belief.estimate(settings.confidence);
-        bench.believe(estimate);
+        bench.report_estimate(estimate);
         let narrow = estimate.high <= estimate.low * (1.0 + settings.precision);
         if !narrow && bench.left() > 2 {
             // The median tells most of where the knee is; what lies to both sides of it
@@ -203,7 +203,7 @@ struct Posterior {
     high: f64,
     threshold: Threshold,
     /// How many answers it has taken in.
-    heard: usize,
+    observed: usize,
 }
 
 impl Posterior {
@@ -222,19 +222,19 @@ impl Posterior {
             low,
             high,
             threshold: Threshold::new(low, high)?,
-            heard: 0,
+            observed: 0,
         };
-        belief.hear(bench);
+        belief.observe(bench);
         Some(belief)
     }
 
     /// Takes in the answers since the last time, over a wider range when they lead to
     /// one of its ends.
-    fn hear(&mut self, bench: &Bench<'_>) {
-        for (rate, answer) in bench.answers.iter().skip(self.heard) {
+    fn observe(&mut self, bench: &Bench<'_>) {
+        for (rate, answer) in bench.answers.iter().skip(self.observed) {
             self.threshold.update(*rate, answer);
         }
-        self.heard = bench.answers.len();
+        self.observed = bench.answers.len();
         let (low, high) = self.threshold.interval(0.99);
         let room = bench.settings.grow;
         let at_end = low < self.low * room.sqrt() || high > self.high / room.sqrt();

@@ -66,7 +66,7 @@ impl<'h> Latencies<'h> {
 
     /// Whether there are enough requests for a number to mean something: ten of them beyond
     /// a percentile, or ten without an answer where it falls among these.
-    pub fn tells(self, statistic: Statistic) -> bool {
+    pub fn is_meaningful(self, statistic: Statistic) -> bool {
         let Some(share) = statistic.percentile() else {
             return self.count() > 0;
         };
@@ -117,8 +117,11 @@ mod tests {
         assert_eq!(at(Statistic::Max), f64::INFINITY);
         assert!((at(Statistic::Mean) - 0.005).abs() < 1e-5);
         let few = Latencies::of(&answers, 9);
-        assert!(few.tells(Statistic::P95) && !few.tells(Statistic::P999));
-        assert!(all.tells(Statistic::P9999), "fifty are enough to know");
+        assert!(few.is_meaningful(Statistic::P95) && !few.is_meaningful(Statistic::P999));
+        assert!(
+            all.is_meaningful(Statistic::P9999),
+            "fifty are enough to know"
+        );
         let none = Latencies::of(&answers, 0);
         assert!((none.value(Statistic::Max).unwrap() - 0.005).abs() < 1e-5);
         answers.reset();

@@ -187,7 +187,7 @@ fn latency(term: Term, statistic: Statistic, all: Latencies<'_>) -> Measured {
         value,
         at_best: None,
         holds: match value {
-            Some(value) if all.tells(statistic) => Some(term.holds(value)),
+            Some(value) if all.is_meaningful(statistic) => Some(term.holds(value)),
             _ => surely(),
         },
     }

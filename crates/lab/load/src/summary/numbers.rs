@@ -68,7 +68,10 @@ impl From<Latencies<'_>> for Distribution {
             ..Self::default()
         };
         for (name, statistic) in Statistic::ALL {
-            match all.value(statistic).filter(|_| all.tells(statistic)) {
+            match all
+                .value(statistic)
+                .filter(|_| all.is_meaningful(statistic))
+            {
                 Some(f64::INFINITY) => told.no_answer.push(name.to_owned()),
                 value => *told.number(statistic) = value,
             }

@@ -163,7 +163,7 @@ impl Seen<'_> {
                 let (low, high) = (show_seconds(bounds.low), show_seconds(bounds.high));
                 format!(
                     "the median may be anything from {low} to {high}: {}",
-                    self.why()
+                    self.delay_cause()
                 )
             },
             self.help(),
@@ -189,13 +189,13 @@ impl Seen<'_> {
         reason(
             !doubtful.is_empty(),
             GENERATOR_LATE,
-            || format!("{}: {}", doubtful.join(", "), self.why()),
+            || format!("{}: {}", doubtful.join(", "), self.delay_cause()),
             self.help(),
         )
     }
 
     /// What kept the generator from being in time.
-    fn why(&self) -> String {
+    fn delay_cause(&self) -> String {
         let delays = &self.total.delays;
         let (waited, stopped) = (delays.waited.as_secs_f64(), delays.stopped.as_secs_f64());
         let length = self.total.length.as_secs_f64().max(f64::MIN_POSITIVE);

@@ -43,12 +43,12 @@ pub struct HistoryMetric {
     /// What was judged of these values.
     pub judgement: HistoryJudgement,
     /// The judgement in words, a change each.
-    pub said: Vec<Said>,
+    pub said: Vec<HistoryStatement>,
 }
 
-/// Something that a history says.
+/// A statement of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct HistoryStatement {
     /// In a sentence.
     pub sentence: String,
     /// Where it lies, and which commits that are.

@@ -15,7 +15,7 @@ fn latency(count: usize, at: usize, factor: f64) -> HistoryMetric {
         .map(|run| Some(value(run) * if run < at { 1.0 } else { factor }))
         .collect();
     let judgement = judge_history(&metric, &values, &HistorySettings::default());
-    let said = judgement.changes.iter().map(|change| Said {
+    let said = judgement.changes.iter().map(|change| HistoryStatement {
         sentence: change.sentence.clone(),
         below: vec!["after <run>".to_owned()],
         worse: change.worse,

@@ -124,15 +124,15 @@ pub(super) fn gap(summary: &Summary) -> Option<String> {
         });
     let (name, of, passed, _) = apart.max_by(|a, b| a.3.total_cmp(&b.3))?;
     let why = match held_up(summary, beyond(name), of, passed) {
-        HeldUp::Waited => {
+        SendDelay::Waited => {
             "before the request could be sent, for no connection was free: intended is what a \
              user feels, actual what the target took"
         }
-        HeldUp::Late => {
+        SendDelay::Late => {
             "before the generator sent the request, although nothing held it up: it was late \
              itself, which is part of intended and not of actual"
         }
-        HeldUp::Both => {
+        SendDelay::Both => {
             "before the request was sent: for some no connection was free, and the generator was \
              late itself; both are part of intended and not of actual"
         }
@@ -148,7 +148,7 @@ fn beyond(name: &str) -> f64 {
 
 /// What requests waited for before they were sent.
 #[derive(Debug, PartialEq)]
-enum HeldUp {
+enum SendDelay {
     /// A connection, which those before them had.
     Waited,
     /// Nothing: the generator was late.
@@ -157,16 +157,16 @@ enum HeldUp {
 }
 
 /// Why so much passed before requests were sent at a percentile, beyond which lies this share.
-fn held_up(summary: &Summary, beyond: f64, of: Of, passed_s: f64) -> HeldUp {
+fn held_up(summary: &Summary, beyond: f64, of: Of, passed_s: f64) -> SendDelay {
     let lateness = &summary.lateness;
     // Of those that waited for a connection no lateness is known.
     let held = summary.requests.sent.saturating_sub(lateness.count);
     let enough = held as f64 >= beyond * summary.requests.sent as f64;
     let late = of(lateness).or(lateness.max).unwrap_or(0.0) >= passed_s / 2.0;
     match (held, enough, late) {
-        (0, ..) | (_, false, true) => HeldUp::Late,
-        (_, true, true) => HeldUp::Both,
-        (_, _, false) => HeldUp::Waited,
+        (0, ..) | (_, false, true) => SendDelay::Late,
+        (_, true, true) => SendDelay::Both,
+        (_, _, false) => SendDelay::Waited,
     }
 }
 

@@ -51,7 +51,7 @@ pub fn perfetto(
     let environment = run.environment()?;
     let end_s = run.verdict()?.duration_s;
     let mut events = Events::begin(out)?;
-    happened(run, end_s, &mut events)?;
+    run_events(run, end_s, &mut events)?;
     faults(run, end_s, &mut events)?;
     counts(run, &mut events)?;
     loads(run, environment.started_at_unix_ns, &mut events)?;
@@ -67,7 +67,7 @@ pub fn perfetto(
 type Done = Result<(), ReportError>;
 
 /// Steps as slices, everything else that happened to the run as a moment.
-fn happened(run: &RunFolder, end_s: f64, events: &mut Events<impl Write>) -> Done {
+fn run_events(run: &RunFolder, end_s: f64, events: &mut Events<impl Write>) -> Done {
     events.process(RUN, "run")?;
     events.thread(RUN, STEPS, "steps")?;
     let mut begun: Option<Event> = None;

@@ -28,7 +28,7 @@ pub fn terminal(sweep: &SweepRecord, style: Style) -> String {
     let mut out = String::new();
     let expectations = sweep.expectations();
     for (number, that) in (1..).zip(&expectations) {
-        hang(&mut out, &format!("[{number}] "), &printable(that), width);
+        push_hanging(&mut out, &format!("[{number}] "), &printable(that), width);
     }
     if !expectations.is_empty() {
         out.push('\n');
@@ -37,14 +37,14 @@ pub fn terminal(sweep: &SweepRecord, style: Style) -> String {
     out += &rows.table(width, style).unwrap_or_else(|| rows.list(width));
     out += &format!("\n{}  {}\n", word(sweep.outcome()), sweep.progress());
     if let Some(answer) = &sweep.answer {
-        hang(&mut out, "  ", &printable(&answer.text), width);
+        push_hanging(&mut out, "  ", &printable(&answer.text), width);
     }
     for run in &sweep.runs {
         if let Some(reason) = &run.verdict.reason {
             let setting = sweep.settings[run.setting].join(" ");
             let first = reason.lines().next().unwrap_or_default();
             let text = format!("{}: {}", printable(&setting), printable(first));
-            hang(&mut out, "  ", &text, width);
+            push_hanging(&mut out, "  ", &text, width);
         }
     }
     out
@@ -188,9 +188,9 @@ impl Rows {
                 .take(self.constants)
                 .map(|(name, value)| format!("{name}{JOINED}{}", value.measured))
                 .collect();
-            hang(&mut out, "", &constants.join(", "), width);
+            push_hanging(&mut out, "", &constants.join(", "), width);
             for (name, cell) in named.skip(self.constants) {
-                hang(&mut out, &format!("  {name} "), &cell.text(), width);
+                push_hanging(&mut out, &format!("  {name} "), &cell.text(), width);
             }
         }
         out
@@ -264,7 +264,7 @@ fn broken_after(text: &str, breaks: &[char], width: usize) -> Vec<String> {
 }
 
 /// Text behind a lead, its further lines as far in as the lead is wide and two columns at least.
-fn hang(out: &mut String, lead: &str, text: &str, width: usize) {
+fn push_hanging(out: &mut String, lead: &str, text: &str, width: usize) {
     let lead_width = measure_text_width(lead);
     let indent = lead_width.max(GAP);
     let lines = wrap(text, width.saturating_sub(indent).max(1));

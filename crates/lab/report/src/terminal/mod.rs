@@ -2,7 +2,7 @@
 
 use console::{Style as Paint, measure_text_width, truncate_str};
 use lab_store::{
-    Event, EventKind, Expectation, FaultRecord, FindingRecord, NotJudged, Outcome, Verdict,
+    Event, EventKind, Expectation, FaultRecord, FindingRecord, Outcome, SkippedExpectation, Verdict,
 };
 use units::{show_seconds, show_share};
 
@@ -81,7 +81,7 @@ pub fn verdict_table(verdict: &Verdict, style: Style) -> String {
 /// What the commands of steps printed, under the names of the steps; empty if they were
 /// silent.
 #[must_use]
-pub fn said(events: &[Event], style: Style) -> String {
+pub fn printed_by_steps(events: &[Event], style: Style) -> String {
     let width = style.width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut out = String::new();
     for event in events.iter().filter(|event| event.kind == EventKind::Said) {
@@ -201,7 +201,7 @@ impl Row {
         }
     }
 
-    fn left_out(expectation: &NotJudged) -> Self {
+    fn left_out(expectation: &SkippedExpectation) -> Self {
         Self {
             that: printable(&expectation.that),
             measured: "-".to_owned(),
@@ -210,7 +210,7 @@ impl Row {
         }
     }
 
-    fn said(&self) -> &'static str {
+    fn outcome_text(&self) -> &'static str {
         self.outcome.map_or("– left out", mark_and_word)
     }
 }
@@ -229,7 +229,7 @@ impl Columns {
                 .map(|row| measure_text_width(of(row)))
                 .fold(measure_text_width(head), usize::max)
         };
-        let outcome = widest("outcome", Row::said);
+        let outcome = widest("outcome", Row::outcome_text);
         let measured = widest("measured", |row| &row.measured);
         let measured = measured
             .min(MEASURED_MAX)
@@ -252,7 +252,7 @@ impl Columns {
 
 fn push_row(out: &mut String, row: &Row, columns: &Columns, width: usize, style: Style) {
     let colour = row.outcome.map_or_else(|| Paint::new().dim(), colour);
-    let outcome = paint(row.said(), colour, style);
+    let outcome = paint(row.outcome_text(), colour, style);
     // Several values do not fit into a column of numbers.
     let long = measure_text_width(&row.measured) > columns.measured;
     for (index, part) in wrap(&row.that, columns.that).into_iter().enumerate() {

@@ -218,7 +218,7 @@ fn a_pass_without_expectations_says_so() {
 #[test]
 fn what_was_left_out_is_told_beside_what_held() {
     let left_out = || {
-        vec![NotJudged {
+        vec![SkippedExpectation {
             that: "'theirs': load p99 < 1s".to_owned(),
             why: "nginx is not installed".to_owned(),
         }]
@@ -358,6 +358,6 @@ fn what_steps_said_stands_under_their_names() {
     ];
     let expected =
         "look\n  a sentence that is longer than forty\n  columns\n  mean    3 ms\n  \\u{1b}[2J\n\n";
-    assert_eq!(said(&events, style), expected);
-    assert_eq!(said(&events[..1], style), "");
+    assert_eq!(printed_by_steps(&events, style), expected);
+    assert_eq!(printed_by_steps(&events[..1], style), "");
 }

@@ -26,7 +26,7 @@ pub(crate) type Counts = BTreeMap<(String, String), u64>;
 
 /// What became of a make: every request was answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Made {
+pub(crate) struct MakeOutcome {
     pub(crate) accepted: u64,
     pub(crate) refused: u64,
     /// What was said, and how often; further texts are counted in `refused` alone.
@@ -34,7 +34,7 @@ pub(crate) struct Made {
 }
 
 /// "3,998 accepted, 2 refused: 2 times insufficient resources".
-impl fmt::Display for Made {
+impl fmt::Display for MakeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} accepted", self.accepted)?;
         if self.refused > 0 {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn refusals_are_told_with_their_texts() {
-        let mut made = Made {
+        let mut made = MakeOutcome {
             accepted: 1,
             refused: 2,
             errors: BTreeMap::from([("full".to_owned(), 2)]),

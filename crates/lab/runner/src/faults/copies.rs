@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use lab_experiment::plan::{EndSignal, OnExit, ProcessFault, Scarce, Who};
+use lab_experiment::plan::{CopySelector, EndSignal, OnExit, ProcessFault, ScarceResource};
 use lab_faults::choose::{self, choose, part_of};
 use lab_faults::undo::Resource;
 use lab_store::EventKind;
@@ -50,7 +50,7 @@ fn killed(copies: &[&Copy], end: EndSignal) -> Vec<OwnedFd> {
 /// Waits until processes have let go of what they had, [`END_WITHIN`] at most: that of the first of
 /// a tree may be long over when its children still hold memory, files and ports that the next start
 /// needs (PostgreSQL refuses to start beside them).
-async fn gone(processes: Vec<OwnedFd>) {
+async fn wait_for_exit(processes: Vec<OwnedFd>) {
     let until = Instant::now() + END_WITHIN;
     while processes.iter().any(runs) && Instant::now() < until {
         tokio::time::sleep(LOOK_EVERY).await;
@@ -86,7 +86,7 @@ impl<'a> Hit<'a> {
     fn take_down(&self, holds: bool) -> Vec<&'a Copy> {
         let all = self.copies();
         for copy in &all {
-            copy.told();
+            copy.mark_end_reported();
             if holds {
                 copy.hold();
             }
@@ -135,23 +135,23 @@ impl<'a> Faults<'a> {
     fn choose(
         self,
         system: &str,
-        who: &Who,
+        who: &CopySelector,
         (drawn, turn): (&str, u64),
         is_free: fn(&Copy) -> bool,
     ) -> Result<Vec<&'a Copy>, String> {
         let all = self.systems.copies_of(self.starting.systems, system);
         let wanted = match who {
             // A probe picks at least one, and is asked elsewhere.
-            Who::Only | Who::Copy(_) | Who::Probe { .. } => 1,
-            Who::All => all.len(),
-            Who::Number(number) => all.len().min(*number as usize),
-            Who::Share(share) => part_of(*share, all.len()),
+            CopySelector::Only | CopySelector::Copy(_) | CopySelector::Probe { .. } => 1,
+            CopySelector::All => all.len(),
+            CopySelector::Number(number) => all.len().min(*number as usize),
+            CopySelector::Share(share) => part_of(*share, all.len()),
         };
         let mut able: Vec<&Copy> = all
             .iter()
             .filter(|copy| copy.is_up() && is_free(copy))
             .collect();
-        if let Who::Copy(index) = who {
+        if let CopySelector::Copy(index) = who {
             able.retain(|copy| copy.index == *index);
         }
         if able.len() < wanted {
@@ -166,7 +166,13 @@ impl<'a> Faults<'a> {
             ));
         }
         let names: Vec<String> = able.iter().map(|copy| copy.name.clone()).collect();
-        let places = choose(&choose::Who::Count(wanted), &names, self.seed, drawn, turn);
+        let places = choose(
+            &choose::MemberSelector::Count(wanted),
+            &names,
+            self.seed,
+            drawn,
+            turn,
+        );
         let places = places.map_err(|error| error.to_string())?;
         Ok(places.into_iter().map(|place| able[place]).collect())
     }
@@ -176,12 +182,14 @@ impl<'a> Faults<'a> {
     pub(super) async fn find(
         self,
         system: &str,
-        who: &Who,
+        who: &CopySelector,
         drawn: (&str, u64),
         is_free: fn(&Copy) -> bool,
     ) -> Result<Vec<&'a Copy>, String> {
         match who {
-            Who::Probe { probe, within } => self.picked(system, probe, *within, is_free).await,
+            CopySelector::Probe { probe, within } => {
+                self.picked(system, probe, *within, is_free).await
+            }
             who => self.choose(system, who, drawn, is_free),
         }
     }
@@ -221,7 +229,7 @@ impl<'a> Faults<'a> {
                 for copy in all {
                     self.ended(copy, signal_of(end)).await?;
                 }
-                gone(trees).await;
+                wait_for_exit(trees).await;
                 match is_supervised {
                     true => Remedy::Supervisor,
                     false => Remedy::Start,
@@ -239,11 +247,11 @@ impl<'a> Faults<'a> {
                         signal(&[copy], Signal::SIGKILL);
                     }
                     self.ended(copy, Signal::SIGKILL).await?;
-                    gone(tree).await;
+                    wait_for_exit(tree).await;
                     Ok::<(), StepError>(())
                 });
                 futures_util::future::try_join_all(ends).await?;
-                gone(trees).await;
+                wait_for_exit(trees).await;
                 Remedy::Start
             }
             ProcessFault::Pause => {
@@ -255,11 +263,13 @@ impl<'a> Faults<'a> {
                 let slowed = Slowed::begin(share, running);
                 Remedy::FullSpeed(slowed.map_err(StepError::Broken)?)
             }
-            ProcessFault::Exhaust(Scarce::Disk(left)) => Remedy::Space(self.fill(hit, left)?),
-            ProcessFault::Exhaust(Scarce::Descriptors(left)) => {
+            ProcessFault::Exhaust(ScarceResource::Disk(left)) => {
+                Remedy::Space(self.fill(hit, left)?)
+            }
+            ProcessFault::Exhaust(ScarceResource::Descriptors(left)) => {
                 Remedy::Limits(self.exhaust(hit, (Resource::Descriptors, left))?)
             }
-            ProcessFault::Exhaust(Scarce::Memory(left)) => {
+            ProcessFault::Exhaust(ScarceResource::Memory(left)) => {
                 Remedy::Limits(self.exhaust(hit, (Resource::AddressSpace, left))?)
             }
         })
@@ -364,12 +374,13 @@ mod tests {
         let waited = handles(&children);
         children[0].kill().unwrap();
         children[0].wait().unwrap();
-        let one_runs = tokio::time::timeout(Duration::from_millis(100), gone(waited)).await;
+        let one_runs =
+            tokio::time::timeout(Duration::from_millis(100), wait_for_exit(waited)).await;
         assert!(one_runs.is_err());
         let waited = handles(&children[1..]);
         children[1].kill().unwrap();
         // It lets go when it has ended, whoever reads its end later.
-        let ended = tokio::time::timeout(END_WITHIN / 2, gone(waited)).await;
+        let ended = tokio::time::timeout(END_WITHIN / 2, wait_for_exit(waited)).await;
         children[1].wait().unwrap();
         ended.unwrap();
     }

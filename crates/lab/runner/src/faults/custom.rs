@@ -104,7 +104,7 @@ impl Faults<'_> {
                 Ok("undone by its command".to_owned())
             }
             Act::Request(call) => {
-                let answered = self.calls.ask(call).await?;
+                let answered = self.calls.perform(call).await?;
                 Ok(format!("undone, answered {answered}"))
             }
         }

@@ -25,7 +25,7 @@ use units::show_seconds;
 use crate::calls::Calls;
 use crate::probes::Probes;
 use crate::processes::{Starting, Systems};
-use crate::progress::Meanwhile;
+use crate::progress::OngoingActivity;
 use crate::proxies::Proxies;
 use crate::steps::StepError;
 use crate::undoing::UndoLedger;
@@ -107,18 +107,18 @@ pub(crate) struct Faults<'a> {
 }
 
 /// A fault that has begun.
-struct Begun {
+struct ActiveFault {
     at: Instant,
     /// What was done, and to whom.
     text: String,
     /// Its place among those that were made.
     place: usize,
     /// Shows it until it is over, or nobody looks after it any more.
-    _shown: Meanwhile,
+    _shown: OngoingActivity,
 }
 
 /// What a fault has broken.
-enum Broken<'a> {
+enum InjectedFault<'a> {
     Copies { hit: Hit<'a>, remedy: Remedy },
     Connections(Disturbed<'a>),
     Agents(Silenced<'a>),
@@ -205,13 +205,13 @@ impl<'a> Faults<'a> {
                 "kept, as the file says".clone_into(&mut made.text);
             }
             match what {
-                Broken::Copies {
+                InjectedFault::Copies {
                     remedy: Remedy::FullSpeed(slowed),
                     ..
                 } => self.slowed.borrow_mut().push(slowed),
-                Broken::Connections(disturbed) => disturbed.keep(),
-                Broken::Custom(done) => self.forget(&done),
-                Broken::Copies { .. } | Broken::Agents(_) => {}
+                InjectedFault::Connections(disturbed) => disturbed.keep(),
+                InjectedFault::Custom(done) => self.forget(&done),
+                InjectedFault::Copies { .. } | InjectedFault::Agents(_) => {}
             }
             return Ok(());
         }
@@ -224,27 +224,27 @@ impl<'a> Faults<'a> {
             }
         };
         let right = match what {
-            Broken::Copies { hit, remedy } => {
+            InjectedFault::Copies { hit, remedy } => {
                 let right = self.put_right(&hit, remedy, over).await;
                 hit.release();
                 right
             }
-            Broken::Connections(disturbed) => {
+            InjectedFault::Connections(disturbed) => {
                 over.await;
                 disturbed.end()
             }
-            Broken::Agents(silenced) => {
+            InjectedFault::Agents(silenced) => {
                 over.await;
                 silenced.end().await
             }
-            Broken::Custom(done) => {
+            InjectedFault::Custom(done) => {
                 over.await;
                 self.undo_act(&done).await
             }
         };
         let failed = |why| StepError::Broken(format!("end of \"{}\": {why}", begun.text));
         let text = right.map_err(failed)?;
-        self.tell_end(step, &begun, &text);
+        self.record_end(step, &begun, &text);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl<'a> Faults<'a> {
         fault: &'a Fault,
         step: &str,
         drawn: (&str, u64),
-    ) -> Result<(Broken<'a>, Begun), StepError> {
+    ) -> Result<(InjectedFault<'a>, ActiveFault), StepError> {
         let word = fault.kind.word();
         let failed = |why: String| StepError::Broken(format!("{}: {why}", fault.kind));
         let mut at = Instant::now();
@@ -264,17 +264,17 @@ impl<'a> Faults<'a> {
                 part,
             } => {
                 let names = connections.iter().map(ToString::to_string).collect();
-                let (text, place, shown) = self.tell_begin(word, step, names);
+                let (text, place, shown) = self.record_begin(word, step, names);
                 let name = (drawn.0, self.seed);
                 let disturbed = Disturbed::begin(self.proxies, connections, (*does, *part), name);
-                let what = Broken::Connections(disturbed.map_err(failed)?);
+                let what = InjectedFault::Connections(disturbed.map_err(failed)?);
                 (what, text, place, shown)
             }
             FaultKind::Process { does, system, who } => {
                 let hit = self.find(system, who, drawn, |copy| !copy.is_under_fault.get());
                 let hit = Hit::take(hit.await.map_err(failed)?);
                 at = Instant::now();
-                let (text, place, shown) = self.tell_begin(word, step, hit.names());
+                let (text, place, shown) = self.record_begin(word, step, hit.names());
                 let is_timed = fault.length.is_some() || fault.keep;
                 let remedy = self.hit(*does, (system, is_timed), &hit).await?;
                 // How to undo it is on the disk before it is done, which may take a while: it lasts
@@ -282,21 +282,21 @@ impl<'a> Faults<'a> {
                 if !matches!(does, ProcessFault::Kill(_) | ProcessFault::Restart(_)) {
                     at = Instant::now();
                 }
-                (Broken::Copies { hit, remedy }, text, place, shown)
+                (InjectedFault::Copies { hit, remedy }, text, place, shown)
             }
             FaultKind::Silence { .. } => {
                 let mut silenced = Silenced::prepare(self, &fault.kind, drawn).map_err(failed)?;
-                let (text, place, shown) = self.tell_begin(word, step, vec![silenced.whom()]);
+                let (text, place, shown) = self.record_begin(word, step, vec![silenced.whom()]);
                 silenced.begin(place + 1).await.map_err(failed)?;
-                (Broken::Agents(silenced), text, place, shown)
+                (InjectedFault::Agents(silenced), text, place, shown)
             }
             FaultKind::Custom { name, does, undo } => {
-                let (text, place, shown) = self.tell_begin(word, step, vec![name.clone()]);
+                let (text, place, shown) = self.record_begin(word, step, vec![name.clone()]);
                 let done = self.act(does, undo, place + 1).await.map_err(failed)?;
-                (Broken::Custom(done), text, place, shown)
+                (InjectedFault::Custom(done), text, place, shown)
             }
         };
-        let begun = Begun {
+        let begun = ActiveFault {
             at,
             text,
             place,
@@ -305,14 +305,14 @@ impl<'a> Faults<'a> {
         Ok((what, begun))
     }
 
-    /// Says that a fault begins; gives what is done in words, its place among those made, and what
+    /// Records a fault's start; gives what is done in words, its place among those made, and what
     /// shows it until it is over.
-    fn tell_begin(
+    fn record_begin(
         self,
         word: &str,
         step: &str,
         targets: Vec<String>,
-    ) -> (String, usize, Meanwhile) {
+    ) -> (String, usize, OngoingActivity) {
         let text = format!("{word} {}", targets.join(", "));
         let starting = self.starting;
         let shown = starting.status.meanwhile(text.clone());
@@ -330,7 +330,7 @@ impl<'a> Faults<'a> {
         (text, made.len() - 1, shown)
     }
 
-    fn tell_end(self, step: &str, begun: &Begun, text: &str) {
+    fn record_end(self, step: &str, begun: &ActiveFault, text: &str) {
         if let Some(made) = self.made.borrow_mut().get_mut(begun.place) {
             made.end_s = Some(self.clock.now_s());
             text.clone_into(&mut made.text);

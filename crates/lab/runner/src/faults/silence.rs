@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fleet::{Order, PATH};
 use http::{Method, StatusCode};
-use lab_experiment::plan::{self, FaultKind, Who};
+use lab_experiment::plan::{self, CopySelector, FaultKind};
 use lab_faults::choose::{choose_numbers, part_of};
 use net::{Client, ClientError, ClientOptions};
 
@@ -48,14 +48,17 @@ impl<'a> Silenced<'a> {
         };
         let draw = |count| choose_numbers(count, *agents, faults.seed, drawn, turn);
         let (numbers, whom) = match who {
-            Who::Copy(agent) => (vec![*agent], format!("{fleet}.{agent}")),
+            CopySelector::Copy(agent) => (vec![*agent], format!("{fleet}.{agent}")),
             who => {
                 let count = match who {
-                    Who::Number(number) => *number,
-                    Who::Share(share) => u32::try_from(part_of(*share, *agents as usize))
+                    CopySelector::Number(number) => *number,
+                    CopySelector::Share(share) => u32::try_from(part_of(*share, *agents as usize))
                         .map_err(|error| error.to_string())?,
                     // Of a fleet no probe picks.
-                    Who::All | Who::Only | Who::Copy(_) | Who::Probe { .. } => *agents,
+                    CopySelector::All
+                    | CopySelector::Only
+                    | CopySelector::Copy(_)
+                    | CopySelector::Probe { .. } => *agents,
                 };
                 (draw(count), format!("{count} of {agents} of {fleet}"))
             }
@@ -91,7 +94,10 @@ impl<'a> Silenced<'a> {
     pub(super) async fn begin(&mut self, number: usize) -> Result<(), String> {
         self.number = number;
         let order = serde_json::to_vec(&self.order).map_err(|error| error.to_string())?;
-        let (status, said) = self.ask(Method::PUT, order).await.map_err(untold)?;
+        let (status, said) = self
+            .request(Method::PUT, order)
+            .await
+            .map_err(order_error)?;
         match status.is_success() {
             true => Ok(()),
             false => Err(format!("{} answered {status}: {said}", self.fleet)),
@@ -103,7 +109,7 @@ impl<'a> Silenced<'a> {
     /// # Errors
     /// What the fleet said, or that it did not hear.
     pub(super) async fn end(&self) -> Result<String, String> {
-        match self.ask(Method::DELETE, Vec::new()).await {
+        match self.request(Method::DELETE, Vec::new()).await {
             Ok((status, _)) if status.is_success() => Ok("they may speak again".to_owned()),
             Ok((StatusCode::NOT_FOUND, _)) => {
                 Ok("the fleet had started anew meanwhile, and nobody was silent".to_owned())
@@ -112,22 +118,22 @@ impl<'a> Silenced<'a> {
             Err(ClientError::Connect { .. }) => {
                 Ok("the fleet was down, and the order is gone with its process".to_owned())
             }
-            Err(error) => Err(untold(error)),
+            Err(error) => Err(order_error(error)),
         }
     }
 
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         body: Vec<u8>,
     ) -> Result<(StatusCode, String), ClientError> {
         let uri = format!("http://{}{PATH}{}", self.address, self.number);
-        let answer = self.client.ask(method.as_str(), &uri, [], body).await?;
+        let answer = self.client.send(method.as_str(), &uri, [], body).await?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         Ok((answer.status, said))
     }
 }
 
-fn untold(error: ClientError) -> String {
+fn order_error(error: ClientError) -> String {
     format!("tell the fleet: {error}")
 }

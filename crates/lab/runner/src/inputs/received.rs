@@ -181,7 +181,7 @@ fn listen(input: &Input, texts: Vec<String>, ports: &mut Ports) -> Result<Option
 }
 
 /// What the tasks of a source share.
-struct Taken {
+struct SourceContext {
     copy: String,
     path: PathBuf,
     log: RefCell<BufWriter<File>>,
@@ -191,11 +191,11 @@ struct Taken {
     notes: RefCell<Vec<String>>,
 }
 
-impl Taken {
+impl SourceContext {
     fn line(&self, line: &[u8]) {
         let mut log = self.log.borrow_mut();
         let written = log.write_all(line).and_then(|()| log.write_all(b"\n"));
-        self.told(written);
+        self.report_failure(written);
     }
 
     fn message(&self, message: &[u8]) {
@@ -211,10 +211,10 @@ impl Taken {
 
     fn flush(&self) {
         let flushed = self.log.borrow_mut().flush();
-        self.told(flushed);
+        self.report_failure(flushed);
     }
 
-    fn told(&self, written: std::io::Result<()>) {
+    fn report_failure(&self, written: std::io::Result<()>) {
         if let Err(error) = written {
             let path = self.path.display();
             self.alarm.broken(format!("cannot write {path}: {error}"));
@@ -287,9 +287,9 @@ fn begin(
     source: Source,
     stopped: &watch::Receiver<bool>,
     alarm: &Alarm,
-) -> Result<(Rc<Taken>, Task), String> {
+) -> Result<(Rc<SourceContext>, Task), String> {
     let log = opened(&source.log)?;
-    let taken = Rc::new(Taken {
+    let taken = Rc::new(SourceContext {
         copy: source.copy,
         path: source.log,
         log: RefCell::new(BufWriter::new(log)),
@@ -342,7 +342,7 @@ fn is_left_behind(place: &Path) -> bool {
     is_socket && reached.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
-async fn connections(listener: TcpListener, to: Rc<Taken>) {
+async fn connections(listener: TcpListener, to: Rc<SourceContext>) {
     let mut refused = 0_u64;
     let mut open: Vec<tokio::task::JoinHandle<()>> = Vec::new();
     while let Some(accepted) = to.next(listener.accept()).await {
@@ -370,7 +370,7 @@ async fn connections(listener: TcpListener, to: Rc<Taken>) {
     }
 }
 
-async fn stream_of(mut stream: TcpStream, to: Rc<Taken>) {
+async fn stream_of(mut stream: TcpStream, to: Rc<SourceContext>) {
     let (mut messages, mut bytes) = (SyslogStream::default(), vec![0; DATAGRAM_BYTES]);
     // One that breaks has ended; what came of it is kept.
     while let Some(Ok(got @ 1..)) = to.next(stream.read(&mut bytes)).await {
@@ -381,7 +381,7 @@ async fn stream_of(mut stream: TcpStream, to: Rc<Taken>) {
     to.flush();
 }
 
-async fn datagrams(socket: UdpSocket, to: Rc<Taken>) {
+async fn datagrams(socket: UdpSocket, to: Rc<SourceContext>) {
     let mut bytes = vec![0; DATAGRAM_BYTES];
     while let Some(got) = to.next(socket.recv(&mut bytes)).await {
         // An error is that of a peer that is gone: nothing of ours is lost.
@@ -401,7 +401,7 @@ async fn datagrams(socket: UdpSocket, to: Rc<Taken>) {
     }
 }
 
-async fn messages(socket: UnixDatagram, place: PathBuf, to: Rc<Taken>) {
+async fn messages(socket: UnixDatagram, place: PathBuf, to: Rc<SourceContext>) {
     let mut bytes = vec![0; DATAGRAM_BYTES];
     while let Some(got) = to.next(socket.recv(&mut bytes)).await {
         to.message(&bytes[..got.unwrap_or(0)]);
@@ -438,7 +438,7 @@ fn journal(words: &[String], log: &Path) -> Result<(Program, PathBuf), String> {
     Ok((program, errors))
 }
 
-async fn entries((mut program, errors): (Program, PathBuf), to: Rc<Taken>) {
+async fn entries((mut program, errors): (Program, PathBuf), to: Rc<SourceContext>) {
     let ended = |why: String| {
         let said = std::fs::read_to_string(&errors).unwrap_or_default();
         let said = said.lines().next().unwrap_or_default();

@@ -10,7 +10,9 @@ use lab_experiment::expr::{Comparison, Expr, FaultNumber, Metric, Metrics, Op, S
 use lab_experiment::plan::{Expect, LeftOut, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
-use lab_store::{Expectation, FaultRecord, NotJudged, Outcome, ProcessSample, Unit, Verdict};
+use lab_store::{
+    Expectation, FaultRecord, Outcome, ProcessSample, SkippedExpectation, Unit, Verdict,
+};
 use stats::{mean, nearest_rank};
 
 use crate::loads::{self, Bound};
@@ -94,7 +96,7 @@ pub(crate) fn judge(
             let invalid = measured.invalid(&expect.that);
             let skipped = measured.skipped(&expect.that, plan);
             let skipped = skipped.filter(|one| one.invalid && judgement.holds.is_none());
-            let invalid = invalid.or_else(|| skipped.map(Skipped::told));
+            let invalid = invalid.or_else(|| skipped.map(Skipped::note));
             let invalid = invalid.or_else(|| measured.turned_round(&expect.that, judgement.holds));
             let (outcome, note) = match (invalid, judgement.holds) {
                 // Whether it held or not, nobody knows: the instrument was at its limit.
@@ -149,7 +151,7 @@ pub(crate) fn judge(
                 true => Outcome::Invalid,
                 false => Outcome::Inconclusive,
             };
-            (outcome, Some(skipped.told()))
+            (outcome, Some(skipped.note()))
         }
         Ending::Complete if let Some(why) = measured.left_out.leaves_nothing(plan) => {
             (Outcome::Inconclusive, Some(why))
@@ -157,7 +159,7 @@ pub(crate) fn judge(
         Ending::Complete => (Outcome::Pass, None),
     };
     let left_out = measured.left_out.expects.iter();
-    let left_out = left_out.map(|(that, program)| NotJudged {
+    let left_out = left_out.map(|(that, program)| SkippedExpectation {
         that: that.clone(),
         why: format!("{program} is not installed"),
     });
@@ -433,7 +435,7 @@ impl Measured<'_> {
         let why = |metric: &Metric| {
             let mut skipped = self.skipped.iter();
             let skipped = skipped.find(|one| one.lacks(metric, plan));
-            skipped.map_or_else(|| self.why(metric), Skipped::told)
+            skipped.map_or_else(|| self.why(metric), Skipped::note)
         };
         let mut lacks: Vec<String> = expr
             .metrics()

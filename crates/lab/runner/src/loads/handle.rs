@@ -107,7 +107,7 @@ impl GeneratorHandle {
                 Err(error) => drop(opened.send(Err(error))),
             })
             .map_err(|error| GenerateError::new("start a thread for the load", error))?;
-        let (now, relay) = opens.await.unwrap_or_else(|_| Err(gone()))?;
+        let (now, relay) = opens.await.unwrap_or_else(|_| Err(thread_ended()))?;
         Ok(Self {
             orders,
             now: now.into(),
@@ -141,15 +141,15 @@ impl GeneratorHandle {
     /// How many of its connections the target has closed since they were opened.
     pub(crate) async fn turned_away(&self) -> Result<u32, GenerateError> {
         let (_, answer) = self.order(Task::Look, Box::new(|_| ()));
-        match answer.await.unwrap_or_else(|_| Err(gone()))? {
+        match answer.await.unwrap_or_else(|_| Err(thread_ended()))? {
             Done::TurnedAway(few) => Ok(few),
-            Done::Recorded(_) | Done::Searched(..) => Err(gone()),
+            Done::Recorded(_) | Done::Searched(..) => Err(thread_ended()),
         }
     }
 }
 
 /// A generator's thread has ended, which it does only when it fails within itself.
-pub(crate) fn gone() -> GenerateError {
+pub(crate) fn thread_ended() -> GenerateError {
     GenerateError::new("make a load", "its generator ended")
         .help("this is a mistake in headroom itself; please report it")
 }

@@ -293,7 +293,7 @@ impl Loads<'_> {
                 }
                 match Pin::new(&mut running.answer).poll(context) {
                     Poll::Ready(done) => {
-                        running.done = Some(done.unwrap_or_else(|_| Err(handle::gone())));
+                        running.done = Some(done.unwrap_or_else(|_| Err(handle::thread_ended())));
                         if !running.leaves {
                             self.status.load_ended(&running.load);
                         }
@@ -376,7 +376,7 @@ impl Loads<'_> {
             .doing(format!("open the connections of {}", load.name));
         let workload = self.workload(load)?;
         let handle = GeneratorHandle::open(workload, self.start).await;
-        let handle = Arc::new(handle.map_err(|error| said(load, &error))?);
+        let handle = Arc::new(handle.map_err(|error| load_error(load, &error))?);
         let mut state = self.state.borrow_mut();
         let handles = state.handles.entry(load.name.clone()).or_default();
         handles.push(Arc::clone(&handle));
@@ -531,13 +531,13 @@ impl Loads<'_> {
         let load = self.load(&running.load)?;
         let handle = Arc::clone(&running.handle);
         let Some(done) = running.done.take() else {
-            return Err(said(load, &handle::gone()));
+            return Err(load_error(load, &handle::thread_ended()));
         };
         // What another one went on for had come to its end before.
         let cut = cut.filter(|_| !running.leaves);
         let step = running.step.as_deref();
         let place = step.unwrap_or(&load.name);
-        match done.map_err(|error| said(load, &error))? {
+        match done.map_err(|error| load_error(load, &error))? {
             Done::Recorded(mut recorded) => {
                 self.used(load, recorded.next_number(&handle.workload));
                 let rate = running.rate.as_ref();
@@ -672,6 +672,6 @@ fn ended_early(recorded: &mut Recorded) {
     }
 }
 
-fn said(load: &Load, error: &GenerateError) -> String {
+fn load_error(load: &Load, error: &GenerateError) -> String {
     format!("load {}: {error}", load.name)
 }

@@ -23,18 +23,18 @@ const SAID: usize = 200;
 pub(super) struct Command {
     pub(super) children: Children,
     pub(super) launch: Launch,
-    pub(super) value: Wanted,
+    pub(super) value: ValueSource,
     pub(super) places: Rc<Semaphore>,
 }
 
 /// What of it is the value.
-pub(super) enum Wanted {
+pub(super) enum ValueSource {
     Output,
     Exit,
     Part(Part),
 }
 
-impl Wanted {
+impl ValueSource {
     pub(super) fn of(value: &CommandValue) -> Self {
         match value {
             CommandValue::Output => Self::Output,
@@ -79,7 +79,7 @@ impl Command {
         drain(&output, &mut printed);
         let status = ended.status();
         match (&self.value, status) {
-            (Wanted::Exit, Some(status)) => return Ok(Some(Value::Number(f64::from(status)))),
+            (ValueSource::Exit, Some(status)) => return Ok(Some(Value::Number(f64::from(status)))),
             (_, Some(0)) => {}
             _ => {
                 let said = shown(&self.first_line(&running.0), SAID);
@@ -92,7 +92,7 @@ impl Command {
             }
         }
         match &self.value {
-            Wanted::Part(part) => part.find(&printed, &HeaderMap::new()).map(Some),
+            ValueSource::Part(part) => part.find(&printed, &HeaderMap::new()).map(Some),
             _ => Ok(Value::of_text(&String::from_utf8_lossy(&printed))),
         }
     }

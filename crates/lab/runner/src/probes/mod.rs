@@ -6,13 +6,13 @@
 //! systems themselves, never through a proxy that a fault disturbs.
 
 mod around;
-mod ask;
 mod command;
 mod health;
 mod log;
 mod numbers;
 mod pick;
 mod postgres;
+mod prober;
 mod prom;
 mod request;
 mod ticks;
@@ -33,9 +33,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use units::show_seconds;
 
-use self::ask::Asker;
-use self::command::{AT_A_TIME, Command, Wanted};
+use self::command::{AT_A_TIME, Command, ValueSource};
 use self::log::LogCount;
+use self::prober::Prober;
 use self::value::Value;
 use crate::inputs::logs_of;
 use crate::loads::{client_tls, password};
@@ -57,7 +57,7 @@ const REASON: usize = 300;
 pub(crate) struct Probes<'a> {
     clock: Clock,
     status: &'a Status,
-    asked: Vec<Asked<'a>>,
+    asked: Vec<ProbeTarget<'a>>,
     /// `None` in a run without probes, which has no file of them.
     samples: Option<RefCell<Appender<ProbeSample>>>,
     viewers: Viewers,
@@ -65,19 +65,19 @@ pub(crate) struct Probes<'a> {
     tries: watch::Sender<u64>,
 }
 
-/// Who is asked by a probe: one copy of a system, or the one that its target names.
-struct Asked<'a> {
+/// Where a probe is sent: one copy of a system, or the one that its target names.
+struct ProbeTarget<'a> {
     probe: &'a Probe,
     /// The copy.
     copy: Option<&'a Copy>,
     /// Its name; empty without one.
     of: String,
-    asker: Asker,
-    newest: RefCell<Option<Newest>>,
+    prober: Prober,
+    newest: RefCell<Option<LatestTry>>,
 }
 
 /// What the newest try came to.
-struct Newest {
+struct LatestTry {
     sample: ProbeSample,
     /// Number of the copy's process that was asked.
     start: u32,
@@ -105,7 +105,7 @@ impl<'a> Probes<'a> {
                     .map_err(|error| error.to_string())?,
             ),
         };
-        let (client, places) = (ask::client(None), Rc::new(Semaphore::new(AT_A_TIME)));
+        let (client, places) = (prober::client(None), Rc::new(Semaphore::new(AT_A_TIME)));
         let mut asked = Vec::new();
         for probe in &plan.probes {
             let copies: Vec<Option<&Copy>> = match &probe.of {
@@ -116,12 +116,12 @@ impl<'a> Probes<'a> {
                 }
             };
             for copy in copies {
-                let made = asker(probe, copy, &client, &places, starting);
-                asked.push(Asked {
+                let made = prober_of(probe, copy, &client, &places, starting);
+                asked.push(ProbeTarget {
                     probe,
                     copy,
                     of: copy.map(|copy| copy.name.clone()).unwrap_or_default(),
-                    asker: made.map_err(|why| format!("probe {}: {why}", probe.name))?,
+                    prober: made.map_err(|why| format!("probe {}: {why}", probe.name))?,
                     newest: RefCell::default(),
                 });
             }
@@ -141,7 +141,10 @@ impl<'a> Probes<'a> {
         if self.asked.is_empty() {
             return std::future::pending().await;
         }
-        let loops = self.asked.iter().map(|asked| self.ask_again(asked));
+        let loops = self
+            .asked
+            .iter()
+            .map(|asked| self.probe_periodically(asked));
         tokio::select! {
             asked = futures_util::future::try_join_all(loops) => match asked {
                 Err(error) => error,
@@ -163,14 +166,14 @@ impl<'a> Probes<'a> {
         }
     }
 
-    async fn ask_again(&self, asked: &Asked<'_>) -> Result<Infallible, StoreError> {
+    async fn probe_periodically(&self, asked: &ProbeTarget<'_>) -> Result<Infallible, StoreError> {
         let (began, every, within) = (Instant::now(), asked.probe.every, asked.probe.within);
         let (mut tick, mut skipped) = (0, 0);
         loop {
             tokio::time::sleep_until(began + ticks::at(tick, every)).await;
             let start = asked.copy.map_or(0, Copy::start);
             let (t_s, at) = (self.clock.now_s(), Instant::now());
-            let answer = tokio::time::timeout(within, asked.asker.ask()).await;
+            let answer = tokio::time::timeout(within, asked.prober.probe()).await;
             let answer = answer.unwrap_or_else(|_| {
                 let within = show_seconds(within.as_secs_f64());
                 Err(format!("no answer within {within}"))
@@ -184,7 +187,7 @@ impl<'a> Probes<'a> {
     /// Keeps what a try came to.
     fn tried(
         &self,
-        asked: &Asked<'_>,
+        asked: &ProbeTarget<'_>,
         (t_s, latency): (f64, Duration),
         (start, skipped): (u32, u64),
         answer: Result<Option<Value>, String>,
@@ -216,7 +219,7 @@ impl<'a> Probes<'a> {
             .borrow()
             .as_ref()
             .map_or(0, |newest| newest.skipped);
-        asked.newest.replace(Some(Newest {
+        asked.newest.replace(Some(LatestTry {
             sample,
             start,
             skipped: before + skipped,
@@ -232,7 +235,7 @@ impl<'a> Probes<'a> {
         let _ = tries.changed().await;
     }
 
-    fn of<'s>(&'s self, probe: &'s str) -> impl Iterator<Item = &'s Asked<'a>> {
+    fn of<'s>(&'s self, probe: &'s str) -> impl Iterator<Item = &'s ProbeTarget<'a>> {
         self.asked
             .iter()
             .filter(move |asked| asked.probe.name == probe)
@@ -303,13 +306,13 @@ pub(crate) fn record_summaries(
 }
 
 /// What a probe asks of a copy, or of what its target names.
-fn asker(
+fn prober_of(
     probe: &Probe,
     copy: Option<&Copy>,
     client: &net::Client,
     places: &Rc<Semaphore>,
     starting: &Starting<'_>,
-) -> Result<Asker, String> {
+) -> Result<Prober, String> {
     let own = |reference: &Reference| match (copy, &probe.of) {
         (Some(copy), Some(of)) => starting.addresses.resolve_of(reference, of, copy.index),
         _ => starting.addresses.resolve(reference),
@@ -318,7 +321,7 @@ fn asker(
     let client = match probe.kind.tls() {
         Some(files) => {
             let tls = client_tls(starting.children.base(), files, render)?;
-            &ask::client(Some(tls))
+            &prober::client(Some(tls))
         }
         None => client,
     };
@@ -348,7 +351,7 @@ fn asker(
                 stdout: Output::Pipes,
                 stderr: log(&format!("{name}.err")),
             },
-            value: Wanted::of(value),
+            value: ValueSource::of(value),
             places: Rc::clone(places),
         })
     };
@@ -368,7 +371,7 @@ fn asker(
         let files: Vec<PathBuf> = names.iter().map(|name| log(name)).collect();
         LogCount::new(pattern, files)
     };
-    Asker::new(&probe.kind, client, render, command, password, count)
+    Prober::new(&probe.kind, client, render, command, password, count)
 }
 
 /// Names of the logs of all copies of a system.

@@ -70,7 +70,7 @@ impl Probes<'_> {
     fn answers(&self, probe: &str) -> String {
         let answers = self.of(probe).map(|asked| {
             let said = match &*asked.newest.borrow() {
-                Some(newest) => said(&newest.sample),
+                Some(newest) => describe(&newest.sample),
                 None => "was not asked to the end yet".to_owned(),
             };
             match asked.of.as_str() {
@@ -82,7 +82,7 @@ impl Probes<'_> {
     }
 }
 
-fn said(sample: &ProbeSample) -> String {
+fn describe(sample: &ProbeSample) -> String {
     match (sample.is_ok(), sample.value) {
         (false, _) => format!("failed ({})", sample.error),
         (true, Some(value)) => format!("answered {}", show_count(value)),

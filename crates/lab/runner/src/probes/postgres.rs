@@ -33,9 +33,12 @@ impl Statement {
     /// # Errors
     /// When the URL, with its names filled in, is none.
     pub(super) fn new(url: &str, sql: String, password: &str) -> Result<Self, String> {
-        let mut config: Config = url
-            .parse()
-            .map_err(|error| format!("{url:?} is no address of a database: {}", said(&error)))?;
+        let mut config: Config = url.parse().map_err(|error| {
+            format!(
+                "{url:?} is no address of a database: {}",
+                error_text(&error)
+            )
+        })?;
         if !password.is_empty() {
             config.password(password);
         }
@@ -51,7 +54,7 @@ impl Statement {
     ///
     /// # Errors
     /// When there is no connection, or the server refuses the statement.
-    pub(super) async fn ask(&self) -> Result<Option<Value>, String> {
+    pub(super) async fn query(&self) -> Result<Option<Value>, String> {
         // Taken out, so that a try which is given up closes its connection: its answer may come
         // at any time.
         let kept = self.session.take();
@@ -60,7 +63,7 @@ impl Statement {
             None => self.connect().await?,
         };
         let answer = session.client.simple_query(&self.sql).await;
-        let answer = answer.map_err(|error| said(&error));
+        let answer = answer.map_err(|error| error_text(&error));
         self.session.replace(Some(session));
         let row = answer?.into_iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),
@@ -74,7 +77,7 @@ impl Statement {
 
     async fn connect(&self) -> Result<Session, String> {
         let connected = self.config.connect(NoTls).await;
-        let (client, connection) = connected.map_err(|error| said(&error))?;
+        let (client, connection) = connected.map_err(|error| error_text(&error))?;
         let connection = tokio::spawn(async move {
             // How it ended is told by the statement that meets its end.
             let _ = connection.await;
@@ -93,7 +96,7 @@ fn truth(text: &str) -> Option<Value> {
 }
 
 /// What the server says, or else every cause that the library knows.
-fn said(error: &tokio_postgres::Error) -> String {
+fn error_text(error: &tokio_postgres::Error) -> String {
     if let Some(refused) = error.as_db_error() {
         return format!("{} ({})", refused.message(), refused.code().code());
     }

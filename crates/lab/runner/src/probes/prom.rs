@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lab_experiment::plan::Together;
+use lab_experiment::plan::Aggregation;
 
 /// What all series of a metric that have these labels, among others, come to together.
 ///
@@ -16,7 +16,7 @@ pub(super) fn value(
     page: &str,
     metric: &str,
     labels: &BTreeMap<String, String>,
-    series: Together,
+    series: Aggregation,
 ) -> Result<f64, String> {
     let (mut together, mut others) = (None, 0_usize);
     for line in page.lines().map(str::trim) {
@@ -45,9 +45,9 @@ pub(super) fn value(
         }
         together = Some(match (together, series) {
             (None, _) => number,
-            (Some(before), Together::Sum) => before + number,
-            (Some(before), Together::Max) => f64::max(before, number),
-            (Some(before), Together::Min) => f64::min(before, number),
+            (Some(before), Aggregation::Sum) => before + number,
+            (Some(before), Aggregation::Max) => f64::max(before, number),
+            (Some(before), Aggregation::Min) => f64::min(before, number),
         });
     }
     match (together, others) {
@@ -112,7 +112,7 @@ mod tests {
         let labels = labels
             .iter()
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        value(PAGE, metric, &labels.collect(), Together::Sum)
+        value(PAGE, metric, &labels.collect(), Aggregation::Sum)
     }
 
     #[test]
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn one_of_several_series_is_chosen() {
         let of = |series| value(PAGE, "requests_total", &BTreeMap::new(), series);
-        assert_eq!(of(Together::Max), Ok(10.0));
-        assert_eq!(of(Together::Min), Ok(2.5));
+        assert_eq!(of(Aggregation::Max), Ok(10.0));
+        assert_eq!(of(Aggregation::Min), Ok(2.5));
     }
 
     #[test]
@@ -153,12 +153,12 @@ mod tests {
                 values.iter().enumerate().map(|(n, v)| (format!("l{n}"), v.clone())).collect();
             let written: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
             let page = format!("m{{{}}} {number}", written.join(","));
-            prop_assert_eq!(value(&page, "m", &labels, Together::Max), Ok(f64::from(number)));
+            prop_assert_eq!(value(&page, "m", &labels, Aggregation::Max), Ok(f64::from(number)));
         }
 
         #[test]
         fn no_page_panics(page in "(m|\\{|\\}|\"|=|\\\\|,| |1|\n|\\PC){0,40}") {
-            let _ = value(&page, "m", &BTreeMap::new(), Together::Min);
+            let _ = value(&page, "m", &BTreeMap::new(), Aggregation::Min);
         }
     }
 }

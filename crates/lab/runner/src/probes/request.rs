@@ -13,7 +13,7 @@ use super::value::pattern_of;
 const BELOW_400: (u16, u16) = (0, 399);
 
 /// A request over HTTP, and what its answer must be.
-pub(super) struct Asked {
+pub(super) struct HttpProbe {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -31,7 +31,7 @@ enum Expected {
     Size(u64, u64),
 }
 
-impl Asked {
+impl HttpProbe {
     /// A request with its names filled in.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ mod tests {
             .iter()
             .map(|a| Assertion::parse(a).unwrap())
             .collect();
-        let asked = Asked::new(
+        let asked = HttpProbe::new(
             ("GET", "http://127.0.0.1:1/"),
             Vec::new(),
             String::new(),
@@ -186,7 +186,7 @@ mod tests {
     fn what_cannot_be_asked_is_refused_before_the_run() {
         let new = |url: &str, header: &str| {
             let headers = vec![("x".to_owned(), header.to_owned())];
-            Asked::new(("GET", url), headers, String::new(), &[]).err()
+            HttpProbe::new(("GET", url), headers, String::new(), &[]).err()
         };
         assert_eq!(new("http://127.0.0.1:1/", "y"), None);
         assert!(

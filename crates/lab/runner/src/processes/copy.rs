@@ -52,7 +52,7 @@ pub(crate) struct Copy {
     /// A fault has it: no other may hit it.
     pub(crate) is_under_fault: Cell<bool>,
     /// Whether the end of its newest process was told.
-    pub(super) is_told: Cell<bool>,
+    pub(super) is_end_reported: Cell<bool>,
 }
 
 impl Copy {
@@ -76,9 +76,9 @@ impl Copy {
         self.is_held.set(true);
     }
 
-    /// Says that somebody else tells how its newest process ended.
-    pub(crate) fn told(&self) {
-        self.is_told.set(true);
+    /// Marks that somebody else reports how its newest process ended.
+    pub(crate) fn mark_end_reported(&self) {
+        self.is_end_reported.set(true);
     }
 
     /// Number of its newest process, from 1.

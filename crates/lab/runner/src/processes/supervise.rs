@@ -63,7 +63,7 @@ impl Systems {
                     if on_exit == OnExit::Error {
                         return Ok(running);
                     }
-                    if !copy.is_told.replace(true) {
+                    if !copy.is_end_reported.replace(true) {
                         let ended = running.child.exit().await.to_string();
                         starting.recorder.event(EventKind::SystemExited, &copy.name, &ended);
                     }

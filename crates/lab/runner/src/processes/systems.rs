@@ -276,7 +276,7 @@ impl Systems {
                 is_held: Cell::new(false),
                 is_paused: Cell::new(false),
                 is_under_fault: Cell::new(false),
-                is_told: Cell::new(false),
+                is_end_reported: Cell::new(false),
             });
         }
         Ok(&self.started[slot])
@@ -331,7 +331,7 @@ impl Systems {
         let running = self.start_process(system, copy.index, &copy.name, end, starting)?;
         copy.running.replace(running);
         copy.starts.set(number);
-        copy.is_told.set(false);
+        copy.is_end_reported.set(false);
         copy.is_paused.set(false);
         Ok(())
     }
@@ -378,9 +378,9 @@ impl Systems {
         self.started.iter().find(of).map_or(&[], Vec::as_slice)
     }
 
-    /// Processes whose end was not told yet.
-    pub(crate) fn untold(&self) -> impl Iterator<Item = Running> {
-        let untold = self.copies().filter(|copy| !copy.is_told.get());
+    /// Processes whose end was not reported yet.
+    pub(crate) fn unreported(&self) -> impl Iterator<Item = Running> {
+        let untold = self.copies().filter(|copy| !copy.is_end_reported.get());
         untold.map(Copy::running)
     }
 
@@ -481,7 +481,7 @@ async fn wait_for(system: System, running: Running, port: u16) -> Result<String,
 
 /// The systems that one is told of and does not wait for, and what would have it wait.
 fn not_waited_for(system: &System) -> String {
-    let mut told = system.told_of();
+    let mut told = system.referenced_systems();
     told.retain(|name| !system.after.contains(name));
     if told.is_empty() {
         return String::new();

@@ -5,4 +5,4 @@ mod show;
 mod status;
 
 pub(crate) use show::Shown;
-pub(crate) use status::{LifecycleView, LoadView, Meanwhile, ProbeView, Status};
+pub(crate) use status::{LifecycleView, LoadView, OngoingActivity, ProbeView, Status};

@@ -151,12 +151,12 @@ const STEPS: u64 = 0;
 
 /// Something that goes on beside what the run does, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Meanwhile {
+pub(crate) struct OngoingActivity {
     status: Status,
     number: u64,
 }
 
-impl Drop for Meanwhile {
+impl Drop for OngoingActivity {
     fn drop(&mut self) {
         let state = &mut *self.status.state();
         state.doings.retain(|(number, _)| *number != self.number);
@@ -229,18 +229,18 @@ impl Status {
     /// What goes on from now on until the answer is dropped: it is shown unless something newer
     /// is, and then what the run does meanwhile is shown again.
     #[must_use]
-    pub(crate) fn meanwhile(&self, what: impl Into<String>) -> Meanwhile {
+    pub(crate) fn meanwhile(&self, what: impl Into<String>) -> OngoingActivity {
         let state = &mut *self.state();
         state.begun += 1;
         let number = state.begun;
         state.begin(number, what.into());
-        Meanwhile {
+        OngoingActivity {
             status: self.clone(),
             number,
         }
     }
 
-    pub(crate) fn happened(&self, event: Event) {
+    pub(crate) fn record_event(&self, event: Event) {
         let mut state = self.state();
         let progress = match event.kind {
             EventKind::StepStarted => Some(Progress::Now),

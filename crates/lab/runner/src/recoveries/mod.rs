@@ -99,7 +99,7 @@ pub(crate) fn effects(
     for (of, every_s, seen) in probes::series(plan, tries) {
         around_probe(&of, every_s, &seen, faults, end_s);
     }
-    for (what, state) in asked(plan) {
+    for (what, state) in expected_entities(plan) {
         let samples = samples(counts, &what, &state, end_s);
         let of = Affected::Entities { what, state }.to_string();
         let measure = Measure {
@@ -154,7 +154,7 @@ fn around_probe(
 }
 
 /// The entities that expectations about faults name.
-fn asked(plan: &Plan) -> Vec<(String, String)> {
+fn expected_entities(plan: &Plan) -> Vec<(String, String)> {
     let expects = plan.expects.iter();
     let metrics = expects.flat_map(|expect| expect.that.metrics());
     let mut asked: Vec<(String, String)> = metrics
@@ -541,7 +541,7 @@ pub(crate) fn again_and_again(faults: &[FaultRecord]) -> Vec<String> {
 
 /// How much more a metric of faults may be than what was seen of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct AtMost {
+pub(crate) struct UnseenBound {
     /// The most that it may be.
     pub(crate) value: f64,
     /// How long what was not seen may have lasted, in seconds.
@@ -555,7 +555,7 @@ pub(crate) fn at_most(
     step: Option<&str>,
     of: &Affected,
     number: FaultNumber,
-) -> Option<AtMost> {
+) -> Option<UnseenBound> {
     let seen = value(faults, step, of, number)?;
     let lasting = found(faults, step, of).filter_map(|effect| effect.at_most_s);
     let lasting_s = lasting.reduce(f64::max)?;
@@ -573,7 +573,7 @@ pub(crate) fn at_most(
         // How many of all failed is known whatever was seen.
         FaultNumber::Detection | FaultNumber::Lost => return None,
     };
-    (value > seen).then_some(AtMost { value, lasting_s })
+    (value > seen).then_some(UnseenBound { value, lasting_s })
 }
 
 /// Why a metric of faults has no value.

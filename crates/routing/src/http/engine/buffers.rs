@@ -23,7 +23,7 @@ pub(super) struct Buffers {
     /// Each full of bytes without a meaning, to receive into.
     rooms: Vec<Vec<u8>>,
     /// Each empty, to write into.
-    sheets: Vec<Vec<u8>>,
+    write_buffers: Vec<Vec<u8>>,
     /// Bytes of rooms in use beyond [`ROOM`].
     beyond: usize,
 }
@@ -41,14 +41,14 @@ impl Buffers {
     }
 
     /// An empty buffer to write into.
-    fn sheet(&mut self) -> Vec<u8> {
-        self.sheets.pop().unwrap_or_default()
+    fn write_buffer(&mut self) -> Vec<u8> {
+        self.write_buffers.pop().unwrap_or_default()
     }
 
-    fn sheet_back(&mut self, mut sheet: Vec<u8>) {
-        if self.sheets.len() < SPARE && sheet.capacity() <= KEEP {
-            sheet.clear();
-            self.sheets.push(sheet);
+    fn return_write_buffer(&mut self, mut write_buffer: Vec<u8>) {
+        if self.write_buffers.len() < SPARE && write_buffer.capacity() <= KEEP {
+            write_buffer.clear();
+            self.write_buffers.push(write_buffer);
         }
     }
 }
@@ -157,33 +157,33 @@ impl Inbox {
 /// Bytes that wait to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    sheet: Vec<u8>,
+    write_buffer: Vec<u8>,
     sent: usize,
 }
 
 impl Outbox {
     /// Where to write what is to be sent.
-    pub(super) fn sheet(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
-        if self.sheet.capacity() == 0 {
-            self.sheet = buffers.sheet();
+    pub(super) fn write_buffer(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
+        if self.write_buffer.capacity() == 0 {
+            self.write_buffer = buffers.write_buffer();
         }
-        &mut self.sheet
+        &mut self.write_buffer
     }
 
     /// The same, with nothing in it.
-    pub(super) fn fresh_sheet(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
+    pub(super) fn fresh_write_buffer(&mut self, buffers: &mut Buffers) -> &mut Vec<u8> {
         self.sent = 0;
-        let sheet = self.sheet(buffers);
-        sheet.clear();
-        sheet
+        let write_buffer = self.write_buffer(buffers);
+        write_buffer.clear();
+        write_buffer
     }
 
     pub(super) fn len(&self) -> usize {
-        self.sheet.len() - self.sent
+        self.write_buffer.len() - self.sent
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.sheet.len() == self.sent
+        self.write_buffer.len() == self.sent
     }
 
     /// Sends what can be taken now, with one call; gives the number of bytes.
@@ -194,7 +194,7 @@ impl Outbox {
     ) -> Result<usize, StreamError> {
         let mut bytes = 0;
         if !self.is_empty() {
-            bytes = stream.send(&self.sheet[self.sent..])?;
+            bytes = stream.send(&self.write_buffer[self.sent..])?;
             self.sent += bytes;
         } else if stream.wants_write() {
             stream.flush()?;
@@ -207,8 +207,8 @@ impl Outbox {
 
     /// Forgets what is left.
     pub(super) fn clear(&mut self, buffers: &mut Buffers) {
-        if self.sheet.capacity() > 0 {
-            buffers.sheet_back(std::mem::take(&mut self.sheet));
+        if self.write_buffer.capacity() > 0 {
+            buffers.return_write_buffer(std::mem::take(&mut self.write_buffer));
         }
         self.sent = 0;
     }
@@ -319,7 +319,7 @@ mod tests {
         let mut buffers = Buffers::default();
         let mut outbox = Outbox::default();
         let all = vec![7; 16 << 20];
-        outbox.sheet(&mut buffers).extend_from_slice(&all);
+        outbox.write_buffer(&mut buffers).extend_from_slice(&all);
         outbox.send(&mut far, &mut buffers).unwrap();
         assert!(!outbox.is_empty());
         let reader = std::thread::spawn(move || {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::fields::{FieldList, Part};
-use super::sticky::Asked;
+use super::sticky::RequestCookies;
 use super::target::Target;
 use super::trace::ClientTrace;
 use super::{Client, Refusal};
@@ -88,7 +88,7 @@ pub struct Exchange {
     /// The answer's fields as the client sees them.
     pub(crate) answer: FieldList,
     pub(crate) seen: Seen,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestCookies,
     /// Values of `X-Forwarded-For`, joined.
     pub(crate) forwarded_for: Vec<u8>,
     /// Names of the request's trailers, as they came.

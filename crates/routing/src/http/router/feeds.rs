@@ -190,7 +190,7 @@ impl Feeds {
         )?);
         let every = settings.http.active_apps;
         if !every.is_zero() {
-            let told = tell_active_apps(client.clone(), Arc::clone(&parts.counters), every);
+            let told = publish_active_apps(client.clone(), Arc::clone(&parts.counters), every);
             feeding.tasks.spawn(net::boxed(told));
         }
         if let Some(varz) = varz {
@@ -207,7 +207,7 @@ impl Feeds {
 }
 
 /// Publishes the applications that were called, so often, until the client is closed.
-async fn tell_active_apps(client: Client, counters: Arc<Counters>, every: Duration) {
+async fn publish_active_apps(client: Client, counters: Arc<Counters>, every: Duration) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first one is at once, when nobody can have been called.

@@ -17,8 +17,8 @@ pub(super) struct LogLosses {
 }
 
 impl LogLosses {
-    /// Tells what was lost since the last time, if anything was.
-    pub(super) fn tell(&mut self, totals: &Totals, logger: &Logger) {
+    /// Reports what was lost since the last time, if anything was.
+    pub(super) fn report(&mut self, totals: &Totals, logger: &Logger) {
         let lost = [
             totals.log_drops,
             totals.log_failures,
@@ -54,15 +54,15 @@ mod tests {
         let logger = Logger::new("router", sink.clone(), Level::Info);
         let (mut losses, mut totals) = (LogLosses::default(), Totals::default());
         totals.logged = 7;
-        losses.tell(&totals, &logger);
+        losses.report(&totals, &logger);
         assert_eq!(sink.kept(), "");
         totals.log_failures = 2;
         totals.syslog_drops = 3;
-        losses.tell(&totals, &logger);
-        losses.tell(&totals, &logger);
+        losses.report(&totals, &logger);
+        losses.report(&totals, &logger);
         totals.syslog_drops = 8;
         totals.envelope_drops = 1;
-        losses.tell(&totals, &logger);
+        losses.report(&totals, &logger);
         let kept = sink.kept();
         let lines: Vec<_> = kept.lines().collect();
         assert_eq!(lines.len(), 2, "{kept}");

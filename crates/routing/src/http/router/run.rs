@@ -164,7 +164,7 @@ async fn run_unboxed(
     .await;
     parts.health.reach(Phase::Degraded);
     stop(engine).await;
-    losses.tell(&parts.counters.totals(), &logger);
+    losses.report(&parts.counters.totals(), &logger);
     logger.info("stopped", Fields::new());
     ended
 }
@@ -232,7 +232,7 @@ async fn serve(
     loop {
         tokio::select! {
             _ = looks.tick() => {
-                losses.tell(&parts.counters.totals(), &parts.logger);
+                losses.report(&parts.counters.totals(), &parts.logger);
                 if shrink_detector.is_over(parts.table.endpoints().max(parts.table.len())) {
                     // Threads that serve may wait for it a moment; this one need not.
                     tokio::task::spawn_blocking(processes::give_back_freed_memory);

@@ -109,7 +109,7 @@ pub(super) fn varz(parts: &Arc<Parts>, stopped: &Shutdown) -> Arc<Varz> {
         loop {
             tokio::select! {
                 _ = ticks.tick() => sampled.sample(),
-                () = stopped.asked() => return,
+                () = stopped.requested() => return,
             }
         }
     }));

@@ -15,7 +15,7 @@ use wire::tls::{Hello, MOST_HELLO, client_hello_name};
 
 use super::dial::Dial;
 use super::relay::Side;
-use super::session::{Session, SessionContext, SessionResult, Stage, Which, watched_or};
+use super::session::{Session, SessionContext, SessionResult, SessionSide, Stage, watched_or};
 use super::token;
 use crate::tcp::counters::End;
 use crate::tcp::table::{Backend, Pool};
@@ -36,16 +36,16 @@ impl Session {
     /// Goes on after something happened to a socket.
     pub(super) fn open_further(
         &mut self,
-        which: Which,
+        which: SessionSide,
         event: Event,
         context: &mut SessionContext<'_>,
     ) -> SessionResult {
         match (&self.stage, which) {
-            (Stage::Hello(_), Which::Client) => self.read_hello(context),
-            (Stage::ClientTls(_), Which::Client) => self.shake_client(context),
+            (Stage::Hello(_), SessionSide::Client) => self.read_hello(context),
+            (Stage::ClientTls(_), SessionSide::Client) => self.shake_client(context),
             // Only a socket that broke is asked why.
-            (Stage::Dialing(_), Which::Backend) if !event.broken => self.reached(context),
-            (Stage::Dialing(_), Which::Backend) => {
+            (Stage::Dialing(_), SessionSide::Backend) if !event.broken => self.reached(context),
+            (Stage::Dialing(_), SessionSide::Backend) => {
                 let outcome = self.backend.as_ref().map(|side| side.stream.outcome());
                 match outcome {
                     // Connected, and closed by the backend already.
@@ -54,7 +54,7 @@ impl Session {
                     None => Ok(()),
                 }
             }
-            (Stage::BackendTls(_), Which::Backend) => self.shake_backend(context),
+            (Stage::BackendTls(_), SessionSide::Backend) => self.shake_backend(context),
             // The other side is not watched meanwhile.
             _ => Ok(()),
         }

@@ -31,12 +31,12 @@ pub(super) struct SessionContext<'a> {
 
 /// Which of the two sides of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum SessionSide {
     Client,
     Backend,
 }
 
-impl Which {
+impl SessionSide {
     fn other(self) -> Self {
         match self {
             Self::Client => Self::Backend,
@@ -91,7 +91,7 @@ impl Session {
     /// Goes on after something happened to one of its sockets.
     pub(super) fn event(
         &mut self,
-        which: Which,
+        which: SessionSide,
         event: Event,
         context: &mut SessionContext<'_>,
     ) -> SessionResult {
@@ -153,11 +153,11 @@ impl Session {
             true => self.up.drain(backend, context.carriers),
             false => Ok(()),
         };
-        up.map_err(|broken| end_of(&broken, Which::Client))?;
-        for which in [Which::Client, Which::Backend] {
+        up.map_err(|broken| end_of(&broken, SessionSide::Client))?;
+        for which in [SessionSide::Client, SessionSide::Backend] {
             let (this, other, flow) = match which {
-                Which::Client => (&mut *client, &mut *backend, &mut self.up),
-                Which::Backend => (&mut *backend, &mut *client, &mut self.down),
+                SessionSide::Client => (&mut *client, &mut *backend, &mut self.up),
+                SessionSide::Backend => (&mut *backend, &mut *client, &mut self.down),
             };
             if this.stream.holds_bytes() {
                 let pumped = flow.pump(this, other, context.carriers);
@@ -170,7 +170,7 @@ impl Session {
     /// Carries bytes after something happened to one side.
     fn carry(
         &mut self,
-        which: Which,
+        which: SessionSide,
         event: Event,
         context: &mut SessionContext<'_>,
     ) -> SessionResult {
@@ -178,8 +178,8 @@ impl Session {
             return Ok(());
         };
         let (this, other, from_this, to_this) = match which {
-            Which::Client => (client, backend, &mut self.up, &mut self.down),
-            Which::Backend => (backend, client, &mut self.down, &mut self.up),
+            SessionSide::Client => (client, backend, &mut self.up, &mut self.down),
+            SessionSide::Backend => (backend, client, &mut self.down, &mut self.up),
         };
         self.since = context.now;
         if event.writable && (to_this.is_blocked() || this.stream.wants_write()) {
@@ -236,13 +236,13 @@ pub(super) fn watched_or(result: io::Result<()>, end: End) -> SessionResult {
 }
 
 /// How a session ends whose direction from `source` broke.
-fn end_of(broken: &Broken, source: Which) -> End {
+fn end_of(broken: &Broken, source: SessionSide) -> End {
     let side = match broken {
         Broken::Source => source,
         Broken::Target => source.other(),
     };
     match side {
-        Which::Client => End::ClientBroke,
-        Which::Backend => End::BackendBroke,
+        SessionSide::Client => End::ClientBroke,
+        SessionSide::Backend => End::BackendBroke,
     }
 }

@@ -16,7 +16,7 @@ use wire::threads::Phase;
 
 use super::port::Port;
 use super::relay::Carriers;
-use super::session::{Session, SessionContext, Which};
+use super::session::{Session, SessionContext, SessionSide};
 use super::tls::Tls;
 use super::token;
 use crate::table::Nanos;
@@ -117,8 +117,8 @@ impl Worker {
             self.now = wire::clock::now();
             while let Some(event) = self.poller.next_event() {
                 match Key::of_token(event.token) {
-                    (token::CLIENT, key) => self.serve(key, Which::Client, event),
-                    (token::BACKEND, key) => self.serve(key, Which::Backend, event),
+                    (token::CLIENT, key) => self.serve(key, SessionSide::Client, event),
+                    (token::BACKEND, key) => self.serve(key, SessionSide::Backend, event),
                     (LISTENER, key) => self.accept(key),
                     (WAKER, _) => self.follow_orders(),
                     _ => {}
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    fn serve(&mut self, key: Key, which: Which, event: Event) {
+    fn serve(&mut self, key: Key, which: SessionSide, event: Event) {
         self.with_session(key, |session, context| session.event(which, event, context));
     }
 

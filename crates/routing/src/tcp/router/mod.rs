@@ -21,7 +21,7 @@ use self::control::Control;
 use self::status::Status;
 use super::counters::Counters;
 use super::engine::{Engine, EngineError};
-use super::table::{Abilities, Table};
+use super::table::{Capabilities, Table};
 use super::{Change, TcpSettings};
 use crate::descriptors;
 use crate::peer_tls::{self, TlsPartError};
@@ -79,13 +79,13 @@ impl TcpRouter {
         let engine = Engine::start(&settings, Arc::clone(&counters), &logger)?;
         let engine = Arc::new(engine);
         let own = settings.backend_tls.as_ref();
-        let abilities = Abilities {
+        let capabilities = Capabilities {
             termination: settings.termination.is_some(),
             backend_tls: own.is_some(),
             own_authority: own.is_some_and(|own| !own.authorities.is_empty()),
             client_certificate: own.is_some_and(|own| !own.certificate.is_empty()),
         };
-        let table = Table::new(abilities, settings.stale_after);
+        let table = Table::new(capabilities, settings.stale_after);
         let fed = settings.routing_api.is_some();
         let control = Control::new(table, Arc::clone(&engine), fed, logger.session("routes"));
         let shown = control.shown();

@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn wrong_values_of_every_key_are_told() {
-        let tried = document::every_key::Tried {
+        let tried = document::every_key::SettingsForm {
             read: &|source| read(source, Path::new(".")).map(|_| Vec::new()),
             write: document::every_key::toml,
             right: &[],

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use super::{Abilities, SkipCause};
+use super::{Capabilities, SkipCause};
 use crate::table::Nanos;
 use crate::tcp::TcpMapping;
 
@@ -100,8 +100,11 @@ impl Backend {
 }
 
 /// The backend that a mapping describes.
-pub(super) fn checked(mapping: &TcpMapping, abilities: Abilities) -> Result<Backend, SkipCause> {
-    let tls = backend_tls(mapping, abilities)?;
+pub(super) fn checked(
+    mapping: &TcpMapping,
+    capabilities: Capabilities,
+) -> Result<Backend, SkipCause> {
+    let tls = backend_tls(mapping, capabilities)?;
     let port = match &tls {
         Some((port, _)) => *port,
         None if mapping.backend_port == 0 => return Err(SkipCause::BackendPort),
@@ -126,21 +129,21 @@ pub(super) fn checked(mapping: &TcpMapping, abilities: Abilities) -> Result<Back
 
 fn backend_tls(
     mapping: &TcpMapping,
-    abilities: Abilities,
+    capabilities: Capabilities,
 ) -> Result<Option<(u16, BackendTls)>, SkipCause> {
     let port = match mapping.backend_tls_port {
         -1 | 0 => return Ok(None),
         port => u16::try_from(port).map_err(|_| SkipCause::BackendTlsPort(port))?,
     };
-    if !abilities.backend_tls {
+    if !capabilities.backend_tls {
         return Err(SkipCause::BackendTlsOff);
     }
-    if mapping.enable_backend_mtls && !abilities.client_certificate {
+    if mapping.enable_backend_mtls && !capabilities.client_certificate {
         return Err(SkipCause::NoClientCertificate);
     }
     let verify = mapping.instance_id.as_str();
     // Diego names the instance; route-registrar, of which any machine may do, does not.
-    let any = verify.is_empty() && abilities.own_authority;
+    let any = verify.is_empty() && capabilities.own_authority;
     if !any && !is_dns_name(verify) && verify.parse::<IpAddr>().is_err() {
         return Err(SkipCause::InstanceId(verify.to_owned()));
     }
@@ -154,7 +157,7 @@ fn backend_tls(
     let tls = BackendTls {
         verify: verify.into(),
         server_name: server_name.into(),
-        certificate: shown && abilities.client_certificate,
+        certificate: shown && capabilities.client_certificate,
     };
     Ok(Some((port, tls)))
 }

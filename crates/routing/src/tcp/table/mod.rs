@@ -27,7 +27,7 @@ pub const MOST_BACKENDS: usize = 1_000_000;
 
 /// What the router can do for a mapping; what it cannot do is skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     /// There is a certificate to show to clients.
     pub termination: bool,
     /// TLS to backends is switched on.
@@ -113,7 +113,7 @@ type RouteKey = (u16, Box<str>);
 /// The mappings of a router.
 #[derive(Debug)]
 pub struct Table {
-    abilities: Abilities,
+    capabilities: Capabilities,
     stale_after: Nanos,
     entries: BTreeMap<RouteKey, Entry>,
     backends: usize,
@@ -122,9 +122,9 @@ pub struct Table {
 impl Table {
     /// A table without mappings. Those that name no TTL are stale at the age of
     /// `stale_after`.
-    pub fn new(abilities: Abilities, stale_after: Duration) -> Self {
+    pub fn new(capabilities: Capabilities, stale_after: Duration) -> Self {
         Self {
-            abilities,
+            capabilities,
             stale_after: nanos(stale_after),
             entries: BTreeMap::new(),
             backends: 0,
@@ -207,8 +207,8 @@ impl Table {
         effects: &mut Effects,
     ) -> Result<(), SkipCause> {
         let name = route_name(mapping)?;
-        let backend = backend::checked(mapping, self.abilities)?;
-        if mapping.terminate_frontend_tls && !self.abilities.termination {
+        let backend = backend::checked(mapping, self.capabilities)?;
+        if mapping.terminate_frontend_tls && !self.capabilities.termination {
             return Err(SkipCause::NoTermination);
         }
         let named = backend.host().is_some();

@@ -7,8 +7,8 @@ use super::*;
 
 const SECOND: Nanos = 1_000_000_000;
 
-fn all_abilities() -> Abilities {
-    Abilities {
+fn all_capabilities() -> Capabilities {
+    Capabilities {
         termination: true,
         backend_tls: true,
         own_authority: true,
@@ -17,7 +17,7 @@ fn all_abilities() -> Abilities {
 }
 
 fn table() -> Table {
-    Table::new(all_abilities(), Duration::from_secs(120))
+    Table::new(all_capabilities(), Duration::from_secs(120))
 }
 
 fn mapping(port: u16, backend: u8) -> TcpMapping {
@@ -44,8 +44,8 @@ fn apply(table: &mut Table, change: Change, now: Nanos) -> Effects {
 }
 
 /// Why the only mapping was skipped.
-fn skipped(mapping: TcpMapping, abilities: Abilities) -> Option<SkipCause> {
-    let mut table = Table::new(abilities, Duration::from_secs(120));
+fn skipped(mapping: TcpMapping, capabilities: Capabilities) -> Option<SkipCause> {
+    let mut table = Table::new(capabilities, Duration::from_secs(120));
     let mut effects = apply(&mut table, Change::Upsert(mapping), 0);
     assert_eq!(table.backends(), 1 - effects.skipped.len());
     effects.skipped.pop().map(|skipped| skipped.cause)
@@ -189,7 +189,7 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
     let with = |change: fn(&mut TcpMapping)| {
         let mut one = mapping(1024, 1);
         change(&mut one);
-        skipped(one, all_abilities())
+        skipped(one, all_capabilities())
     };
     assert_eq!(with(|_| {}), None);
     assert_eq!(with(|one| one.port = 0), Some(SkipCause::Port));
@@ -199,7 +199,7 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
     );
     let mut one = mapping(1024, 1);
     (one.backend_port, one.backend_tls_port, one.instance_id) = (0, 443, "i".into());
-    assert_eq!(skipped(one, all_abilities()), None);
+    assert_eq!(skipped(one, all_capabilities()), None);
     assert_eq!(with(|one| one.backend_ip = "db.internal.".into()), None);
     assert_eq!(with(|one| one.backend_ip = "::1".into()), None);
     let bad = Some(SkipCause::Address("a b".into()));
@@ -221,11 +221,11 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
     assert_eq!(with(|one| one.backend_tls_port = 61001), None);
     let mut one = mapping(1024, 1);
     tls(&mut one);
-    assert_eq!(skipped(one.clone(), all_abilities()), None);
-    let without = |change: fn(&mut Abilities)| {
-        let mut abilities = all_abilities();
-        change(&mut abilities);
-        skipped(one.clone(), abilities)
+    assert_eq!(skipped(one.clone(), all_capabilities()), None);
+    let without = |change: fn(&mut Capabilities)| {
+        let mut capabilities = all_capabilities();
+        change(&mut capabilities);
+        skipped(one.clone(), capabilities)
     };
     assert_eq!(
         without(|it| it.backend_tls = false),
@@ -239,14 +239,14 @@ fn what_cannot_be_used_is_skipped_with_its_cause() {
         instance_id: String::new(),
         ..one.clone()
     };
-    let mut abilities = all_abilities();
-    abilities.own_authority = false;
+    let mut capabilities = all_capabilities();
+    capabilities.own_authority = false;
     let cause = Some(SkipCause::InstanceId(String::new()));
-    assert_eq!(skipped(nameless, abilities), cause);
+    assert_eq!(skipped(nameless, capabilities), cause);
     one.terminate_frontend_tls = true;
-    let mut abilities = all_abilities();
-    abilities.termination = false;
-    assert_eq!(skipped(one, abilities), Some(SkipCause::NoTermination));
+    let mut capabilities = all_capabilities();
+    capabilities.termination = false;
+    assert_eq!(skipped(one, capabilities), Some(SkipCause::NoTermination));
 }
 
 #[test]
@@ -258,9 +258,9 @@ fn the_own_certificate_is_shown_unless_the_clients_tls_ends_here() {
         (true, true, true, true),
         (false, false, false, false),
     ] {
-        let mut abilities = all_abilities();
-        abilities.client_certificate = has_one;
-        let mut table = Table::new(abilities, Duration::from_secs(120));
+        let mut capabilities = all_capabilities();
+        capabilities.client_certificate = has_one;
+        let mut table = Table::new(capabilities, Duration::from_secs(120));
         let tls = TcpMapping {
             backend_tls_port: 61001,
             instance_id: "i".into(),
@@ -508,7 +508,7 @@ proptest! {
 /// The backends of a route that were made anew while nobody listened, all of them with TLS.
 #[test]
 fn backends_may_change_how_they_handle_tls_all_at_once() {
-    let mut table = Table::new(all_abilities(), Duration::from_secs(120));
+    let mut table = Table::new(all_capabilities(), Duration::from_secs(120));
     let both = |guid: &str, terminates| {
         [1, 2].map(|backend| TcpMapping {
             modification_tag: tag(guid, 0),

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::changes::{ENOUGH, Slower, usual};
-use super::places::{Place, Stay, Visits};
+use super::places::{Place, PlaceActivity, Visits};
 use crate::Name;
 
 /// Fewest services beside a place that tell.
@@ -72,6 +72,6 @@ impl<'v> Growth<'v> {
 }
 
 /// The usual time of a request that passes, in nanoseconds.
-fn usual_spent(stay: &Stay) -> f64 {
+fn usual_spent(stay: &PlaceActivity) -> f64 {
     usual(stay.passages.iter().map(|one| one.spent))
 }

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::{larger_by_chance, normal_quantile};
 
 use super::alike::Growth;
-use super::few::{self, Few};
+use super::few::{self, SlowMinority};
 use super::links::{Links, Losses};
-use super::often::{self, Often};
-use super::places::{Counts, Endpoint, Gateways, Kind, Passage, Place, Places, Stay, Visits};
+use super::often::{self, MoreVisits};
+use super::places::{
+    Counts, Endpoint, Gateways, Kind, Place, PlaceActivity, Places, RequestAtPlace, Visits,
+};
 use super::shapes::Difference;
 use super::strata::{Strata, apart, rank_sums};
 use crate::Name;
@@ -65,7 +67,7 @@ pub(super) struct Slower {
     /// The usual latency of such requests before, in nanoseconds.
     pub(super) latency: f64,
     /// Who makes more visits of it, if those take no longer each.
-    pub(super) often: Option<Often>,
+    pub(super) often: Option<MoreVisits>,
 }
 
 /// Visits that fail more often.
@@ -110,14 +112,14 @@ pub(super) struct Reshaped {
 
 /// What visits do otherwise that says by itself neither better nor worse.
 #[derive(Debug, Clone)]
-pub(super) enum Otherwise {
+pub(super) enum NeutralChange {
     /// They leave something out, and go on to the same end.
     Skips(Reshaped),
     /// They ask the same of others.
     Replaces(Reshaped),
 }
 
-impl Otherwise {
+impl NeutralChange {
     pub(super) fn reshaped(&self) -> &Reshaped {
         match self {
             Self::Skips(one) | Self::Replaces(one) => one,
@@ -164,9 +166,9 @@ pub(super) struct Changes {
     pub(super) failing: Vec<Failing>,
     pub(super) reshaped: Vec<Reshaped>,
     /// What is told and accuses nobody.
-    pub(super) otherwise: Vec<Otherwise>,
+    pub(super) otherwise: Vec<NeutralChange>,
     /// Kinds of requests of which a few take longer; looked for where nothing else is found.
-    pub(super) few: Vec<Few>,
+    pub(super) few: Vec<SlowMinority>,
     /// How many times as long nearly all services take, if they do: what they share is behind it.
     pub(super) alike: Option<f64>,
     /// Who calls whom, as far as both runs have enough requests to tell whether that grew.
@@ -226,9 +228,9 @@ impl Changes {
                 }
                 Found::Reshaped(one) if one.is_new() && !one.is_loss(b, &lost, chance) => {
                     if one.is_skip() {
-                        changes.otherwise.push(Otherwise::Skips(one));
+                        changes.otherwise.push(NeutralChange::Skips(one));
                     } else if one.is_replacement() {
-                        changes.otherwise.push(Otherwise::Replaces(one));
+                        changes.otherwise.push(NeutralChange::Replaces(one));
                     } else {
                         changes.reshaped.push(one);
                     }
@@ -341,23 +343,23 @@ fn testable(counts: &[Count], all: f64) -> f64 {
 }
 
 /// Passages of requests of one kind, before and now.
-type Both = (Vec<Passage>, Vec<Passage>);
+type Both = (Vec<RequestAtPlace>, Vec<RequestAtPlace>);
 
-fn by_kind<'v>(kinds: &[Kind<'v>], stay: &Stay) -> Vec<(Kind<'v>, Passage)> {
+fn by_kind<'v>(kinds: &[Kind<'v>], stay: &PlaceActivity) -> Vec<(Kind<'v>, RequestAtPlace)> {
     let passages = stay.passages.iter();
     passages.map(|one| (kinds[one.request], *one)).collect()
 }
 
 fn slower(
     place: &Place,
-    (a, before): (&[Kind<'_>], &Stay),
-    (b, now): (&[Kind<'_>], &Stay),
+    (a, before): (&[Kind<'_>], &PlaceActivity),
+    (b, now): (&[Kind<'_>], &PlaceActivity),
     chance: f64,
 ) -> Option<Slower> {
     let kinds = apart(&by_kind(a, before), &by_kind(b, now));
     let requests: usize = kinds.iter().map(|(_, now)| now.len()).sum();
     // Both of requests as B has them: another mix is no change.
-    let mean = |side: fn(&Both) -> &[Passage], of: fn(&Passage) -> f64| {
+    let mean = |side: fn(&Both) -> &[RequestAtPlace], of: fn(&RequestAtPlace) -> f64| {
         let each = kinds.iter().map(|kind| {
             let passages = side(kind);
             let sum: f64 = passages.iter().map(of).sum();
@@ -365,8 +367,9 @@ fn slower(
         });
         each.sum::<f64>() / requests.max(1) as f64
     };
-    let means = |of: fn(&Passage) -> f64| (mean(|kind| &kind.0, of), mean(|kind| &kind.1, of));
-    let more = |of: fn(&Passage) -> f64| {
+    let means =
+        |of: fn(&RequestAtPlace) -> f64| (mean(|kind| &kind.0, of), mean(|kind| &kind.1, of));
+    let more = |of: fn(&RequestAtPlace) -> f64| {
         let (before, now) = means(of);
         now - before
     };
@@ -379,8 +382,9 @@ fn slower(
     if kinds.is_empty() || longer < latency * WORTH || more(|one| one.inclusive) < longer * GREW {
         return None;
     }
-    let times =
-        |passages: &[Passage]| -> Vec<f64> { passages.iter().map(|one| one.spent).collect() };
+    let times = |passages: &[RequestAtPlace]| -> Vec<f64> {
+        passages.iter().map(|one| one.spent).collect()
+    };
     let lengths: Vec<(Vec<f64>, Vec<f64>)> = kinds
         .iter()
         .map(|(before, now)| (times(before), times(now)))
@@ -397,7 +401,7 @@ fn slower(
         means: spent,
         requests,
         latency,
-        often: often::is_more_often(visits, spent).then(|| Often::untold(place, visits)),
+        often: often::is_more_often(visits, spent).then(|| MoreVisits::untold(place, visits)),
     })
 }
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stats::{holm, larger_by_chance};
 
-use super::often::{self, Often};
-use super::places::{Endpoint, Kind, Place, Request, Stay, Visits};
+use super::often::{self, MoreVisits};
+use super::places::{Endpoint, Kind, Place, PlaceActivity, Request, Visits};
 use crate::Name;
 
 /// Fewest requests of an entry before: of fewer, the largest says little.
@@ -31,7 +31,7 @@ const POWER: f64 = 0.84;
 
 /// A few requests of an entry take longer.
 #[derive(Debug, Clone)]
-pub(super) struct Few {
+pub(super) struct SlowMinority {
     pub(super) entry: Entry,
     /// Beyond `beyond`, before and after.
     pub(super) shares: (f64, f64),
@@ -43,7 +43,7 @@ pub(super) struct Few {
     pub(super) held: Held,
 }
 
-impl Few {
+impl SlowMinority {
     /// Requests that are slow, beyond those that were.
     pub(super) fn more(&self) -> f64 {
         (self.shares.1 - self.shares.0) * self.requests as f64
@@ -131,7 +131,7 @@ fn share_beyond(side: &Side, beyond: f64) -> f64 {
 }
 
 /// Entries of which a few requests take longer, with who is behind it.
-pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
+pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<SlowMinority> {
     let entries = entries(a, b);
     let mut asked = Vec::new();
     for (entry, sides) in &entries {
@@ -141,7 +141,7 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
         }
     }
     let found = holm(&asked.iter().map(|one| one.3).collect::<Vec<_>>());
-    let mut told: BTreeMap<Kind<'_>, (f64, Few)> = BTreeMap::new();
+    let mut told: BTreeMap<Kind<'_>, (f64, SlowMinority)> = BTreeMap::new();
     for ((entry, sides, beyond, _), by_chance) in asked.into_iter().zip(found) {
         let shares = (
             share_beyond(&sides.0, beyond),
@@ -154,7 +154,7 @@ pub(super) fn between(a: &Visits, b: &Visits, chance: f64) -> Vec<Few> {
         if let Some(held) = held((a, &sides.0), (b, &sides.1), beyond)
             && is_better
         {
-            let few = Few {
+            let few = SlowMinority {
                 entry: Entry::of(entry),
                 shares,
                 beyond,
@@ -177,14 +177,14 @@ pub(super) struct Held {
     /// What of that the place's service has.
     pub(super) of_service: f64,
     /// Who visits the place more often, if those visits take no longer each.
-    pub(super) often: Option<Often>,
+    pub(super) often: Option<MoreVisits>,
 }
 
 impl Held {
     /// Who is behind it.
     pub(super) fn service(&self) -> &Name {
         let often = self.often.as_ref();
-        often.map_or(self.place.service(), Often::service)
+        often.map_or(self.place.service(), MoreVisits::service)
     }
 }
 
@@ -234,7 +234,7 @@ pub(super) fn waited<'v>(
     requests: &BTreeSet<usize>,
 ) -> BTreeMap<&'v Place, f64> {
     let count = requests.len().max(1) as f64;
-    let of_place = |(place, stay): (&'v Place, &'v Stay)| {
+    let of_place = |(place, stay): (&'v Place, &'v PlaceActivity)| {
         let its = stay
             .passages
             .iter()

@@ -29,7 +29,7 @@ use serde::Serialize;
 use crate::Nanos;
 
 use alike::Growth;
-use changes::{Changes, FALSE, FAMILIES, Otherwise};
+use changes::{Changes, FALSE, FAMILIES, NeutralChange};
 pub(super) use few::Visible;
 pub(super) use links::Losses;
 pub(super) use places::Places;
@@ -70,7 +70,7 @@ impl Sides {
         let changes = Changes::between(&self.0, &self.1);
         let mut culprits = hubs::of(&changes);
         culprits.truncate(MOST);
-        let is_named = |one: &&Otherwise| {
+        let is_named = |one: &&NeutralChange| {
             let service = &*one.reshaped().endpoint.service;
             culprits.iter().any(|culprit| culprit.service == *service)
         };

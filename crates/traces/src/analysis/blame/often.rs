@@ -16,7 +16,7 @@ const FARTHEST: usize = 64;
 
 /// Visits that became more.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Often {
+pub(super) struct MoreVisits {
     /// Whose visits make more.
     pub(super) by: Endpoint,
     /// What they visit.
@@ -25,7 +25,7 @@ pub(super) struct Often {
     pub(super) visits: (f64, f64),
 }
 
-impl Often {
+impl MoreVisits {
     /// One of which it is not yet known who is behind it.
     pub(super) fn untold(place: &Place, visits: (f64, f64)) -> Self {
         let at = visited(place);
@@ -56,7 +56,11 @@ pub(super) fn is_more_often(visits: (f64, f64), spent: (f64, f64)) -> bool {
 
 /// Who makes more visits of a place: from what is visited, up to where one visit leads to more
 /// than before. `None`: nobody does; more requests pass there.
-pub(super) fn who((a, b): (&Visits, &Visits), place: &Place, visits: (f64, f64)) -> Option<Often> {
+pub(super) fn who(
+    (a, b): (&Visits, &Visits),
+    place: &Place,
+    visits: (f64, f64),
+) -> Option<MoreVisits> {
     let mut of = visited(place).clone();
     for _ in 0..FARTHEST {
         let (by, before, now) = growing((a, b), &of)?;
@@ -66,7 +70,7 @@ pub(super) fn who((a, b): (&Visits, &Visits), place: &Place, visits: (f64, f64))
         let (visited, visits_now) = (of_request(all(a), a), of_request(all(b), b));
         // Of visits that became more in two ways, the larger one is told.
         if was == 0.0 || is / was >= visits_now / visited.max(f64::MIN_POSITIVE) {
-            return Some(Often { by, of, visits });
+            return Some(MoreVisits { by, of, visits });
         }
         if by == of {
             return None;
@@ -82,7 +86,7 @@ pub(super) fn of_requests(
     place: &Place,
     (a, before): (&Visits, &BTreeSet<usize>),
     (b, now): (&Visits, &BTreeSet<usize>),
-) -> Option<Often> {
+) -> Option<MoreVisits> {
     let means = |visits: &Visits, requests: &BTreeSet<usize>| -> (f64, f64) {
         let passages = visits.stays.get(place).into_iter();
         let passages = passages.flat_map(|stay| &stay.passages);

@@ -51,7 +51,7 @@ pub(super) struct VisitOrigin {
 
 /// One request at one place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Passage {
+pub(super) struct RequestAtPlace {
     /// Its place in [`Visits::requests`].
     pub(super) request: usize,
     /// When the request began.
@@ -104,7 +104,11 @@ impl<'v> Gateways<'v> {
     }
 
     /// To whom a request was handed on, if that tells it apart from others of its entry.
-    fn tells<'r>(&self, entry: &Endpoint, callee: Option<&'r Endpoint>) -> Option<&'r Endpoint> {
+    fn distinguishing_callee<'r>(
+        &self,
+        entry: &Endpoint,
+        callee: Option<&'r Endpoint>,
+    ) -> Option<&'r Endpoint> {
         let callees = self.0.get(entry)?;
         callee.filter(|callee| callees.contains(*callee))
     }
@@ -113,7 +117,7 @@ impl<'v> Gateways<'v> {
     pub(super) fn together(&self, counts: &Counts) -> Counts {
         let mut all = Counts::new();
         for (origin, (some, visits)) in counts {
-            let handed_to = self.tells(&origin.entry, origin.handed_to.as_ref());
+            let handed_to = self.distinguishing_callee(&origin.entry, origin.handed_to.as_ref());
             let alike = VisitOrigin {
                 handed_to: handed_to.cloned(),
                 ..origin.clone()
@@ -127,9 +131,9 @@ impl<'v> Gateways<'v> {
 
 /// What happened at a place.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stay {
+pub(super) struct PlaceActivity {
     /// One for each request, in the order of their beginnings.
-    pub(super) passages: Vec<Passage>,
+    pub(super) passages: Vec<RequestAtPlace>,
     /// Of each kind of visits, those that failed for a reason of their own (nothing below them
     /// did), and all.
     pub(super) counts: Counts,
@@ -141,7 +145,7 @@ pub(super) struct Stay {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Visits {
     pub(super) requests: Vec<Request>,
-    pub(super) stays: BTreeMap<Place, Stay>,
+    pub(super) stays: BTreeMap<Place, PlaceActivity>,
     pub(super) shapes: BTreeMap<Endpoint, Shapes>,
     /// Visits of each endpoint.
     pub(super) visited: BTreeMap<Endpoint, u64>,
@@ -235,7 +239,10 @@ impl Visits {
         let gateways = Gateways::of(self, other);
         let kind = |request: &'v Request| {
             let callee = request.handed_to.as_ref();
-            (&request.entry, gateways.tells(&request.entry, callee))
+            (
+                &request.entry,
+                gateways.distinguishing_callee(&request.entry, callee),
+            )
         };
         self.requests.iter().map(kind).collect()
     }
@@ -256,7 +263,7 @@ impl Visits {
         self.requests.extend(later.requests.iter().cloned());
         for (place, more) in &later.stays {
             let stay = self.stays.entry(place.clone()).or_default();
-            let passages = more.passages.iter().map(|one| Passage {
+            let passages = more.passages.iter().map(|one| RequestAtPlace {
                 request: one.request + earlier,
                 ..*one
             });
@@ -371,7 +378,7 @@ impl Visits {
         });
         for (place, ([spent, inclusive, waited], visits)) in times {
             let passages = &mut self.stays.entry(place).or_default().passages;
-            passages.push(Passage {
+            passages.push(RequestAtPlace {
                 request,
                 begin,
                 visits,

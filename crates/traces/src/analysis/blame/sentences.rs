@@ -2,9 +2,9 @@
 
 use units::{grouped, show_count, show_share};
 
-use super::changes::{Changes, Failing, Otherwise, Reshaped, Slower, ways_grown};
-use super::few::{Few, Groups, Held};
-use super::often::Often;
+use super::changes::{Changes, Failing, NeutralChange, Reshaped, Slower, ways_grown};
+use super::few::{Groups, Held, SlowMinority};
+use super::often::MoreVisits;
 use super::places::{Endpoint, Place};
 use super::shift::Shift;
 use crate::Name;
@@ -61,17 +61,17 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
 }
 
 /// What visits do otherwise, which accuses nobody.
-pub(super) fn otherwise(one: &Otherwise) -> String {
+pub(super) fn otherwise(one: &NeutralChange) -> String {
     let reshaped = one.reshaped();
     let Endpoint { service, name } = &reshaped.endpoint;
     let (before, now) = (share(reshaped.shares.0), share(reshaped.shares.1));
     let begin = format!("Of the visits of `{name}` in `{service}`, {now} in B and {before} in A");
     match one {
-        Otherwise::Skips(one) => format!(
+        NeutralChange::Skips(one) => format!(
             "{begin} leave out {} and go on to the same end: spans do not say whether that is meant.",
             list_of(&one.left_out, service)
         ),
-        Otherwise::Replaces(one) => format!(
+        NeutralChange::Replaces(one) => format!(
             "{begin} call {} in place of {}: that is compared with nothing.",
             list_of(&one.added, service),
             list_of(&one.replaced, service)
@@ -104,7 +104,7 @@ pub(super) fn often(places: &[Slower]) -> String {
 }
 
 /// Who makes how many visits of what.
-fn visits(often: &Often) -> String {
+fn visits(often: &MoreVisits) -> String {
     let count = |visits: f64| show_count((visits * 10.0).round() / 10.0);
     let (before, now) = (count(often.visits.0), count(often.visits.1));
     let Endpoint { service, name } = &often.by;
@@ -121,7 +121,7 @@ fn more_visits(held: &Held) -> String {
 }
 
 /// Why a service is named though only a few requests are slow.
-pub(super) fn few(few: &Few) -> String {
+pub(super) fn few(few: &SlowMinority) -> String {
     let (entry, held) = (few.entry.named(), &few.held);
     format!(
         "{} ({} before) of the requests to {entry} take longer than {}, and {} has {} of the {} that such a request takes more{}",

@@ -10,7 +10,7 @@ use stats::{normal_quantile, rank_sum};
 
 use super::few::{Held, Side, entries, waited};
 use super::often;
-use super::places::{Place, Stay, Visits};
+use super::places::{Place, PlaceActivity, Visits};
 use crate::Name;
 
 /// A service is named if it has so much of what moved.
@@ -78,7 +78,7 @@ fn proven<'v>(
     let least = -normal_quantile(chance / is.len().max(1) as f64);
     for (place, waited) in is {
         let more = waited - was.get(place).copied().unwrap_or(0.0);
-        let spent = |stay: Option<&Stay>, requests: &BTreeSet<usize>| -> Vec<f64> {
+        let spent = |stay: Option<&PlaceActivity>, requests: &BTreeSet<usize>| -> Vec<f64> {
             let passages = stay.into_iter().flat_map(|stay| &stay.passages);
             let its = passages.filter(|one| requests.contains(&one.request));
             its.map(|one| one.spent).collect()

@@ -61,7 +61,7 @@ pub enum Verdict {
 /// What became of a part from A to B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum PartChange {
     /// It takes longer, or less long, where requests wait for it.
     Changed,
     /// It takes as long as before, and requests wait for it now.
@@ -80,7 +80,7 @@ pub struct Moved {
     /// Why time passes there.
     pub cause: Cause,
     /// What became of it.
-    pub how: How,
+    pub how: PartChange,
     /// B less A, in nanoseconds.
     pub difference_ns: f64,
     /// Where the difference lies, with 95 % confidence; `None`: too few runs.
@@ -430,7 +430,7 @@ fn moved_by(
     key: &(String, Cause),
     differences: &[f64],
     least: f64,
-    how: impl FnOnce(f64) -> How,
+    how: impl FnOnce(f64) -> PartChange,
 ) -> Option<Moved> {
     let estimate = Estimate::of(differences)?;
     let tested = differences.len() >= FEWEST_RUNS;
@@ -460,16 +460,16 @@ const OWN: f64 = 0.5;
 const OFF_PATH: (f64, f64) = (0.1, 50_000.0);
 
 /// Whether work took longer, or only came to be waited for.
-fn how(key: &(String, Cause), by: f64, a: &[Run], b: &[Run]) -> How {
+fn how(key: &(String, Cause), by: f64, a: &[Run], b: &[Run]) -> PartChange {
     let known = a
         .iter()
         .chain(b)
         .any(|run| run.works().any(|own| own == key));
     let done = mean_done(key, b) - mean_done(key, a);
     match (known, by > 0.0) {
-        (true, true) if done < by * OWN => How::MovedOntoPath,
-        (true, false) if done > by * OWN => How::MovedOffPath,
-        _ => How::Changed,
+        (true, true) if done < by * OWN => PartChange::MovedOntoPath,
+        (true, false) if done > by * OWN => PartChange::MovedOffPath,
+        _ => PartChange::Changed,
     }
 }
 
@@ -490,7 +490,7 @@ fn off_path(a: &[Run], b: &[Run]) -> Vec<Moved> {
             shares.map(|share| share.typical).sum::<f64>() / runs.len().max(1) as f64
         };
         let least = (mean_done(key, a) * OFF_PATH.0).max(OFF_PATH.1);
-        let found = moved_by(key, &differences, least, |_| How::OffPath);
+        let found = moved_by(key, &differences, least, |_| PartChange::OffPath);
         let waited_for = |by: f64| (on_path(b) - on_path(a)) / by > OWN;
         all.extend(found.filter(|one| !waited_for(one.difference_ns)));
     }

@@ -7,7 +7,7 @@ use units::{grouped, show_share};
 use super::super::blame::{Losses, Sides};
 use super::super::sentences::{percent, time};
 use super::failing::Failing;
-use super::{Change, Comparison, Culprit, How, Moved, Verdict};
+use super::{Change, Comparison, Culprit, Moved, PartChange, Verdict};
 use units::columns::table;
 
 fn name(quantile: f64) -> String {
@@ -220,9 +220,9 @@ fn sentence(change: &Change) -> String {
     let moved = change.moved.iter().take(3).map(|one| {
         let (place, cause) = (&one.place, one.cause.name());
         let how = match one.how {
-            How::MovedOntoPath => " (moved onto the critical path; it takes no longer)",
-            How::MovedOffPath => " (moved off the critical path; it takes as long)",
-            How::Changed | How::OffPath => "",
+            PartChange::MovedOntoPath => " (moved onto the critical path; it takes no longer)",
+            PartChange::MovedOffPath => " (moved off the critical path; it takes as long)",
+            PartChange::Changed | PartChange::OffPath => "",
         };
         format!("`{place}` {cause} {}{how}", signed(one.difference_ns))
     });

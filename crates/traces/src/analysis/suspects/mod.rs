@@ -145,7 +145,7 @@ impl Suspect {
 pub(super) fn of(evidence: &Evidence<'_>, analysis: &Analysis) -> (Vec<Suspect>, Vec<String>) {
     let judge = Judge { evidence, analysis };
     let mut found = judge.failing();
-    found.extend(locks::behind_workers(&judge, judge.asked()));
+    found.extend(locks::behind_workers(&judge, judge.demanded()));
     let network = judge.network();
     let services = judge.services(&network);
     let machine = judge.machine(&services);
@@ -238,7 +238,7 @@ impl Judge<'_> {
     }
 
     /// Parts that are asked for by the profile, or queued for by it.
-    fn asked(&self) -> Vec<Suspect> {
+    fn demanded(&self) -> Vec<Suspect> {
         let ledger = self.evidence.ledger;
         let mut found = Vec::new();
         for at in 0..ledger.parts.len() {

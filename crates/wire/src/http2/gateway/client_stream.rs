@@ -127,8 +127,8 @@ impl Backend {
         self.link.receive(&mut inner.connection, readable);
         self.link.send(&mut inner.connection);
         inner.connection.end_if_idle();
-        inner.tell();
-        inner.tell_opener();
+        inner.wake_streams();
+        inner.wake_opener();
         if self.ended.load(Ordering::Relaxed) {
             return Err(Http2Error::Closed);
         }

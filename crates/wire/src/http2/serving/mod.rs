@@ -31,7 +31,7 @@ pub struct Serving {
 pub enum Served {
     /// A request is there, to be answered with [`Serving::answer`] or given up with
     /// [`Serving::reset`].
-    Asked(Box<Asked>),
+    Asked(Box<ReceivedRequest>),
     /// The answer was handed to the connection, as a whole.
     Answered,
     /// The client gave the request up, or the connection has ended: no answer reaches it.
@@ -40,7 +40,7 @@ pub enum Served {
 
 /// A whole request.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Its head.
     pub head: Parts,
     /// The start of its body, as much as is kept.
@@ -56,7 +56,7 @@ struct ServedStream {
 }
 
 enum Stage {
-    Asking(Box<Asked>),
+    Asking(Box<ReceivedRequest>),
     Asked,
     Answering(Payload, Option<HeaderMap>),
 }
@@ -98,7 +98,7 @@ impl Serving {
             self.connection.release(key);
             return;
         };
-        let asked = Box::new(Asked {
+        let asked = Box::new(ReceivedRequest {
             head,
             body: Vec::new(),
             body_bytes: 0,
@@ -262,7 +262,7 @@ enum Read {
 
 /// Takes in what came of a body.
 fn read(
-    asked: &mut Asked,
+    asked: &mut ReceivedRequest,
     keep: usize,
     most: u64,
     connection: &mut Connection,

@@ -70,7 +70,7 @@ impl Both {
     }
 
     /// The next request at the server.
-    fn asked(&mut self) -> (StreamKey, Box<Asked>) {
+    fn asked(&mut self) -> (StreamKey, Box<ReceivedRequest>) {
         self.until(|both| !both.served.is_empty());
         match self.served.remove(0) {
             (key, Served::Asked(asked)) => (key, asked),

@@ -23,7 +23,7 @@ use crate::bbs::presence::{
     COLLISION, KEYS, NO_RESOURCE, NOT_FOUND, Refusal, TOO_MANY, checked, wanted_type,
 };
 use connection::Connection;
-use tables::Wanted;
+use tables::KeyRequest;
 
 /// Time between two renewals of the pulse.
 const BEAT: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ struct Ask {
 }
 
 enum Change {
-    Lock(Wanted),
+    Lock(KeyRequest),
     Release(Resource),
 }
 
@@ -105,15 +105,16 @@ impl Shared {
 
     pub(super) async fn lock(&self, request: LockRequest) -> Result<(), Refusal> {
         let (resource, ttl) = checked(request)?;
-        self.ask(Change::Lock(Wanted { resource, ttl })).await
+        self.submit(Change::Lock(KeyRequest { resource, ttl }))
+            .await
     }
 
     pub(super) async fn release(&self, request: ReleaseRequest) -> Result<(), Refusal> {
         let resource = request.resource.ok_or(NO_RESOURCE)?;
-        self.ask(Change::Release(resource)).await
+        self.submit(Change::Release(resource)).await
     }
 
-    async fn ask(&self, change: Change) -> Result<(), Refusal> {
+    async fn submit(&self, change: Change) -> Result<(), Refusal> {
         let (answer, wait) = oneshot::channel();
         let asked = async {
             self.asks.send(Ask { change, answer }).await.ok()?;
@@ -175,7 +176,7 @@ impl Writer {
                 // First, so that no load keeps the pulse from being renewed.
                 biased;
                 _ = beat.tick() => {
-                    self.beat().await;
+                    self.heartbeat().await;
                     continue;
                 }
                 () = std::future::ready(()), if !later.is_empty() => {}
@@ -190,7 +191,7 @@ impl Writer {
     }
 
     /// Renews the pulse, and forgets what has expired.
-    async fn beat(&mut self) {
+    async fn heartbeat(&mut self) {
         match self.pulse().await {
             Ok(count) => {
                 self.there();
@@ -276,7 +277,7 @@ impl Writer {
             Change::Lock(wanted) => Some(wanted),
             Change::Release(_) => None,
         });
-        let wanted: Vec<&Wanted> = wanted.collect();
+        let wanted: Vec<&KeyRequest> = wanted.collect();
         let lock = tables::lock(&wanted, self.full);
         let rows = self.connection.query(&lock).await?;
         let taken = rows.iter().filter_map(|row| tables::text(row, 0));

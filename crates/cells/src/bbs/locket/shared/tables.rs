@@ -30,7 +30,7 @@ pub(super) static SCHEMA: Schema = Schema {
 
 /// A key that somebody asks for.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct KeyRequest {
     pub(super) resource: Resource,
     pub(super) ttl: Duration,
 }
@@ -38,7 +38,7 @@ pub(super) struct Wanted {
 /// Takes or renews keys; says which. They must be sorted by their bytes, so that two servers never
 /// wait for each other, and each may be there once. While there are too many, only those that are
 /// there already are taken.
-pub(super) fn lock<'a>(wanted: &[&'a Wanted], full: bool) -> Statement<'a> {
+pub(super) fn lock<'a>(wanted: &[&'a KeyRequest], full: bool) -> Statement<'a> {
     // The row is locked before the condition is judged, by its newest version.
     let text = "INSERT INTO locket_keys AS held (key, owner, value, type_code, ttl_s, expires)
         SELECT key, owner, value, type_code, ttl_s, clock_timestamp() + ttl_s * interval '1 s'

@@ -65,7 +65,10 @@ pub(super) fn of(
 }
 
 /// The first name of a variable that no process can be given.
-pub(super) fn unfit<'a>(job: &'a Job, own: &'a [EnvironmentVariable]) -> Option<&'a str> {
+pub(super) fn invalid_variable<'a>(
+    job: &'a Job,
+    own: &'a [EnvironmentVariable],
+) -> Option<&'a str> {
     let mut all = job.env().iter().chain(own);
     let unfit = all.find(|one| {
         let texts = [&one.name, &one.value];

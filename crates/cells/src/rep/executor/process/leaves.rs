@@ -18,7 +18,7 @@ use super::super::super::steps::{
     Check, Failure, Leaves, LogContext, Outcome, Ready, byte_size, go_duration,
 };
 use super::super::Job;
-use super::log_limit::{LogLimit, Taken};
+use super::log_limit::{LineOutcome, LogLimit};
 use super::output::{LINE_BYTES, Tail, follow};
 use super::transfer::{TransferError, folder_within};
 use super::{Process, environment, place, probe, users};
@@ -71,9 +71,11 @@ impl<'a> Container<'a> {
         let logger = &self.executor.logger;
         let fields = |line: &str| self.fields().and("source", source).and("line", line);
         match limit.take(Instant::now(), line.len()) {
-            Taken::Logged if logger.enabled(Level::Debug) => logger.debug("line", fields(line)),
-            Taken::Logged | Taken::Dropped => {}
-            Taken::Exceeded(said) => {
+            LineOutcome::Logged if logger.enabled(Level::Debug) => {
+                logger.debug("line", fields(line))
+            }
+            LineOutcome::Logged | LineOutcome::Dropped => {}
+            LineOutcome::Exceeded(said) => {
                 self.executor.metrics.counters.muted.add(1);
                 logger.info("line", fields(&said));
             }
@@ -128,7 +130,7 @@ impl<'a> Container<'a> {
         };
         let made = folder_within(self.folder, &inside).map_err(|cause| cause.to_string())?;
         match account {
-            Some(account) => users::give(account, &made).map_err(|cause| cause.to_string()),
+            Some(account) => users::change_owner(account, &made).map_err(|cause| cause.to_string()),
             None => Ok(()),
         }
     }
@@ -153,7 +155,7 @@ impl<'a> Container<'a> {
         }
         let made = self.make_working_folder(&run.dir, account.as_ref());
         made.map_err(|cause| refuse(&cause))?;
-        if let Some(name) = environment::unfit(self.job, &run.env) {
+        if let Some(name) = environment::invalid_variable(self.job, &run.env) {
             let (source, path) = (&log_context.source, &run.path);
             return Err(Failure::plain(format!(
                 "{source}: failed to run {path}: the environment variable {name:?} cannot be passed to a process"
@@ -170,9 +172,11 @@ impl<'a> Container<'a> {
     }
 
     /// Brings an archive into the container.
-    async fn bring(&self, download: &DownloadAction) -> Result<u64, TransferError> {
+    async fn fetch_archive(&self, download: &DownloadAction) -> Result<u64, TransferError> {
         let room = self.job.disk_bytes();
-        self.executor.bring(download, self.folder, room).await
+        self.executor
+            .fetch_archive(download, self.folder, room)
+            .await
     }
 }
 
@@ -192,7 +196,7 @@ impl Leaves for Container<'_> {
                 return Err(failure);
             }
         };
-        ready.tell();
+        ready.signal();
         let (mut tail, mut lines) = (Tail::default(), Lines::new(LINE_BYTES));
         let log = |line: &str| self.log(source, line);
         let silent = run.suppress_log_output && !log_context.checks;
@@ -212,7 +216,7 @@ impl Leaves for Container<'_> {
                 tokio::select! {
                     status = process.ended() => break Some(status),
                     () = &mut output, if !read_all => read_all = true,
-                    () = stop.asked(), if !asked => {
+                    () = stop.requested(), if !asked => {
                         asked = true;
                         process.leader().signal(Signal::SIGTERM);
                         over = Some(now() + self.executor.settings.grace);
@@ -292,12 +296,12 @@ impl Leaves for Container<'_> {
         };
         let _place = tokio::select! {
             place = self.executor.transfers.place_to_download() => place,
-            () = stop.asked() => return Err(Failure::cancelled()),
+            () = stop.requested() => return Err(Failure::cancelled()),
         };
         say(&format!("Downloading{of}..."));
         let brought = tokio::select! {
-            brought = self.bring(download) => brought,
-            () = stop.asked() => return Err(Failure::cancelled()),
+            brought = self.fetch_archive(download) => brought,
+            () = stop.requested() => return Err(Failure::cancelled()),
         };
         let error = match brought {
             Ok(0) => {
@@ -333,7 +337,7 @@ impl Leaves for Container<'_> {
         let (source, artifact) = (log_context.source.as_str(), upload.artifact.as_str());
         let _place = tokio::select! {
             place = self.executor.transfers.place_to_upload() => place,
-            () = stop.asked() => return Err(Failure::cancelled()),
+            () = stop.requested() => return Err(Failure::cancelled()),
         };
         let said = |text: &str| match artifact {
             "" => text.to_owned(),
@@ -357,7 +361,7 @@ impl Leaves for Container<'_> {
         }
         let sent = tokio::select! {
             sent = self.executor.transfers.send(&file, &url) => sent,
-            () = stop.asked() => return Err(Failure::cancelled()),
+            () = stop.requested() => return Err(Failure::cancelled()),
         };
         match sent {
             Ok(bytes) => {
@@ -373,9 +377,9 @@ impl Leaves for Container<'_> {
         }
     }
 
-    async fn ask(&self, check: &Check) -> Result<(), String> {
+    async fn run_check(&self, check: &Check) -> Result<(), String> {
         let port = self.job.host_port(check.port);
-        probe::ask(&self.job.address, port, check).await
+        probe::run_check(&self.job.address, port, check).await
     }
 
     fn write_log(&self, source: &str, text: &str) {

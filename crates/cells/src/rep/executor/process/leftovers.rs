@@ -99,7 +99,7 @@ fn open_up(folder: &Path) -> io::Result<()> {
 }
 
 /// A container that is no more.
-pub(super) struct Left {
+pub(super) struct RemovedContainer {
     /// Carried by its processes.
     pub(super) tag: RunTag,
     pub(super) folder: Option<PathBuf>,
@@ -113,17 +113,17 @@ type Names = watch::Sender<HashMap<String, usize>>;
 /// Ends processes of containers that left their groups, and then removes the rest.
 pub(super) struct Leftovers {
     /// Closed, it ends the thread.
-    left: Sender<(Left, Going)>,
+    left: Sender<(RemovedContainer, PendingCleanup)>,
     going: Arc<Names>,
 }
 
 /// What a container left is there until this is dropped.
-struct Going {
+struct PendingCleanup {
     name: String,
     all: Arc<Names>,
 }
 
-impl Going {
+impl PendingCleanup {
     fn new(name: &str, all: &Arc<Names>) -> Self {
         all.send_modify(|all| *all.entry(name.to_owned()).or_default() += 1);
         Self {
@@ -133,7 +133,7 @@ impl Going {
     }
 }
 
-impl Drop for Going {
+impl Drop for PendingCleanup {
     fn drop(&mut self) {
         self.all.send_modify(|all| {
             let others = all
@@ -163,22 +163,26 @@ impl Leftovers {
     }
 
     /// Removes what a container left, soon.
-    pub(super) fn remove(&self, left: Left) {
-        let going = Going::new(&left.name, &self.going);
+    pub(super) fn remove(&self, left: RemovedContainer) {
+        let going = PendingCleanup::new(&left.name, &self.going);
         // It fails when the thread is gone, and the rep with it.
         let _ = self.left.send((left, going));
     }
 
     /// Waits until nothing is left of former containers of this name, whose tag, folder and group
     /// are those of the next: a task that was rejected may come back at once.
-    pub(super) async fn gone(&self, name: &str) {
+    pub(super) async fn wait_removed(&self, name: &str) {
         let mut going = self.going.subscribe();
         // The sender lives as long as this.
         let _ = going.wait_for(|all| !all.contains_key(name)).await;
     }
 }
 
-fn work(received: &Receiver<(Left, Going)>, runtime: &Handle, limits: Option<&Arc<Limits>>) {
+fn work(
+    received: &Receiver<(RemovedContainer, PendingCleanup)>,
+    runtime: &Handle,
+    limits: Option<&Arc<Limits>>,
+) {
     while let Ok(first) = received.recv() {
         let all: Vec<_> = std::iter::once(first).chain(received.try_iter()).collect();
         // Those that even a kill does not end are left to the reaper.

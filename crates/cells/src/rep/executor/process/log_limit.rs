@@ -7,7 +7,7 @@ const MUTED: Duration = Duration::from_secs(1);
 
 /// What becomes of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum LineOutcome {
     /// It is logged.
     Logged,
     /// It is left out.
@@ -68,11 +68,11 @@ impl LogLimit {
     }
 
     /// Takes a line of so many bytes.
-    pub(super) fn take(&mut self, now: Instant, bytes: usize) -> Taken {
+    pub(super) fn take(&mut self, now: Instant, bytes: usize) -> LineOutcome {
         if self.bytes.as_ref().is_some_and(|it| it.each_second == 0.0)
             || self.muted_until.is_some_and(|until| now < until)
         {
-            return Taken::Dropped;
+            return LineOutcome::Dropped;
         }
         let exceeded = "app instance exceeded log rate limit";
         let too_much = |allowance: &mut Option<Allowance>, wanted: f64| {
@@ -84,10 +84,10 @@ impl LogLimit {
         } else if let Some(limit) = too_much(&mut self.lines, 1.0) {
             format!("{exceeded} ({limit} log-lines/sec) set by platform operator")
         } else {
-            return Taken::Logged;
+            return LineOutcome::Logged;
         };
         self.muted_until = now.checked_add(MUTED);
-        Taken::Exceeded(said)
+        LineOutcome::Exceeded(said)
     }
 }
 
@@ -102,21 +102,21 @@ mod tests {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut limit = LogLimit::new(100, None);
-        assert_eq!(limit.take(at(0), 100), Taken::Logged);
+        assert_eq!(limit.take(at(0), 100), LineOutcome::Logged);
         let said = "app instance exceeded log rate limit (100 bytes/sec)".to_owned();
-        assert_eq!(limit.take(at(1), 100), Taken::Exceeded(said));
-        assert_eq!(limit.take(at(900), 1), Taken::Dropped);
-        assert_eq!(limit.take(at(1001), 100), Taken::Logged);
+        assert_eq!(limit.take(at(1), 100), LineOutcome::Exceeded(said));
+        assert_eq!(limit.take(at(900), 1), LineOutcome::Dropped);
+        assert_eq!(limit.take(at(1001), 100), LineOutcome::Logged);
 
         let mut limit = LogLimit::new(-1, Some(2));
-        assert_eq!(limit.take(at(0), 1 << 30), Taken::Logged);
-        assert_eq!(limit.take(at(0), 1), Taken::Logged);
+        assert_eq!(limit.take(at(0), 1 << 30), LineOutcome::Logged);
+        assert_eq!(limit.take(at(0), 1), LineOutcome::Logged);
         let said =
             "app instance exceeded log rate limit (2 log-lines/sec) set by platform operator";
-        assert_eq!(limit.take(at(0), 1), Taken::Exceeded(said.into()));
+        assert_eq!(limit.take(at(0), 1), LineOutcome::Exceeded(said.into()));
 
         let mut limit = LogLimit::new(0, None);
-        assert_eq!(limit.take(at(0), 0), Taken::Dropped);
+        assert_eq!(limit.take(at(0), 0), LineOutcome::Dropped);
     }
 
     proptest! {
@@ -129,7 +129,7 @@ mod tests {
             let (mut now, mut logged) = (0, Vec::new());
             for (pause, bytes) in lines {
                 now += pause;
-                if limit.take(began + Duration::from_millis(now), bytes) == Taken::Logged {
+                if limit.take(began + Duration::from_millis(now), bytes) == LineOutcome::Logged {
                     logged.push((now, bytes));
                 }
             }

@@ -48,7 +48,7 @@ use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
 use crate::pool::Pool;
 use leaves::Container;
-use leftovers::{Folder, Left, Leftovers, make_folder};
+use leftovers::{Folder, Leftovers, RemovedContainer, make_folder};
 use limits::Limits;
 use networks::Networks;
 use spawn::Spawner;
@@ -128,7 +128,7 @@ impl Process {
         let leftovers = Leftovers::start(limits.clone())?;
         let mut pools = vec![monitoring.pool.clone(), spawner.pool().clone()];
         pools.extend(transfers.pools().cloned());
-        metrics.know(pools);
+        metrics.add_pools(pools);
         Ok(Self {
             reaper,
             transfers,
@@ -167,7 +167,7 @@ impl Process {
 impl Process {
     /// Brings an archive into a container's folder, where what is in it may take so many bytes,
     /// and says how many came over the network for it.
-    async fn bring(
+    async fn fetch_archive(
         &self,
         wanted: &DownloadAction,
         folder: &Path,
@@ -219,7 +219,7 @@ impl Process {
             }
         };
         say(&format!("Downloading {name}..."));
-        match self.bring(&download_of(on), folder, 0).await {
+        match self.fetch_archive(&download_of(on), folder, 0).await {
             Ok(0) => say(&format!("Downloaded {name}")),
             Ok(bytes) => say(&format!("Downloaded {name} ({})", byte_size(bytes))),
             Err(error) => {
@@ -243,7 +243,7 @@ impl Executor for Process {
 
     async fn create(&self, job: Arc<Job>) -> Result<(), String> {
         let folder = self.folder_of(&job)?;
-        self.leftovers.gone(&job.name()).await;
+        self.leftovers.wait_removed(&job.name()).await;
         let delay = self.settings.create.draw(&mut rand::rng());
         tokio::time::sleep(delay).await;
         let made = folder.clone();
@@ -306,7 +306,7 @@ impl Executor for Process {
         if let Some(networks) = &self.networks {
             networks.give_back(&job.name());
         }
-        self.leftovers.remove(Left {
+        self.leftovers.remove(RemovedContainer {
             tag: self.tag_of(job),
             folder: self.folder_of(job).ok(),
             name: job.name(),

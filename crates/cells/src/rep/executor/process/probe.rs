@@ -18,7 +18,7 @@ use super::super::super::steps::Check;
 const REDIRECTS: usize = 10;
 
 /// Makes the check at `address`, where `port` is what stands for the container's.
-pub(super) async fn ask(address: &str, port: u16, check: &Check) -> Result<(), String> {
+pub(super) async fn run_check(address: &str, port: u16, check: &Check) -> Result<(), String> {
     match &check.path {
         None => tcp(address, port, check).await,
         Some(path) => http(address, port, path, check).await,
@@ -33,7 +33,7 @@ async fn tcp(address: &str, port: u16, check: &Check) -> Result<(), String> {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(cause)) => Err(format!(
             "{failed}: dial tcp {shown}: connect: {}",
-            said(&cause)
+            go_error_text(&cause)
         )),
         Err(_) => Err(format!("{failed}: {}", timed_out(check.within))),
     }
@@ -108,7 +108,7 @@ fn bracketed(address: &str) -> String {
 }
 
 /// What the system said, as Go has it.
-fn said(cause: &io::Error) -> String {
+fn go_error_text(cause: &io::Error) -> String {
     match (cause.kind(), cause.raw_os_error()) {
         (ErrorKind::HostUnreachable, _) => "no route to host".into(),
         (_, Some(number)) => {
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn answers_are_told_apart() {
         let port = server().await;
-        let asked = async |path| ask("127.0.0.1", port, &check(8080, Some(path))).await;
+        let asked = async |path| run_check("127.0.0.1", port, &check(8080, Some(path))).await;
         assert_eq!(asked("/good").await, Ok(()));
         assert_eq!(asked("/moved").await, Ok(()));
         assert_eq!(asked("/half").await, Ok(()));
@@ -194,7 +194,7 @@ mod tests {
             ..check(8080, Some("/open"))
         };
         let expected = format!("{failed} '/open' on port 8080: timed out after 0.02 seconds");
-        assert_eq!(ask("127.0.0.1", port, &short).await, Err(expected));
+        assert_eq!(run_check("127.0.0.1", port, &short).await, Err(expected));
         let expected = "failed to create an HTTP request to ' no' on port 8080";
         assert_eq!(asked(" no").await, Err(expected.into()));
     }
@@ -202,14 +202,17 @@ mod tests {
     #[tokio::test]
     async fn a_connection_is_enough_or_is_refused() {
         let port = server().await;
-        assert_eq!(ask("127.0.0.1", port, &check(8080, None)).await, Ok(()));
+        assert_eq!(
+            run_check("127.0.0.1", port, &check(8080, None)).await,
+            Ok(())
+        );
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = closed.local_addr().unwrap().port();
         drop(closed);
         let expected = "failed to make TCP connection to 127.0.0.1:9090: dial tcp 127.0.0.1:9090: connect: connection refused";
-        let asked = ask("127.0.0.1", port, &check(9090, None)).await;
+        let asked = run_check("127.0.0.1", port, &check(9090, None)).await;
         assert_eq!(asked, Err(expected.into()));
-        let asked = ask("127.0.0.1", port, &check(9090, Some("/"))).await;
+        let asked = run_check("127.0.0.1", port, &check(9090, Some("/"))).await;
         let expected = "failed to make HTTP request to '/' on port 9090: connection refused";
         assert_eq!(asked, Err(expected.into()));
     }

@@ -39,7 +39,7 @@ pub(super) fn let_in(account: &Account, containers: &Path, folder: &Path) -> io:
     }
     let owner = fs::metadata(folder)?.uid();
     match owner == account.uid || owner == geteuid().as_raw() {
-        true => give(account, folder),
+        true => change_owner(account, folder),
         false => open(folder, 0o055),
     }
 }
@@ -53,15 +53,15 @@ fn open(folder: &Path, more: u32) -> io::Result<()> {
 }
 
 /// Makes a file or a folder the account's; of a link that took its place, the link.
-pub(super) fn give(account: &Account, path: &Path) -> io::Result<()> {
+pub(super) fn change_owner(account: &Account, path: &Path) -> io::Result<()> {
     lchown(path, Some(account.uid), Some(account.gid))
 }
 
 /// While it lives, files that this thread makes are an account's, and it may do no more with
 /// others than that one.
-pub(super) struct Acting(Uid, Gid);
+pub(super) struct FileCredentials(Uid, Gid);
 
-impl Acting {
+impl FileCredentials {
     pub(super) fn as_account(account: &Account) -> Self {
         // The group first: whoever is no longer root may not choose one.
         let gid = setfsgid(Gid::from_raw(account.gid));
@@ -69,7 +69,7 @@ impl Acting {
     }
 }
 
-impl Drop for Acting {
+impl Drop for FileCredentials {
     fn drop(&mut self) {
         setfsuid(self.0);
         setfsgid(self.1);

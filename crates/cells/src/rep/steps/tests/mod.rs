@@ -44,13 +44,13 @@ impl Leaves for Fake {
         mut stop: Shutdown,
     ) -> Outcome {
         self.started.lock().unwrap().push(run.path.clone());
-        ready.tell();
+        ready.signal();
         let [lasts, status] = run.args.as_slice() else {
             panic!("a fake program has two arguments");
         };
         tokio::select! {
             () = sleep(Duration::from_millis(lasts.parse().unwrap())) => {}
-            () = stop.asked() => return Err(Failure::cancelled()),
+            () = stop.requested() => return Err(Failure::cancelled()),
         }
         match status.as_str() {
             "0" => Ok(()),
@@ -68,7 +68,7 @@ impl Leaves for Fake {
     }
 
     async fn download(&self, _: &DownloadAction, _: &LogContext, mut stop: Shutdown) -> Outcome {
-        stop.asked().await;
+        stop.requested().await;
         Err(Failure::cancelled())
     }
 
@@ -76,7 +76,7 @@ impl Leaves for Fake {
         Ok(())
     }
 
-    async fn ask(&self, check: &Check) -> Result<(), String> {
+    async fn run_check(&self, check: &Check) -> Result<(), String> {
         let now = self.ms();
         let mut answers = self.answers.iter();
         match answers.any(|(port, from, to)| *port == check.port && (*from..*to).contains(&now)) {
@@ -454,14 +454,14 @@ fn it_is_ready_when_all_parts_are() {
     let told = AtomicBool::new(false);
     let mut parts = Ready::new(|| told.store(true, Ordering::Relaxed)).split(3);
     for _ in 0..2 {
-        parts.pop().unwrap().tell();
+        parts.pop().unwrap().signal();
         assert!(!told.load(Ordering::Relaxed));
     }
-    parts.pop().unwrap().tell();
+    parts.pop().unwrap().signal();
     assert!(told.load(Ordering::Relaxed));
     let untold = AtomicBool::new(false);
     let mut parts = Ready::new(|| untold.store(true, Ordering::Relaxed)).split(2);
-    parts.pop().unwrap().tell();
+    parts.pop().unwrap().signal();
     drop(parts);
     assert!(!untold.load(Ordering::Relaxed), "one of them never was");
 }

@@ -52,7 +52,7 @@ impl Table {
 
 /// What the rows of a directive on a node have in common.
 #[derive(Debug, Clone, Copy)]
-struct About<'a> {
+struct RowContext<'a> {
     rule: &'a str,
     directive: &'a str,
     node: &'a str,
@@ -98,7 +98,7 @@ impl Rows {
     /// The messages of components, which are in a block of this name.
     fn components<'a>(
         &mut self,
-        about: About<'_>,
+        about: RowContext<'_>,
         block: &str,
         all: impl IntoIterator<Item = &'a Component>,
     ) {
@@ -168,7 +168,7 @@ impl View {
         for ((rule, directive), nodes) in having {
             let key = (rule.to_owned(), directive.to_owned());
             for node in nodes {
-                let about = About {
+                let about = RowContext {
                     rule: self.rule_name(rule),
                     directive: self.directive_name(directive),
                     node: &node.node.hostname,

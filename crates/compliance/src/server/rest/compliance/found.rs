@@ -38,7 +38,8 @@ impl Service {
         // Of all, what is deeper than directives is asked for; of one it is shown.
         let view = self.view_of(call, DIRECTIVES)?;
         let nodes = self.detailed(call, &view, self.shown(|_| true)).await?;
-        call.apart(move || under("nodes", view.nodes(&nodes))).await
+        call.run_blocking(move || under("nodes", view.nodes(&nodes)))
+            .await
     }
 
     pub(super) async fn one_node(&self, call: &Call<'_>, system: bool) -> Answer {
@@ -54,7 +55,7 @@ impl Service {
             true => Value::from(view.csv(Table::Node, &nodes)),
             false => under("nodes", view.nodes(&nodes)),
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     pub(super) async fn all_rules(&self, call: &Call<'_>) -> Answer {
@@ -73,7 +74,7 @@ impl Service {
             });
             under("rules", rules.collect())
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     pub(super) async fn one_rule(&self, call: &Call<'_>, part: Part) -> Answer {
@@ -89,7 +90,9 @@ impl Service {
                 Part::Nodes => Table::RuleByNode,
                 _ => Table::RuleByDirective,
             };
-            return call.apart(move || view.csv(table, &nodes).into()).await;
+            return call
+                .run_blocking(move || view.csv(table, &nodes).into())
+                .await;
         }
         let made = move || {
             let portions = by_rule(&nodes);
@@ -106,7 +109,7 @@ impl Service {
                 _ => rule.into(),
             }
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     pub(super) async fn all_directives(&self, call: &Call<'_>) -> Answer {
@@ -120,7 +123,7 @@ impl Service {
             });
             under("directivesCompliance", all.collect())
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     pub(super) async fn one_directive(&self, call: &Call<'_>, part: Part) -> Answer {
@@ -136,7 +139,9 @@ impl Service {
                 Part::Nodes => Table::DirectiveByNode,
                 _ => Table::DirectiveByRule,
             };
-            return call.apart(move || view.csv(table, &nodes).into()).await;
+            return call
+                .run_blocking(move || view.csv(table, &nodes).into())
+                .await;
         }
         let made = move || {
             let portions = by_directive(&nodes);
@@ -153,7 +158,7 @@ impl Service {
                 }
             }
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     /// How much is shown: as asked, or to this level; in a table all of it.
@@ -229,7 +234,7 @@ impl Service {
             let (id, basis) = (Arc::clone(&node.id), node.basis);
             let (level, precision) = (view.level, view.precision);
             // One node after the other: whoever no longer waits costs one more at most.
-            let made = call.apart(move || trees(&id, basis, &read, level, precision));
+            let made = call.run_blocking(move || trees(&id, basis, &read, level, precision));
             let made = made.await?.map_err(ApiError::unavailable)?;
             values += made.values;
             if values > VALUES_AT_ONCE {

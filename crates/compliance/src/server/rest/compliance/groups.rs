@@ -12,7 +12,7 @@ use super::DIRECTIVES;
 use super::csv::Table;
 use super::found::{Part, is_table};
 use super::view::{View, by_rule};
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::model::node::ROOT;
 use crate::model::target::{self, Target};
 use crate::reports::level::FleetLevel;
@@ -81,7 +81,9 @@ impl Service {
                 Part::Nodes => Table::GroupByNode,
                 _ => Table::GroupByRule,
             };
-            return call.apart(move || view.csv(table, &nodes).into()).await;
+            return call
+                .run_blocking(move || view.csv(table, &nodes).into())
+                .await;
         }
         let made = move || match part {
             Part::Others => under("rules", rules_of(&view, &nodes)),
@@ -92,7 +94,7 @@ impl Service {
                 under("groupCompliance", vec![whole].into())
             }
         };
-        call.apart(made).await
+        call.run_blocking(made).await
     }
 
     /// What a word names, and its accepted nodes; nothing, if there is no such group or server.
@@ -102,7 +104,7 @@ impl Service {
             let state = self.view.read();
             let nodes = state.nodes.iter();
             let nodes = nodes.filter(|(_, record)| {
-                record.known.standing == Standing::Accepted
+                record.known.standing == NodeStatus::Accepted
                     && wanted(record.node.kind.is_policy_server())
             });
             nodes.map(|(id, _)| Arc::clone(id)).collect()

@@ -35,13 +35,13 @@ const GLOBAL_ROUTE: Route = Route::get(
     ("globalCompliance", &GLOBAL),
     Work::Now(Service::global),
 )
-.asks(&[PRECISION, JSON_ALONE]);
+.with_query(&[PRECISION, JSON_ALONE]);
 
 /// A call whose answer may be long.
 const fn long(path: &'static str, action: &'static str, summary: &'static str, of: Of) -> Route {
     let (output, asked, work) = of;
     Route::get(path, action, summary, output, work)
-        .asks(asked)
+        .with_query(asked)
         .long()
 }
 

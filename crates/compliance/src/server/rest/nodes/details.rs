@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde_json::{Map, Number, Value, json};
 
 use super::super::answers::{ApiError, under};
-use super::super::route::{Answer, Call, apart};
+use super::super::route::{Answer, Call, run_blocking};
 use super::super::shapes::when;
-use super::{Node, NodeRecord, Service, Standing, shown};
+use super::{Node, NodeRecord, NodeStatus, Service, shown};
 use crate::inventory::SoftwareUpdate;
 use crate::model::attributes::{AttributeType, ObjectType};
 use crate::model::inventory::Inventory;
 use crate::reports::decision::UnixMillis;
-use crate::server::intake::Kept;
+use crate::server::intake::StoredInventory;
 
 /// Nodes of which inventories are shown at once: those of more are asked for one by one.
 const DETAILED: usize = 500;
@@ -135,7 +135,7 @@ pub(super) fn parts() -> impl Iterator<Item = &'static str> {
 
 /// What is shown of nodes and does not stand in their records.
 #[derive(Debug, Default)]
-struct Beside {
+struct NodeExtras {
     instance_id: String,
     /// When the last run of each node started.
     last_runs: HashMap<Arc<str>, UnixMillis>,
@@ -185,7 +185,7 @@ impl Include {
     }
 
     /// A node with these fields.
-    fn of_node(&self, record: &NodeRecord, beside: &Beside) -> Map<String, Value> {
+    fn of_node(&self, record: &NodeRecord, beside: &NodeExtras) -> Map<String, Value> {
         let Value::Object(mut node) = shown(record) else {
             return Map::new();
         };
@@ -216,7 +216,7 @@ impl Include {
 
     /// Adds what is asked of an inventory. Swap, in bytes, is the first of its file systems, as
     /// Rudder has it.
-    fn add(&self, node: &mut Map<String, Value>, kept: &Kept, swap: Option<u64>) {
+    fn add(&self, node: &mut Map<String, Value>, kept: &StoredInventory, swap: Option<u64>) {
         let inventory = &kept.inventory;
         if self.part(UPDATES) {
             let updates = kept.updates.iter().map(update);
@@ -334,32 +334,32 @@ impl Service {
                 let nodes = some.iter().map(|record| {
                     let mut node = include.of_node(record, &beside);
                     let kept = packed.remove(&record.number);
-                    let kept = kept.and_then(|packed| Kept::read(&packed));
+                    let kept = kept.and_then(|packed| StoredInventory::read(&packed));
                     include.add(&mut node, &kept.unwrap_or_default(), record.node.swap);
                     Value::Object(node)
                 });
                 nodes.collect::<Vec<_>>()
             };
-            nodes.extend(apart(turn.clone(), made).await?);
+            nodes.extend(run_blocking(turn.clone(), made).await?);
         }
         Ok(under("nodes", nodes.into()))
     }
 
-    fn beside(&self, records: &[Arc<NodeRecord>]) -> Beside {
+    fn beside(&self, records: &[Arc<NodeRecord>]) -> NodeExtras {
         let instance_id = self.view.read().definitions.settings.instance_id.clone();
         let all = self.compliance.lock();
         let last_runs = records.iter().filter_map(|record| {
             let id = &record.node.id;
             Some((Arc::from(id.as_str()), all.fleet.last_run(id)?))
         });
-        Beside {
+        NodeExtras {
             instance_id,
             last_runs: last_runs.collect(),
         }
     }
 
     /// The nodes that stand so.
-    pub(super) fn records(&self, standing: Standing) -> Vec<Arc<NodeRecord>> {
+    pub(super) fn records(&self, standing: NodeStatus) -> Vec<Arc<NodeRecord>> {
         let state = self.view.read();
         let all = state.nodes.values();
         let all = all.filter(|node| node.known.standing == standing);
@@ -388,9 +388,9 @@ mod tests {
             inventory.push(O::Software, &fields);
             inventory.push(O::Slot, &[("slotName", "same")]);
         }
-        let kept = Kept {
+        let kept = StoredInventory {
             inventory,
-            ..Kept::default()
+            ..StoredInventory::default()
         };
         let mut node = Map::new();
         Include(["full".to_owned()].into()).add(&mut node, &kept, Some(1_024));
@@ -423,9 +423,9 @@ mod tests {
             &[("cpuStepping", "9"), ("cpuName", "2"), ("cpuSpeed", "2800")],
         );
         inventory.push(O::NetworkInterface, &[("networkSubnet", "192.0.2.0")]);
-        let kept = Kept {
+        let kept = StoredInventory {
             inventory,
-            ..Kept::default()
+            ..StoredInventory::default()
         };
         let mut node = Map::new();
         Include(["full".to_owned()].into()).add(&mut node, &kept, None);

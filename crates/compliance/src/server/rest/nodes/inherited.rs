@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::route::Answer;
 use super::super::schema::{Schema, TEXT, object};
-use super::{Service, Standing};
+use super::{NodeStatus, Service};
 use crate::model::group::Group;
 use crate::model::property::{InheritMode, Property, merge};
 use crate::policy::inheritance::{
@@ -95,7 +95,7 @@ impl Layer<'_> {
 impl Service {
     /// The properties that a node has in the end, as Rudder lists them: in a list with one node.
     pub(super) fn inherited(&self, id: &str) -> Answer {
-        let record = self.record(id, Standing::Accepted)?;
+        let record = self.record(id, NodeStatus::Accepted)?;
         let all = Arc::clone(&self.view.read().definitions);
         let groups: Vec<&Group> = {
             let compliance = self.compliance.lock();

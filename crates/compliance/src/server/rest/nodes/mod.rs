@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::answers::ApiError;
 use super::route::{Answer, Call, Route, routes};
-use crate::acceptance::{DecisionError, Standing};
+use crate::acceptance::{DecisionError, NodeStatus};
 use crate::model::expiration;
 use crate::model::mode::PolicyMode;
 use crate::model::node::{Node, NodeKind, NodeState};
@@ -35,22 +35,22 @@ const QUERY: [&str; 4] = ["query", "where", "composition", "select"];
 /// The calls of nodes.
 pub(super) const ROUTES: &[Route] = routes! {
     get "nodes" "listAcceptedNodes" "Accepted nodes"
-        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, Standing::Accepted))),
-        asks(INCLUDE);
+        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, NodeStatus::Accepted))),
+        with_query(INCLUDE);
     get "nodes/pending" "listPendingNodes" "Nodes that wait for a decision"
-        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, Standing::Pending))),
-        asks(INCLUDE);
+        => "nodes": NODES, Later(|service, call| Box::pin(service.all(call, NodeStatus::Pending))),
+        with_query(INCLUDE);
     get "nodes/pending/{id}" "pendingNodeDetails" "A node that waits"
         => "nodes": NODES,
-        Later(|service, call| Box::pin(service.included_one(call, Standing::Pending))),
-        asks(INCLUDE);
+        Later(|service, call| Box::pin(service.included_one(call, NodeStatus::Pending))),
+        with_query(INCLUDE);
     get "nodes/status" "getNodesStatus" "Pending, accepted or unknown"
         => "nodes": NODE_STATUSES, Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
-        asks(IDS);
+        with_query(IDS);
     get "nodes/{id}" "nodeDetails" "An accepted node"
         => "nodes": NODES,
-        Later(|service, call| Box::pin(service.included_one(call, Standing::Accepted))),
-        asks(INCLUDE);
+        Later(|service, call| Box::pin(service.included_one(call, NodeStatus::Accepted))),
+        with_query(INCLUDE);
     get "nodes/{id}/inheritedProperties" "nodeInheritedProperties"
         "What a node has of its own and inherits, and from where"
         => "": INHERITED, Now(|service, call| service.inherited(call.id()));
@@ -143,7 +143,7 @@ impl Service {
                 return Err(ApiError::field(format!("properties[{at}].value"), why));
             }
         }
-        self.one(id, Standing::Accepted)?;
+        self.one(id, NodeStatus::Accepted)?;
         let reset = change.key_status.is_some();
         let change = change.administered();
         if change != Administered::default() {
@@ -157,12 +157,12 @@ impl Service {
         if reset {
             self.commands.run(Request::ResetKey(id.to_owned())).await?;
         }
-        self.one(id, Standing::Accepted)
+        self.one(id, NodeStatus::Accepted)
     }
 
     /// All nodes. Who asks for those of a query is not answered all of them, which might then be
     /// acted on.
-    async fn all(&self, call: &Call<'_>, standing: Standing) -> Answer {
+    async fn all(&self, call: &Call<'_>, standing: NodeStatus) -> Answer {
         let asked = QUERY.iter().find(|name| call.query.get(name).is_some());
         if let Some(name) = asked {
             let message = "nodes are not found by a query here: make a group of it, whose nodeIds \
@@ -172,19 +172,19 @@ impl Service {
         self.included(call, self.records(standing)).await
     }
 
-    async fn included_one(&self, call: &Call<'_>, standing: Standing) -> Answer {
+    async fn included_one(&self, call: &Call<'_>, standing: NodeStatus) -> Answer {
         let record = self.record(call.id(), standing)?;
         self.included(call, vec![record]).await
     }
 
-    fn record(&self, id: &str, standing: Standing) -> Result<Arc<NodeRecord>, ApiError> {
+    fn record(&self, id: &str, standing: NodeStatus) -> Result<Arc<NodeRecord>, ApiError> {
         let state = self.view.read();
         let node = state.nodes.get(id).cloned();
         let node = node.filter(|node| node.known.standing == standing);
         node.ok_or_else(|| ApiError::not_found("node", id))
     }
 
-    fn one(&self, id: &str, standing: Standing) -> Result<Value, ApiError> {
+    fn one(&self, id: &str, standing: NodeStatus) -> Result<Value, ApiError> {
         let record = self.record(id, standing)?;
         Ok(json!({"nodes": [shown(&record)]}))
     }
@@ -196,8 +196,8 @@ impl Service {
         let nodes = ids.map(|id| {
             let status = match state.nodes.get(id).map(|node| node.known.standing) {
                 None => "unknown",
-                Some(Standing::Pending) => "pending",
-                Some(Standing::Accepted) => "accepted",
+                Some(NodeStatus::Pending) => "pending",
+                Some(NodeStatus::Accepted) => "accepted",
             };
             json!({"id": id, "status": status})
         });
@@ -205,7 +205,7 @@ impl Service {
     }
 
     async fn delete(&self, id: &str) -> Answer {
-        let found = self.one(id, Standing::Accepted)?;
+        let found = self.one(id, NodeStatus::Accepted)?;
         self.intake.delete(id).await?;
         Ok(found)
     }
@@ -291,8 +291,8 @@ fn shown(record: &NodeRecord) -> Value {
     } = &*record.node;
     let received = jiff::Timestamp::from_millisecond(record.received).unwrap_or_default();
     let status = match record.known.standing {
-        Standing::Pending => "pending",
-        Standing::Accepted => "accepted",
+        NodeStatus::Pending => "pending",
+        NodeStatus::Accepted => "accepted",
     };
     // Here Rudder's API has the names that people see.
     let management = match agent.name.as_str() {

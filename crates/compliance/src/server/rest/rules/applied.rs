@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::acceptance::Standing;
+use crate::acceptance::NodeStatus;
 use crate::definitions::Definitions;
 use crate::model::directive::Directive;
 use crate::model::ids::NodeIx;
@@ -91,7 +91,7 @@ impl<'s> Nodes<'s> {
         };
         let state = service.view.read();
         let accepted = state.nodes.iter();
-        let accepted = accepted.filter(|(_, record)| record.known.standing == Standing::Accepted);
+        let accepted = accepted.filter(|(_, record)| record.known.standing == NodeStatus::Accepted);
         for ((id, record), place) in accepted.zip(0..) {
             let (place, node) = (NodeIx(place), &record.node);
             nodes.places.insert(Arc::clone(id), place);

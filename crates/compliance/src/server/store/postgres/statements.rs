@@ -241,7 +241,7 @@ impl<'a> Rows<'a> {
             column(rows, |(.., run)| &run.message[..]),
             column(rows, |(.., run)| run.signed),
             column(rows, |(.., run)| run.part()),
-            column(rows, |(.., run)| run.told_by()),
+            column(rows, |(.., run)| run.repeat_digest()),
         ];
         all.push(Statement::new(text, columns));
         let exceptions = rows.iter().flat_map(|(number, _, run)| {

@@ -190,7 +190,7 @@ fn run(
         &record.message[..],
         record.signed,
         record.part(),
-        record.told_by(),
+        record.repeat_digest(),
     ];
     execute(transaction, insert, values)?;
     let mut insert = transaction.prepare_cached(

@@ -5,7 +5,7 @@ use document::Problem;
 use super::super::fields::{Field, Fields};
 use super::super::values::Reader;
 use super::Named;
-use crate::plan::Scarce;
+use crate::plan::ScarceResource;
 use crate::text::Text;
 
 /// Most descriptors that processes are left: Linux lets a process have no more.
@@ -18,7 +18,7 @@ pub(super) fn exhaust(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     named: Named<'_>,
-) -> Option<Scarce> {
+) -> Option<ScarceResource> {
     let given: Vec<Field<'_>> = WHAT.iter().filter_map(|key| fields.get(key)).collect();
     let field = match given[..] {
         [field] => field,
@@ -38,11 +38,11 @@ pub(super) fn exhaust(
     if field.key == "descriptors" {
         return reader
             .count(field, 0..=MOST_DESCRIPTORS)
-            .map(Scarce::Descriptors);
+            .map(ScarceResource::Descriptors);
     }
     let left = reader.quantity(field, "a size such as \"10MiB\"", units::parse_bytes)?;
     if field.key == "memory" {
-        return Some(Scarce::Memory(left));
+        return Some(ScarceResource::Memory(left));
     }
     let is_without = |named: &Named<'_>, target: &str| {
         let name = target.rsplit_once('.').map_or(target, |(name, _)| name);
@@ -64,5 +64,5 @@ pub(super) fn exhaust(
             "give it the key disk = \"64MiB\", and let it write to {disk}; what else it writes to is also this run's, and others'",
         ));
     }
-    Some(Scarce::Disk(left))
+    Some(ScarceResource::Disk(left))
 }

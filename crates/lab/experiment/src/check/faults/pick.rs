@@ -11,7 +11,7 @@ use super::super::probes;
 use super::super::process::{Found, LONGEST, SHORTEST};
 use super::super::values::Reader;
 use super::Named;
-use crate::plan::{Probe, Who};
+use crate::plan::{CopySelector, Probe};
 
 /// Longest wait until a probe picks one when a file does not say.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub(in super::super) fn copies(
     fields: &Fields<'_>,
     field: Field<'_>,
     named: Named<'_>,
-) -> Option<(String, Who)> {
+) -> Option<(String, CopySelector)> {
     let (system, copy) = target(
         reader,
         field,
@@ -82,7 +82,7 @@ pub(super) fn who(
     fields: &Fields<'_>,
     (name, count, members, copy): (&str, u32, &str, Option<u32>),
     probes: &[probes::Found],
-) -> Option<Who> {
+) -> Option<CopySelector> {
     let Some(field) = fields.get("pick") else {
         if copy.is_none() && count > 1 {
             let message = format!("{name} has {count} {members}; which are hit?");
@@ -91,7 +91,10 @@ pub(super) fn who(
                 "add pick = 1, pick = \"10%\" or pick = \"all\", or name one: {name}.0"
             )));
         }
-        return Some(copy.filter(|_| count > 1).map_or(Who::Only, Who::Copy));
+        return Some(
+            copy.filter(|_| count > 1)
+                .map_or(CopySelector::Only, CopySelector::Copy),
+        );
     };
     if copy.is_some() {
         let message = "one of them is named, so there is nothing to pick";
@@ -103,14 +106,14 @@ pub(super) fn who(
         _ => None,
     };
     match text.as_ref().map(crate::text::Text::as_str) {
-        Some("all") => Some(Who::All),
+        Some("all") => Some(CopySelector::All),
         Some(share) if share.ends_with('%') => {
             let share = reader.quantity(field, "a share such as \"10%\"", units::parse_share)?;
             if share <= 0.0 || share > 1.0 {
                 let message = format!("a share of {members} is above 0% and at most 100%");
                 return reader.refuse(Problem::new(field.span(), message));
             }
-            Some(Who::Share(share))
+            Some(CopySelector::Share(share))
         }
         Some(word) if !word.starts_with(|first: char| first.is_ascii_digit()) => reader.mismatch(
             field,
@@ -118,7 +121,7 @@ pub(super) fn who(
         ),
         _ => {
             let number = reader.count(field, 1..=u64::from(count))?;
-            u32::try_from(number).ok().map(Who::Number)
+            u32::try_from(number).ok().map(CopySelector::Number)
         }
     }
 }
@@ -130,7 +133,7 @@ fn by_probe(
     field: Field<'_>,
     system: &str,
     probes: &[probes::Found],
-) -> Option<Who> {
+) -> Option<CopySelector> {
     let known = ["probe", "within"];
     let fields = Fields::open(field.value, "\"pick\"", &known, reader)?;
     let within = fields.value_or("within", WITHIN, |field| {
@@ -161,7 +164,7 @@ fn by_probe(
                 .help("an http probe keeps one by value = \"json /POINTER\"")
         }
         _ => {
-            return Some(Who::Probe {
+            return Some(CopySelector::Probe {
                 probe: found.name.clone(),
                 within: within?,
             });

@@ -9,7 +9,7 @@ use super::super::process::Found;
 use super::super::values::Reader;
 use super::Named;
 use super::pick::{target, who};
-use crate::plan::{Back, FaultKind, Who};
+use crate::plan::{Back, CopySelector, FaultKind};
 
 /// Ways of coming back.
 const BACK: [(&str, Back); 2] = [("at once", Back::AtOnce), ("in turn", Back::InTurn)];
@@ -41,7 +41,7 @@ pub(super) fn kind(
         (name, agents, "agents", agent),
         named.probes,
     )?;
-    if let (Who::Probe { .. }, Some(field)) = (&who, fields.get("pick")) {
+    if let (CopySelector::Probe { .. }, Some(field)) = (&who, fields.get("pick")) {
         let message = "probes ask processes, and a fleet is one";
         let problem = Problem::new(field.span(), message);
         return reader

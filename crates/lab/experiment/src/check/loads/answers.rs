@@ -33,7 +33,7 @@ pub(super) fn each_assertion(
         let expected = "an assertion such as \"status 200..299\"";
         let text = reader.verbatim(item, expected)?;
         texts.push(text.clone());
-        told(reader, &text, 0, Assertion::parse(text.as_str()))
+        ok_or_report(reader, &text, 0, Assertion::parse(text.as_str()))
     }))
 }
 
@@ -61,7 +61,7 @@ pub(super) fn take(
             texts.push(text.clone());
             let before = format!("{} = ", field.key);
             let take = Take::parse(&format!("{before}{}", text.as_str()));
-            told(reader, &text, before.len(), take)
+            ok_or_report(reader, &text, before.len(), take)
         });
         match take {
             Some(take) => taken.push(take),
@@ -75,9 +75,9 @@ pub(super) fn take(
 pub(in super::super) fn source(reader: &mut Reader<'_>, text: &Text) -> Option<Source> {
     let before = "value = ";
     let take = Take::parse(&format!("{before}{}", text.as_str()));
-    let take = told(reader, text, before.len(), take)?;
+    let take = ok_or_report(reader, text, before.len(), take)?;
     let checked = take.check().map(|()| take.from);
-    told(reader, text, before.len(), checked)
+    ok_or_report(reader, text, before.len(), checked)
 }
 
 /// `answer`: how the end of an answer is told over TCP.
@@ -86,11 +86,11 @@ pub(super) fn end(reader: &mut Reader<'_>, field: Field<'_>) -> Option<AnswerEnd
         field,
         "\"echo\", \"close\", \"bytes 64\" or 'delimiter \\n'",
     )?;
-    told(reader, &text, 0, AnswerEnd::parse(text.as_str()))
+    ok_or_report(reader, &text, 0, AnswerEnd::parse(text.as_str()))
 }
 
-/// What was read of a text that had `before` more bytes in front; tells what is wrong.
-pub(super) fn told<T>(
+/// What was read of a text that had `before` more bytes in front; reports what is wrong.
+pub(super) fn ok_or_report<T>(
     reader: &mut Reader<'_>,
     text: &Text,
     before: usize,

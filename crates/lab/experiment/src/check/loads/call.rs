@@ -37,7 +37,7 @@ const KEYS_OF_FAULTS: &[&str] = KEYS.split_at(KEYS.len() - 1).0;
 
 /// Where a value is kept from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum KeptFrom {
+pub(in super::super) enum CaptureSource {
     /// The answer to a request.
     Answer,
     /// What a command prints.
@@ -118,7 +118,7 @@ fn call_of_table(reader: &mut Reader<'_>, fields: &Fields<'_>, step: &str) -> Op
     let within = fields.value_or("within", WITHIN, |field| {
         reader.duration(field, SHORTEST..=LONGEST)
     });
-    let take = keep(reader, fields, step, KeptFrom::Answer);
+    let take = keep(reader, fields, step, CaptureSource::Answer);
     let tls = tls_of(reader, fields, address.as_ref().map(Address::is_https));
     let (address, body) = (address?, body?);
     let method = method(reader, &address, body != RequestBody::Empty);
@@ -176,7 +176,7 @@ fn checked(
         within,
         tls,
     };
-    language::told(reader, call.check(), &address.shown, texts).then_some(call)
+    language::ok_or_report(reader, call.check(), &address.shown, texts).then_some(call)
 }
 
 /// `keep = { order = "json /id" }`: values for what comes after.
@@ -184,7 +184,7 @@ pub(in super::super) fn keep(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     step: &str,
-    place: KeptFrom,
+    place: CaptureSource,
 ) -> Option<Vec<Take>> {
     let Some(field) = fields.get("keep") else {
         return Some(Vec::new());
@@ -224,12 +224,14 @@ pub(in super::super) fn keep(
 }
 
 /// Where a value comes from.
-fn from(reader: &mut Reader<'_>, field: Field<'_>, place: KeptFrom) -> Option<Take> {
+fn from(reader: &mut Reader<'_>, field: Field<'_>, place: CaptureSource) -> Option<Take> {
     let expected = match place {
-        KeptFrom::Answer => {
+        CaptureSource::Answer => {
             "a place such as \"json /id\", \"header location\", \"regex id=([0-9]+)\" or \"text\""
         }
-        KeptFrom::Output => "a place such as \"json /rows\", \"regex rows=([0-9]+)\" or \"text\"",
+        CaptureSource::Output => {
+            "a place such as \"json /rows\", \"regex rows=([0-9]+)\" or \"text\""
+        }
     };
     let text = reader.verbatim(field, expected)?;
     let name = field.key.to_owned();
@@ -238,22 +240,23 @@ fn from(reader: &mut Reader<'_>, field: Field<'_>, place: KeptFrom) -> Option<Ta
         return Some(Take { name, from });
     }
     let word = text.as_str().split_whitespace().next().unwrap_or_default();
-    if !["json", "header", "regex"].contains(&word) || place == KeptFrom::Output && word == "header"
+    if !["json", "header", "regex"].contains(&word)
+        || place == CaptureSource::Output && word == "header"
     {
         let message = match place {
-            KeptFrom::Answer => "a value comes from json, header, regex or text",
-            KeptFrom::Output => "a value of an output comes from json, regex or text",
+            CaptureSource::Answer => "a value comes from json, header, regex or text",
+            CaptureSource::Output => "a value of an output comes from json, regex or text",
         };
         let known = ["json", "header", "regex", "text"].into_iter();
-        let known = known.filter(|known| place == KeptFrom::Answer || *known != "header");
+        let known = known.filter(|known| place == CaptureSource::Answer || *known != "header");
         let problem = Problem::new(text.whole(), message);
         return reader.refuse(problem.suggest_from(word, "sources", known));
     }
     let before = format!("{name} = ");
     let take = Take::parse(&format!("{before}{}", text.as_str()));
-    let take = answers::told(reader, &text, before.len(), take)?;
+    let take = answers::ok_or_report(reader, &text, before.len(), take)?;
     let checked = take.check().map(|()| take);
-    answers::told(reader, &text, before.len(), checked)
+    answers::ok_or_report(reader, &text, before.len(), checked)
 }
 
 /// Names of the values that a step keeps, wherever it does.

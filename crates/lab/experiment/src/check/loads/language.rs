@@ -18,8 +18,8 @@ pub(super) fn files(load: &Load, texts: &[Text]) -> LoadFiles {
     }
 }
 
-/// Says what cannot be understood of the target or a text; whether all of it can.
-pub(super) fn told(
+/// Reports what cannot be understood of the target or a text; whether all of it can.
+pub(super) fn ok_or_report(
     reader: &mut Reader<'_>,
     checked: Result<(), LoadError>,
     target: &Text,

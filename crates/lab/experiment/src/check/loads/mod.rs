@@ -24,10 +24,10 @@ use lab_load::{GuardLimits, Pace, Protocol, Target};
 use units::UnitError;
 
 pub(super) use answers::{assertions, source};
-pub(super) use call::{KeptFrom, call_of_fault, calls, keep, kept_names};
+pub(super) use call::{CaptureSource, call_of_fault, calls, keep, kept_names};
 pub(super) use content::is_header_name;
 pub(super) use search::search;
-pub(super) use step::{Under, loads, run_in};
+pub(super) use step::{StepLoads, loads, run_in};
 
 /// Protocols by the key that names the target, with the schemes that it may have; the
 /// first is the usual one.
@@ -170,7 +170,7 @@ fn read(
     };
     let files = language::files(&load, &journeys.texts);
     let checked = load.check(&files);
-    language::told(reader, checked, &address.shown, &journeys.texts).then_some(load)
+    language::ok_or_report(reader, checked, &address.shown, &journeys.texts).then_some(load)
 }
 
 /// Where requests go, taken apart.

@@ -21,7 +21,7 @@ const MOST: usize = 1_000;
 const LONGEST_THINK: Duration = Duration::from_secs(3600);
 
 /// What a load asks, with every text of the language of requests.
-pub(super) struct Asked {
+pub(super) struct LoadRequests {
     pub(super) journeys: Vec<Journey>,
     pub(super) texts: Vec<Text>,
 }
@@ -81,7 +81,7 @@ pub(super) fn journeys(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     address: Option<&Address>,
-) -> Option<Asked> {
+) -> Option<LoadRequests> {
     let mut texts = Vec::new();
     let headers = headers(reader, fields, &mut texts);
     let assertions = answers::assertions(reader, fields, &mut texts);
@@ -112,7 +112,7 @@ pub(super) fn journeys(
         let message = format!("a load has 1 to {MOST} requests, this has {steps}");
         return reader.refuse(Problem::new(fields.span.clone(), message));
     }
-    Some(Asked {
+    Some(LoadRequests {
         journeys,
         texts: common.texts,
     })
@@ -298,7 +298,7 @@ impl Common<'_> {
             }
             _ => {
                 commands::no_statement(reader, fields)?;
-                let asks = self.asks(reader, fields);
+                let asks = self.method_and_path(reader, fields);
                 (asks, body(reader, fields, &mut self.texts))
             }
         };
@@ -338,7 +338,11 @@ impl Common<'_> {
     }
 
     /// Method and path of one of several requests.
-    fn asks(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(String, Template)> {
+    fn method_and_path(
+        &mut self,
+        reader: &mut Reader<'_>,
+        fields: &Fields<'_>,
+    ) -> Option<(String, Template)> {
         let key = self.address.key;
         let needs_path = matches!(
             self.address.protocol,

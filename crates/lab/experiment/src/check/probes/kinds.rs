@@ -11,7 +11,7 @@ use super::super::loads::{assertions, source};
 use super::super::process::Found as FoundSystem;
 use super::super::values::{Reader, all};
 use crate::names::Place;
-use crate::plan::{CommandValue, ProbeKind, Segment, Template, Together};
+use crate::plan::{Aggregation, CommandValue, ProbeKind, Segment, Template};
 use crate::text::Text;
 use lab_load::request::{Assertion, Source};
 
@@ -236,11 +236,13 @@ fn prom(
         .and_then(|field| metric_name(reader, field));
     let labels = labels(reader, fields);
     let all = [
-        ("sum", Together::Sum),
-        ("max", Together::Max),
-        ("min", Together::Min),
+        ("sum", Aggregation::Sum),
+        ("max", Aggregation::Max),
+        ("min", Aggregation::Min),
     ];
-    let series = fields.value_or("series", Together::Sum, |field| reader.choice(field, &all));
+    let series = fields.value_or("series", Aggregation::Sum, |field| {
+        reader.choice(field, &all)
+    });
     let is_rate = fields.value_or("value", false, |field| {
         reader.choice(field, &[("last", false), ("rate", true)])
     });

@@ -282,7 +282,12 @@ impl Pipelines {
     }
 
     /// Makes the request of the visit at a place. Its bytes leave when the carrier is driven.
-    pub(super) fn ask(&mut self, pool: &mut Pool, record: &mut Record, place: u32) -> Step {
+    pub(super) fn send_request(
+        &mut self,
+        pool: &mut Pool,
+        record: &mut Record,
+        place: u32,
+    ) -> Step {
         let carrier = pool.carrier(place);
         let retired = self.retired(pool, carrier);
         let Some(mut pipeline) = pool[carrier].pipeline.take() else {
@@ -308,7 +313,7 @@ impl Pipelines {
         let reused = pool[carrier].carried > 1;
         let exchange = &mut pool[place].exchange;
         let now = clock::now();
-        record.asked(exchange, now);
+        record.sending(exchange, now);
         record.sent(exchange, bytes, reused);
         self.asked.get_or_insert(now);
         Ok(true)
@@ -330,7 +335,8 @@ impl Pipelines {
         let before = pipeline.output.len();
         match (&mut pipeline.conversation, composer.statement(visit)) {
             (PipelineConversation::Postgres(conversation), Some(bound)) => {
-                let asked = conversation.ask(exchange.kind, bound, &mut pipeline.output);
+                let asked =
+                    conversation.write_statement(exchange.kind, bound, &mut pipeline.output);
                 asked.map_err(|()| UNFIT)?;
             }
             _ => {

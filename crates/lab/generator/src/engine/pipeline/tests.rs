@@ -52,7 +52,7 @@ fn replies_that_came_before_a_failed_send_count() {
     assert_eq!(pumped.broken, Some((Phase::Write, "closed early")));
 
     // What is asked for now waits for another connection instead of failing with this one.
-    assert_eq!(pipelines.ask(&mut pool, &mut record, 0), Ok(false));
+    assert_eq!(pipelines.send_request(&mut pool, &mut record, 0), Ok(false));
     let pipeline = pool[0].pipeline.take().unwrap();
     let (asked, queue) = pipeline.into_places();
     assert_eq!((asked, queue), (VecDeque::from([2]), VecDeque::from([0])));

@@ -27,7 +27,7 @@ impl Traffic {
         }
         // What the target did not take before, as far as it does now.
         while let Some(place) = self.streams.take_queued(&mut self.pool, carrier) {
-            self.ask(place, self.pool[place].exchange.delay);
+            self.send_request(place, self.pool[place].exchange.delay);
         }
         if self.streams.is_spent(&mut self.pool, carrier) {
             self.shut_session(carrier, now);
@@ -51,7 +51,7 @@ impl Traffic {
                 Err(broken) => self.fail(place, broken, now),
             },
             // The target did nothing with it.
-            Err(StreamError::Refused) if !exchange.again => self.ask_again(place, now),
+            Err(StreamError::Refused) if !exchange.again => self.resend(place, now),
             Err(error) => {
                 let phase = match error.is_protocol() {
                     true => Phase::Protocol,
@@ -72,7 +72,7 @@ impl Traffic {
         };
         self.pool.close(carrier);
         for place in session.into_queue() {
-            self.ask_or_open(place, now);
+            self.send_or_open(place, now);
         }
         self.replace_members(carrier, used, now);
     }
@@ -110,7 +110,7 @@ impl Traffic {
             self.fail(place, broken, now);
         }
         for place in queue {
-            self.ask_or_open(place, now);
+            self.send_or_open(place, now);
         }
         self.replace_members(carrier, used, now);
     }

@@ -178,7 +178,7 @@ impl Traffic {
             };
             if let Some((arrival, delay)) = self.source.take(now) {
                 self.visit(place, arrival.number, arrival.due);
-                self.ask(place, delay);
+                self.send_request(place, delay);
                 self.offer_parked(place);
             }
         }
@@ -229,13 +229,13 @@ impl Traffic {
     }
 
     /// Sends the request of the visit at a place, whose connection is open.
-    fn ask(&mut self, place: u32, delay: Delay) {
+    fn send_request(&mut self, place: u32, delay: Delay) {
         let (pool, record) = (&mut self.pool, &mut self.record);
         pool[place].exchange.put_off(delay);
         let sent = match self.setup.multiplexing() {
-            Multiplexing::Plain => self.plain.ask(pool, record, place),
-            Multiplexing::Streams => self.streams.ask(pool, record, place),
-            Multiplexing::Pipeline => self.pipelines.ask(pool, record, place),
+            Multiplexing::Plain => self.plain.send_request(pool, record, place),
+            Multiplexing::Streams => self.streams.send_request(pool, record, place),
+            Multiplexing::Pipeline => self.pipelines.send_request(pool, record, place),
         };
         let asked = self.pool[place].exchange.sent;
         match sent {
@@ -298,10 +298,10 @@ impl Traffic {
     }
 
     /// Sends the request of the visit at a place, as soon as its connection is open.
-    fn ask_or_open(&mut self, place: u32, now: u64) {
+    fn send_or_open(&mut self, place: u32, now: u64) {
         let link = self.pool[place].link();
         if link == Link::Open {
-            return self.ask(place, Delay::Own);
+            return self.send_request(place, Delay::Own);
         }
         self.pool.set_used(place, Use::Waiting);
         if link == Link::Closed {
@@ -321,7 +321,7 @@ impl Traffic {
         match self.source.next_of_user() {
             Some(number) => {
                 self.visit(place, number, now);
-                self.ask_or_open(place, now);
+                self.send_or_open(place, now);
             }
             None => self.rest(place, now),
         }
@@ -337,7 +337,7 @@ impl Traffic {
             // The transaction is undone, and this would be no part of it.
             return self.fail(place, (Phase::Connect, "closed early"), now);
         }
-        self.ask_or_open(place, now);
+        self.send_or_open(place, now);
     }
 
     /// The visit at a place is over. A user pauses, then goes on; otherwise the
@@ -451,7 +451,7 @@ impl Traffic {
         counts.closed += u64::from(broken != SURPLUS);
         self.pool.close(place);
         if !idle {
-            self.ask_again(place, now);
+            self.resend(place, now);
         } else if free {
             // A target that closes connections which carried nothing would be asked
             // for the next one without end.
@@ -460,12 +460,12 @@ impl Traffic {
     }
 
     /// A request did not reach the target, as far as that knows.
-    fn ask_again(&mut self, place: u32, now: u64) {
+    fn resend(&mut self, place: u32, now: u64) {
         self.record
             .tally
             .retried(&mut self.pool[place].exchange, now);
         self.answer_by.clear(place);
-        self.ask_or_open(place, now);
+        self.send_or_open(place, now);
     }
 
     /// A request has failed: how, and when.
@@ -576,7 +576,7 @@ impl Traffic {
                     self.withdraw(member);
                     self.rest(member, now);
                 }
-                Use::Waiting => self.ask(member, Delay::Opening),
+                Use::Waiting => self.send_request(member, Delay::Opening),
                 // Its user still pauses.
                 Use::Thinking => {}
                 Use::Free | Use::Asked => self.pool.offer(member),

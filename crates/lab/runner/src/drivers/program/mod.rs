@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Counts, DriverError, Made};
+use super::{Counts, DriverError, MakeOutcome};
 use crate::alarm::Alarm;
 use crate::processes::{Child, last_lines};
 
@@ -132,7 +132,7 @@ struct Shared {
 struct State {
     counts: Counts,
     hello: Option<oneshot::Sender<Result<(), String>>>,
-    make: Option<(u64, oneshot::Sender<Result<Made, String>>)>,
+    make: Option<(u64, oneshot::Sender<Result<MakeOutcome, String>>)>,
     closing: bool,
 }
 
@@ -217,8 +217,8 @@ impl Program {
     }
 
     /// Brings entities about; returns when every request was answered.
-    pub(crate) async fn make(&self, make: &Make) -> Result<Made, DriverError> {
-        let made = self.ask(make).await;
+    pub(crate) async fn make(&self, make: &Make) -> Result<MakeOutcome, DriverError> {
+        let made = self.request_make(make).await;
         made.map_err(|cause| DriverError::new(&self.name, cause))
     }
 
@@ -242,7 +242,7 @@ impl Program {
         self.reading.abort();
     }
 
-    async fn ask(&self, make: &Make) -> Result<Made, String> {
+    async fn request_make(&self, make: &Make) -> Result<MakeOutcome, String> {
         let (answered, mut answer) = oneshot::channel();
         let id = {
             let mut stdin = self.stdin.lock().await;
@@ -386,10 +386,10 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
     };
     let answer = match (line.error, line.done) {
         (Some(error), _) => Err(error),
-        (None, Some(true)) => Ok(Made {
+        (None, Some(true)) => Ok(MakeOutcome {
             accepted: line.made,
             refused: line.failed,
-            errors: tamed(line.errors),
+            errors: sanitized(line.errors),
         }),
         (None, _) => return Err("an answer has neither `done` nor `error`".to_owned()),
     };
@@ -398,7 +398,7 @@ fn take(line: &[u8], shared: &Shared) -> Result<(), String> {
 }
 
 /// Texts without what could steer the terminal; of those that are alike then the counts are added up.
-fn tamed(errors: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+fn sanitized(errors: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut tamed: BTreeMap<String, u64> = BTreeMap::new();
     for (text, count) in errors {
         let text = crate::processes::shown(&text, SAID);

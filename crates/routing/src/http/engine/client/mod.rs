@@ -361,8 +361,8 @@ impl ClientConnection {
         if error == RequestError::ContentLengthEmpty {
             context.counters.empty_content_length.increment();
         }
-        let sheet = self.outbox.sheet(&mut context.buffers);
-        sheet.extend_from_slice(error.answer());
+        let write_buffer = self.outbox.write_buffer(&mut context.buffers);
+        write_buffer.extend_from_slice(error.answer());
         self.close_after_answer(context);
         error.answer_body().len() as u64
     }

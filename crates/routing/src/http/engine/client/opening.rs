@@ -82,7 +82,7 @@ impl ClientConnection {
         let moved = moved.and_then(|()| self.registration.set(&socket, read, poller));
         let begun = tls.behind(socket, domain, self.inbox.bytes());
         if looks_like_http(self.inbox.bytes()) {
-            self.say_https();
+            self.send_https_notice();
         }
         self.inbox.clear(&mut context.buffers);
         match (moved, begun) {
@@ -115,16 +115,16 @@ impl ClientConnection {
             }
             Err(_) => {
                 if self.stream.tls().is_some_and(TlsStream::heard_http) {
-                    self.say_https();
+                    self.send_https_notice();
                 }
                 self.opening_failed(context);
             }
         }
     }
 
-    /// Tells a client that speaks HTTP on the port of TLS, in the words of Go's server, which
+    /// Notifies a client that speaks HTTP on the port of TLS, in the words of Go's server, which
     /// closes the connection at once too.
-    fn say_https(&self) {
+    fn send_https_notice(&self) {
         if let Some(socket) = self.stream.socket() {
             // Nothing was sent before it: it fits, or the client is gone.
             let _ = send(socket, SAY_HTTPS, SendFlags::NOSIGNAL);

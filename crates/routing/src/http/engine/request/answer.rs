@@ -47,7 +47,7 @@ impl AnswerSink<'_> {
         let given = given.unwrap_or_default();
         let agreed = self.exchange.upgrade() != Upgrade::None && given.eq_ignore_ascii_case(asked);
         (!agreed).then(|| {
-            let (given, asked) = (malformed::told(given), malformed::told(asked));
+            let (given, asked) = (malformed::quote(given), malformed::quote(asked));
             format!("backend tried to switch protocol {given} when {asked} was requested")
         })
     }
@@ -177,7 +177,7 @@ impl ActiveRequest {
             keep_alive,
             head: &self.head,
             exchange: &mut self.exchange,
-            out: resources.client.outbox().sheet(&mut context.buffers),
+            out: resources.client.outbox().write_buffer(&mut context.buffers),
             length: BodyLength::UntilClose,
             promise: &mut self.promise,
             trailers: false,
@@ -245,8 +245,8 @@ impl ActiveRequest {
     ) -> Flow {
         let context = &mut *resources.context;
         if unended {
-            let sheet = resources.client.outbox().sheet(&mut context.buffers);
-            sheet.extend_from_slice(write::LAST_CHUNK);
+            let write_buffer = resources.client.outbox().write_buffer(&mut context.buffers);
+            write_buffer.extend_from_slice(write::LAST_CHUNK);
         }
         self.exchange.progress.backend_finished = context.clock.now();
         let keep_alive = self.promise.is_some_and(|promise| promise.keep_alive);
@@ -296,7 +296,7 @@ impl ActiveRequest {
             healthy,
             keep_alive,
             times,
-            resources.client.outbox().sheet(&mut context.buffers),
+            resources.client.outbox().write_buffer(&mut context.buffers),
         );
         self.complete(keep_alive, resources)
     }

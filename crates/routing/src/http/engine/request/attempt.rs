@@ -147,15 +147,15 @@ impl ActiveRequest {
         self.counted = true;
         self.sent = 0;
         self.upstream_broken = false;
-        let sheet = self.upstream.fresh_sheet(&mut context.buffers);
+        let write_buffer = self.upstream.fresh_write_buffer(&mut context.buffers);
         context.shared.pipeline.write_request(
             &self.head,
             &mut self.exchange,
             (!self.to_service).then_some(&*endpoint),
-            sheet,
+            write_buffer,
         );
-        self.head_bytes = sheet.len();
-        sheet.extend_from_slice(&self.kept);
+        self.head_bytes = write_buffer.len();
+        write_buffer.extend_from_slice(&self.kept);
         let upgrades = self.exchange.upgrade() != Upgrade::None;
         // A kept connection may speak HTTP/2, in which an upgrade has no form.
         let fresh = fresh || (endpoint.protocol == BackendProtocol::Http2 && upgrades);

@@ -170,11 +170,11 @@ impl ActiveRequest {
             self.continue_at = NEVER;
             self.deadline = self.attempt_ends;
             if !self.answered {
-                let sheet = resources
+                let write_buffer = resources
                     .client
                     .outbox()
-                    .sheet(&mut resources.context.buffers);
-                sheet.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                    .write_buffer(&mut resources.context.buffers);
+                write_buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
             return ONGOING;
         }
@@ -210,12 +210,12 @@ impl ActiveRequest {
         }
         let context = &mut *resources.context;
         let chunked = self.head.body() == RequestBody::Chunked;
-        let sheet = self.upstream.sheet(&mut context.buffers);
-        let from = sheet.len();
+        let write_buffer = self.upstream.write_buffer(&mut context.buffers);
+        let from = write_buffer.len();
         let mut sink = BodySink {
             pipeline: &context.shared.pipeline,
             exchange: &mut self.exchange,
-            out: sheet,
+            out: write_buffer,
             chunked,
             trailers: false,
         };
@@ -241,7 +241,7 @@ impl ActiveRequest {
             sink.out.extend_from_slice(write::LAST_CHUNK);
         }
         self.body_read = ended;
-        let part = sheet.get(from..).unwrap_or_default();
+        let part = write_buffer.get(from..).unwrap_or_default();
         if self.kept.len() + part.len() > KEEP {
             self.kept_whole = false;
             self.kept.clear();

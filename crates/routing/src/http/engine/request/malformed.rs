@@ -16,15 +16,15 @@ pub(super) fn text(error: ResponseError, bytes: &[u8], most: usize) -> String {
     let first = lines.next().unwrap_or_default();
     let values = |lines: &mut dyn Iterator<Item = &[u8]>, name: &[u8]| -> Vec<String> {
         let named = lines.filter_map(|line| value_of(line, name));
-        named.map(told).collect()
+        named.map(quote).collect()
     };
     match error {
         ResponseError::StatusLine => status_line(first),
         ResponseError::Field => match lines.find(|line| !is_field(line)) {
             Some(line) if !line.contains(&b':') => {
-                format!("malformed MIME header: missing colon: {}", told(line))
+                format!("malformed MIME header: missing colon: {}", quote(line))
             }
-            Some(line) => format!("malformed MIME header line: {}", told(line)),
+            Some(line) => format!("malformed MIME header line: {}", quote(line)),
             None => error.cause().to_owned(),
         },
         ResponseError::ContentLength => {
@@ -89,7 +89,7 @@ fn status_line(line: &[u8]) -> String {
             }
         }
     };
-    format!("malformed HTTP {what} {}", told(part))
+    format!("malformed HTTP {what} {}", quote(part))
 }
 
 /// The lines of a head, without their ends and without the empty one.
@@ -115,7 +115,7 @@ fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 }
 
 /// In quotes, as Go writes it.
-pub(super) fn told(text: &[u8]) -> String {
+pub(super) fn quote(text: &[u8]) -> String {
     let mut told = Vec::new();
     quoted(&text[..text.len().min(TOLD)], &mut told);
     format!("\"{}\"", String::from_utf8_lossy(&told))

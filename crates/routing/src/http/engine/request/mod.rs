@@ -141,7 +141,7 @@ impl ActiveRequest {
             refusal,
             keep_alive,
             times,
-            resources.client.outbox().sheet(&mut context.buffers),
+            resources.client.outbox().write_buffer(&mut context.buffers),
         )
     }
 

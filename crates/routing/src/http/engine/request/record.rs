@@ -71,13 +71,19 @@ impl Requests {
         let times = context.clock.times();
         request.count(times.mono, &context.shared.settings, &context.counters);
         if !request.unlogged {
-            self.tell(&request, client, context, times);
+            self.write_records(&request, client, context, times);
         }
         self.spare(request, &mut context.buffers);
     }
 
     /// Writes its line of the access log and its envelopes, where they are asked for.
-    fn tell(&mut self, request: &ActiveRequest, client: &Client, context: &Context, times: Times) {
+    fn write_records(
+        &mut self,
+        request: &ActiveRequest,
+        client: &Client,
+        context: &Context,
+        times: Times,
+    ) {
         let (head, exchange) = (&request.head, &request.exchange);
         let RequestSinks { log, envelopes } = &mut self.request_sinks;
         let settings = context.shared.settings.envelopes.as_ref();

@@ -35,7 +35,7 @@ impl ActiveRequest {
     fn pass_bytes_on(&mut self, resources: &mut ThreadResources<'_>) {
         if let Some(connection) = &mut self.connection {
             let buffers = &mut resources.context.buffers;
-            connection.take_bytes(resources.client.outbox().sheet(buffers), buffers);
+            connection.take_bytes(resources.client.outbox().write_buffer(buffers), buffers);
         }
     }
 
@@ -49,8 +49,8 @@ impl ActiveRequest {
         }
         let buffers = &mut resources.context.buffers;
         if resources.client.held() > 0 {
-            let sheet = self.upstream.sheet(buffers);
-            resources.client.take_bytes(sheet, buffers);
+            let write_buffer = self.upstream.write_buffer(buffers);
+            resources.client.take_bytes(write_buffer, buffers);
         }
         if connection.send(&mut self.upstream, buffers).is_err() {
             return self.end_tunnel(resources);

@@ -54,7 +54,7 @@ fn binds(settings: &StickySettings, name: &[u8]) -> bool {
 
 /// What the cookies of a request say.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RequestCookies {
     /// The instance that `__VCAP_ID__` names; empty: there is none.
     pub(crate) instance: Vec<u8>,
     /// What `__VCAP_ID_META__` keeps; empty: nothing.
@@ -67,7 +67,7 @@ pub(crate) struct Asked {
     authorized: bool,
 }
 
-impl Asked {
+impl RequestCookies {
     pub(crate) fn clear(&mut self) {
         self.instance.clear();
         self.metadata.clear();
@@ -167,7 +167,7 @@ impl ResponseCookies {
     pub(crate) fn bind(
         &self,
         settings: &StickySettings,
-        asked: &Asked,
+        asked: &RequestCookies,
         bond: StickyBinding<'_>,
         now: i64,
         mut add: impl FnMut(&[u8]),

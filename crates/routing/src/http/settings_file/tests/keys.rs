@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::http::router::RouterSettings;
 use crate::http::settings_file::{gorouter, print, read_toml};
-use document::every_key::{Tried, toml, yaml};
+use document::every_key::{SettingsForm, toml, yaml};
 use document::{Form, Problems, parse_yaml};
 
 #[test]
 fn wrong_values_of_every_key_of_our_own_form_are_told() {
-    let tried = Tried {
+    let tried = SettingsForm {
         read: &|source| read_toml(source, Path::new(".")).map(|loaded| loaded.warnings),
         write: toml,
         // "" says that there is no limit of its own.
@@ -36,7 +36,7 @@ fn wrong_values_of_every_key_of_our_own_form_are_told() {
 
 #[test]
 fn wrong_values_of_every_key_of_gorouters_are_told() {
-    let tried = Tried {
+    let tried = SettingsForm {
         // Strictly: nothing is coerced, and whoever gives an unknown key is told the known ones.
         read: &|source| {
             let root = parse_yaml(source).map_err(|problems| Problems::of(source, problems))?;

@@ -25,14 +25,14 @@ pub(in crate::http2::codec) enum Decoded {
 }
 
 /// What is done with the fields of a block.
-struct Taking<'f> {
+struct FieldSink<'f> {
     fields: &'f mut Fields,
     size: usize,
     most: usize,
     decoded: Decoded,
 }
 
-impl Taking<'_> {
+impl FieldSink<'_> {
     #[inline]
     fn take(&mut self, entry: Entry<'_>) {
         self.size = self
@@ -63,7 +63,7 @@ impl Decoder {
         fields: &mut Fields,
         most: usize,
     ) -> Result<Decoded, Unreadable> {
-        let mut taking = Taking {
+        let mut taking = FieldSink {
             fields,
             size: 0,
             most,

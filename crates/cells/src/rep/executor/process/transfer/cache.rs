@@ -11,7 +11,7 @@ pub(super) struct Version {
 
 impl Version {
     /// Can the server be asked whether there is a newer one?
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn has_validator(&self) -> bool {
         !self.etag.is_empty() || !self.last_modified.is_empty()
     }
 }

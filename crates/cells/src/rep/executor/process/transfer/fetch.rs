@@ -113,7 +113,7 @@ async fn once(
 ) -> Result<Fetched, FetchError> {
     let answer = get(client, url.clone(), known).await?;
     match answer.status() {
-        StatusCode::NOT_MODIFIED if known.is_told() => return Ok(Fetched::Unchanged),
+        StatusCode::NOT_MODIFIED if known.has_validator() => return Ok(Fetched::Unchanged),
         StatusCode::OK => {}
         status => return Err(FetchError::Status(status.as_u16())),
     }

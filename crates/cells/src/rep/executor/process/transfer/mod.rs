@@ -27,7 +27,7 @@ use url::Url;
 use super::super::super::config::TransferSettings;
 use super::super::super::settings::Error;
 use super::place;
-use super::users::{Acting, give};
+use super::users::{FileCredentials, change_owner};
 use crate::basic::authorization;
 use crate::mutex::lock;
 use crate::pool::{Pool, Worker};
@@ -150,7 +150,7 @@ impl Transfers {
         let turn = self.turn(&wanted.cache_key);
         let _turn = turn.lock().await;
         let known = lock(&self.index).find(&wanted.cache_key);
-        let known = known.filter(|(_, version)| version.is_told());
+        let known = known.filter(|(_, version)| version.has_validator());
         // Opened before the server is asked: meanwhile another key may take its place. Whoever
         // tidies up temporary files may have removed it.
         let opened = known.and_then(|(file, version)| {
@@ -210,7 +210,7 @@ impl Transfers {
     ) -> Result<Archive, TransferError> {
         let opened = File::open(&path.0).map_err(FetchError::from)?;
         let mut index = lock(&self.index);
-        let go = match version.is_told() && !wanted.cache_key.is_empty() {
+        let go = match version.has_validator() && !wanted.cache_key.is_empty() {
             true => {
                 path.stays();
                 index.keep(&wanted.cache_key, file, bytes, version)
@@ -245,14 +245,14 @@ impl Transfers {
             bytes => bytes.min(self.settings.unpacked_bytes),
         });
         // Set when nobody waits for it any more.
-        let waits = GivenUp::default();
+        let waits = AbandonOnDrop::default();
         let given_up = Arc::clone(&waits.0);
         let unpacked = tokio::task::spawn_blocking(move || {
             let folder = folder_within(&folder, &inside)?;
             if let Some(account) = &account {
-                give(account, &folder)?;
+                change_owner(account, &folder)?;
             }
-            let _acting = account.as_ref().map(Acting::as_account);
+            let _acting = account.as_ref().map(FileCredentials::as_account);
             unpack(archive.file, &folder, room, &given_up)
         });
         let unpacked = unpacked.await.map_err(io::Error::other);
@@ -316,9 +316,9 @@ async fn verify(file: &File, expected: Option<Expected>) -> Result<(), FetchErro
 
 /// Says, when it is dropped, that nobody waits any more.
 #[derive(Default)]
-struct GivenUp(Arc<AtomicBool>);
+struct AbandonOnDrop(Arc<AtomicBool>);
 
-impl Drop for GivenUp {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }

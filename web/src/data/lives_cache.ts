@@ -12,7 +12,7 @@ const FEW = 20_000;
 const MOST = 1 / 8;
 const START = JSON.stringify('start');
 
-interface KeptOrder {
+interface CachedOrder {
   sort: Sort;
   key: string;
   rows: Uint32Array;
@@ -21,12 +21,12 @@ interface KeptOrder {
   changes: number;
 }
 
-export class Kept {
+export class LivesCache {
   /** The entities that this is about; those before are of no use. */
   private now: Lives | null = null;
   /** Those before, as others may have drawn them, and what has changed since. */
   private last: { lives: Lives; rows: Int32Array } | null = null;
-  private orders: KeptOrder[] = [];
+  private orders: CachedOrder[] = [];
   private keeper: SurveyKeeper | null = null;
   private found: Survey | null = null;
   /** What those who are about to change are sorted by, for each order. */
@@ -48,13 +48,13 @@ export class Kept {
     this.last = this.now && { lives: this.now, rows };
     this.now = lives;
     this.keeper?.enter(lives, rows);
-    this.orders.forEach((kept, n) => {
-      const [was, is] = [this.before[n], sortedBy(lives, kept.sort, rows)];
+    this.orders.forEach((cached, n) => {
+      const [was, is] = [this.before[n], sortedBy(lives, cached.sort, rows)];
       // Most entities pass a point without another place in the order.
       const moved = rows.filter((_, k) => was[2 * k] !== is[2 * k] || was[2 * k + 1] !== is[2 * k + 1]);
       if (moved.length === 0) return;
-      kept.changed.push(moved);
-      kept.changes += moved.length;
+      cached.changed.push(moved);
+      cached.changes += moved.length;
     });
     this.orders = this.orders.filter(({ changes }) => changes <= lives.count * MOST);
   }
@@ -68,10 +68,10 @@ export class Kept {
   order(lives: Lives, sort: Sort): Uint32Array | null {
     if (lives !== this.now) return null;
     const key = JSON.stringify(sort);
-    const kept = this.orders.find((one) => one.key === key);
-    if (kept && kept.changes === 0 && kept.rows.length === lives.count) return kept.rows;
-    const byStart = kept || sort === 'start' ? undefined : this.order(lives, 'start')!;
-    const rows = kept ? merged(lives, sort, kept.rows, kept.changed) : order({ ...lives, kept: undefined }, sort, byStart);
+    const cached = this.orders.find((one) => one.key === key);
+    if (cached && cached.changes === 0 && cached.rows.length === lives.count) return cached.rows;
+    const byStart = cached || sort === 'start' ? undefined : this.order(lives, 'start')!;
+    const rows = cached ? merged(lives, sort, cached.rows, cached.changed) : order({ ...lives, cache: undefined }, sort, byStart);
     // That by start is the base of all others; of these only the last one is likely to be asked for again.
     this.orders = this.orders.filter((one) => one.key !== key && (one.key === START || key === START));
     this.orders.push({ sort, key, rows, changed: [], changes: 0 });

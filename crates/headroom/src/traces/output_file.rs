@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 
 /// A file that is written at the end, and opened at the start: what cannot be written is said
 /// before spans come.
-pub(super) struct KeptFile<'f> {
+pub(super) struct OutputFile<'f> {
     name: &'f Path,
     open: File,
     /// What is written, and what it replaces when it is whole; `None`: it is written in place.
     replaces: Option<(PathBuf, PathBuf)>,
 }
 
-impl<'f> KeptFile<'f> {
+impl<'f> OutputFile<'f> {
     /// A regular file is replaced when all is written, also where a link leads to it. Pipes, devices
     /// and what links lead nowhere are written as they are.
     pub(super) fn open(name: &'f Path) -> Result<Self> {
@@ -73,7 +73,7 @@ impl<'f> KeptFile<'f> {
     }
 }
 
-impl Drop for KeptFile<'_> {
+impl Drop for OutputFile<'_> {
     fn drop(&mut self) {
         if let Some((part, _)) = &self.replaces {
             // Once it has replaced the other, it is not there.
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn written(name: &Path) {
-        KeptFile::open(name).unwrap().write(b"spans").unwrap();
+        OutputFile::open(name).unwrap().write(b"spans").unwrap();
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kept.json");
         fs::write(&file, "old").unwrap();
-        let open = KeptFile::open(&file).unwrap();
+        let open = OutputFile::open(&file).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"old");
         drop(open);
         assert_eq!(fs::read(&file).unwrap(), b"old");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn devices_stay_devices() {
         let device = Path::new("/dev/null");
-        let open = KeptFile::open(device).unwrap();
+        let open = OutputFile::open(device).unwrap();
         assert!(open.replaces.is_none());
         open.write(b"spans").unwrap();
         let found = fs::metadata(device).unwrap();

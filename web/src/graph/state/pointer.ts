@@ -5,13 +5,13 @@ import type { View } from './view.svelte';
 /** Shorter drags are clicks. */
 const DRAG_PIXELS = 4;
 
-interface Wishes {
+interface PointerHandlers {
   /** Where the pointer is, in pixels of the element; negative: it is not over it, or drags. */
   point: (x: number, y: number) => void;
   click: (x: number, y: number) => void;
 }
 
-export function moves(view: View, { point, click }: Wishes): (element: HTMLElement) => () => void {
+export function pointerControls(view: View, { point, click }: PointerHandlers): (element: HTMLElement) => () => void {
   return (element) => {
     const stop = new AbortController();
     const on = <K extends keyof HTMLElementEventMap>(kind: K, then: (event: HTMLElementEventMap[K]) => void, passive = true) =>

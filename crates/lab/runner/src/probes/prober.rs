@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
-use lab_experiment::plan::{ProbeKind, Template, Together};
+use lab_experiment::plan::{Aggregation, ProbeKind, Template};
 use net::Client;
 use rustls::ClientConfig;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use super::health;
 use super::log::LogCount;
 use super::postgres::Statement;
 use super::prom;
-use super::request::{Asked, uri};
+use super::request::{HttpProbe, uri};
 use super::value::{Part, Value};
 use crate::processes::reach;
 
@@ -38,10 +38,10 @@ pub(super) fn client(tls: Option<Arc<ClientConfig>>) -> Client {
 }
 
 /// Asks one question, again and again.
-pub(super) enum Asker {
+pub(super) enum Prober {
     Http {
         client: Client,
-        request: Box<Asked>,
+        request: Box<HttpProbe>,
         value: Option<Part>,
     },
     Tcp(String),
@@ -55,7 +55,7 @@ pub(super) enum Asker {
         uri: Uri,
         metric: String,
         labels: BTreeMap<String, String>,
-        series: Together,
+        series: Aggregation,
         /// The value before, of a probe that tells a rate.
         rate: Option<Cell<Option<(Instant, f64)>>>,
     },
@@ -63,7 +63,7 @@ pub(super) enum Asker {
     Log(Arc<LogCount>),
 }
 
-impl Asker {
+impl Prober {
     /// Prepares what a probe asks. `render` fills in names; `command`, `password` and
     /// `log` make what needs the folders of the run and of its file.
     ///
@@ -90,7 +90,7 @@ impl Asker {
                 let headers = headers.iter();
                 let headers = headers.map(|(name, value)| (name.clone(), render(value)));
                 let target = (method.as_str(), &*render(url));
-                let request = Asked::new(target, headers.collect(), render(body), asserts)?;
+                let request = HttpProbe::new(target, headers.collect(), render(body), asserts)?;
                 Self::Http {
                     client: client.clone(),
                     request: Box::new(request),
@@ -127,7 +127,7 @@ impl Asker {
     }
 
     /// Asks once: the value of the answer, if it has one, or why the try has failed.
-    pub(super) async fn ask(&self) -> Result<Option<Value>, String> {
+    pub(super) async fn probe(&self) -> Result<Option<Value>, String> {
         match self {
             Self::Http {
                 client,
@@ -170,7 +170,7 @@ impl Asker {
                     }
                 })
             }
-            Self::Postgres(statement) => statement.ask().await,
+            Self::Postgres(statement) => statement.query().await,
             Self::Log(count) => LogCount::look(count).await.map(Some),
         }
     }
