@@ -19,7 +19,7 @@ use super::cell::Cell;
 use super::container::Kind;
 use super::evacuation::Evacuation;
 use super::executor::Executor;
-use super::metrics::{Containers, Metrics as Counters};
+use super::metrics::{self, Containers};
 use super::presence::Hold;
 use super::update::Update;
 use crate::answers::{bare, no_such_path, wrong_method};
@@ -133,7 +133,7 @@ pub(super) struct AdminApi<E> {
     /// Whether each cell's presence is held.
     pub(super) held: Vec<watch::Receiver<Hold>>,
     pub(super) bbs: Bbs,
-    pub(super) metrics: Arc<Counters>,
+    pub(super) metrics: Arc<metrics::Metrics>,
     pub(super) evacuation: Evacuation,
     /// Which cells are to be silent.
     pub(super) silence: Silence,
@@ -256,6 +256,7 @@ impl Metrics {
     }
 }
 
+/// JSON as text: Go names that type for what is written without naming one.
 fn json(value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(mut body) => {
