@@ -3,7 +3,11 @@ use proptest::prelude::*;
 use super::*;
 
 fn failed(reason: &str) -> Completion {
-    Completion::failed(reason)
+    Completion {
+        failed: true,
+        reason: reason.into(),
+        ..Completion::default()
+    }
 }
 
 /// Feeds events and returns the commands after the last one.
