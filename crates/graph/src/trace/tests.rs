@@ -91,8 +91,9 @@ impl Handler for Collector {
                 true => traces::Form::Zipkin,
                 false => traces::Form::OtlpProtobuf,
             };
-            let decoded = traces::decode_posted(form, &body, &origin, names);
-            self.store.extend(decoded.unwrap().spans);
+            let decoded = traces::decode_posted(form, &body, &origin, names).unwrap();
+            assert_eq!(decoded.left_out(), None);
+            self.store.extend(decoded.spans);
         }
         let mut answer = Response::new(net::full(Bytes::new()));
         *answer.status_mut() = status;
