@@ -59,8 +59,8 @@ pub struct Limits {
     /// Read an answer as Go's client does: a list of lengths is none, not even of equal ones;
     /// the only coding is `chunked`, which HTTP/1.0 has not, whatever it says; what an answer
     /// without a body says of one has to be right too; lengths that are written in two ways
-    /// differ; a `Trailer` before chunks names nothing that frames them; and several spaces may stand around
-    /// the status. Default false.
+    /// differ; a `Trailer` before chunks names nothing that frames them; and several spaces may
+    /// stand around the status. Default false.
     pub as_go: bool,
 }
 

@@ -37,6 +37,7 @@ pub struct FrameScan<'a> {
     pub event: Option<Event<'a>>,
 }
 
+/// Nothing is done with, and nothing found.
 const NOTHING: FrameScan<'static> = FrameScan {
     consumed: 0,
     event: None,

@@ -58,9 +58,9 @@ impl Details {
 
     /// Whether a mapping is newer, and handles the client's TLS in another way.
     pub(super) fn turns_into(&self, mapping: &TcpMapping) -> bool {
-        let modification = Modification::from(&mapping.modification_tag);
+        let tag = &mapping.modification_tag;
         self.terminates != mapping.terminate_frontend_tls
-            && self.modification.succeeded_by(&modification)
+            && self.modification.succeeded_by(&tag.into())
     }
 
     fn routes_like(&self, other: &Self) -> bool {
