@@ -257,7 +257,7 @@ fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
         return trace::parse(&text).with_context(|| format!("read the trace {}", file.display()));
     }
     let words = args.arrivals.as_deref().unwrap_or("poisson").trim();
-    let whole = words.contains('/') || Arrivals::parse(words).is_ok();
+    let whole = has_rate(words);
     let text = match (args.rate, &args.ramp) {
         (None, None) if whole => words.to_owned(),
         _ if whole => bail!(
@@ -284,6 +284,14 @@ fn arrivals(args: &LoadArgs, notes: &mut Vec<String>) -> Result<Arrivals> {
         }
     };
     Arrivals::parse(&text).map_err(|error| placed(&text, &error))
+}
+
+/// Whether arrivals are more than a process: whether they say a rate, right or wrong.
+fn has_rate(arrivals: &str) -> bool {
+    let words: Vec<&str> = arrivals.split_whitespace().collect();
+    let (["poisson" | "constant", rate @ ..] | ["burst", _, rate @ ..] | rate) = words.as_slice();
+    rate.iter()
+        .any(|word| word.contains(|character: char| character.is_ascii_digit()))
 }
 
 fn search(args: &LoadArgs, text: &str) -> Result<Search> {

@@ -179,6 +179,11 @@ fn what_is_wrong_is_said_with_its_place() {
             vec![URL, "--arrivals", "constant 5", "--rate", "5"],
             "has a rate already",
         ),
+        (
+            vec![URL, "--arrivals", "constant 20000000"],
+            "at most 10,000,000/s",
+        ),
+        (vec![URL, "--arrivals", "burst 2000000"], "1 to 1,000,000"),
         (vec![URL, "-c", "0"], "from 1 to 1000000"),
         (vec![URL, "-c", "many"], "from 1 to 1000000"),
         (vec![URL, "--threads=-1"], "from 1 to 256"),
