@@ -145,6 +145,7 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         for (template, why) in [
             ("{{ x", "end of input"),
+            ("{{ 'x' }", "end of variable block"),
             ("a\n{% if x %}", "(in template:2)"),
             ("{% endif %}", "endif"),
             ("{% for x %}{% endfor %}", "expected in"),

@@ -32,7 +32,8 @@ const OF_RULE: &[Field] =
 /// The calls about what was.
 pub(super) const ROUTES: &[Route] = routes! {
     get "compliance/history" "getComplianceHistory" "Compliance hour by hour"
-        => "hours": HOURS, Later(|service, call| Box::pin(service.history(call))), with_query(OF_RULE);
+        => "hours": HOURS, Later(|service, call| Box::pin(service.history(call))),
+        with_query(OF_RULE);
     get "rules/{id}/changes" "getRuleChanges"
         "Repairs of a rule by six hours of the last three days"
         => "changes": CHANGES, Now(|service, call| service.changes(call.id()));

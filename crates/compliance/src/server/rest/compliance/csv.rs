@@ -145,6 +145,7 @@ impl View {
     /// What these nodes show, as a table.
     pub(super) fn csv(&self, table: Table, nodes: &[NodeShown]) -> String {
         let mut rows = Rows::of(table);
+        // Sorted as its columns are: by node first, or not.
         if rows.columns.first() == Some(&C::Node) {
             for node in nodes {
                 self.rows(&mut rows, std::slice::from_ref(node));
