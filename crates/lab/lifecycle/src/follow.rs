@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr;
 
 use crate::line::MAX_LINE_BYTES;
-use crate::seen::{Likeness, Seen};
+use crate::seen::{Likeness, Seen, agree_before};
 
 /// Read from a file at once.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
@@ -169,7 +169,7 @@ impl Followed {
         }
         let (its, length) = (file.metadata()?.len(), own.metadata()?.len());
         let is_cut = length < self.seen.read() || self.seen.is_replaced(own)?;
-        Ok(is_cut || its <= length)
+        Ok(is_cut || (its <= length && agree_before(its, file, own)?))
     }
 
     /// What the file ends with after its last line end.

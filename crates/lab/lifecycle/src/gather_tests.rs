@@ -140,6 +140,19 @@ fn what_is_copied_before_its_log_is_cut_counts_once() {
 }
 
 #[test]
+fn a_log_with_the_long_head_of_the_one_before_is_no_copy_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let head = "=".repeat(2000);
+    let mut gatherer = gatherer(folder.path(), "app.log*");
+    append(&at("app.log"), &format!("{head}\n1\n2\n3\n"));
+    assert_eq!(polled(&mut gatherer), [&*head, "1", "2", "3"]);
+    fs::rename(at("app.log"), at("app.log.1")).unwrap();
+    append(&at("app.log"), &format!("{head}\n4\n"));
+    assert_eq!(polled(&mut gatherer), [&*head, "4"]);
+}
+
+#[test]
 fn what_is_no_pattern_is_said_and_too_many_files_too() {
     let refused = Gatherer::new(["/x/***.log".to_owned()]).unwrap_err();
     assert!(

@@ -81,6 +81,13 @@ impl Seen {
     }
 }
 
+/// Whether two files hold the same before the byte `end`, as far as is remembered of an end.
+pub(crate) fn agree_before(end: u64, one: &File, other: &File) -> io::Result<bool> {
+    let length = usize::try_from(end).unwrap_or(usize::MAX).min(REMEMBERED);
+    let from = end - length as u64;
+    Ok(block(one, from, length)? == block(other, from, length)?)
+}
+
 /// The bytes at a place of a file; fewer where it ends before.
 fn block(file: &File, from: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];

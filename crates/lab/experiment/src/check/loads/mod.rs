@@ -273,10 +273,9 @@ fn one_target(reader: &mut Reader<'_>, target: &Template, written: &Text) -> Opt
     };
     let message = format!("one target is needed, and this is every copy of {system}");
     let problem = Problem::new(written.whole(), message);
-    reader.problem(problem.help(format!(
+    reader.refuse(problem.help(format!(
         "write one for each copy, to {{{system}[0].addr}}, {{{system}[1].addr}} and so on"
-    )));
-    None
+    )))
 }
 
 /// What connections go to instead of the target.
@@ -289,8 +288,7 @@ fn connect_to(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Option<Tem
     let place = scope.template(&text, Place::Command, &mut reader.problems)?;
     one_target(reader, &place, &text)?;
     if let Err(error) = Target::place(&place.render(stand_in), 1) {
-        reader.problem(Problem::new(text.whole(), error.message));
-        return None;
+        return reader.refuse(Problem::new(text.whole(), error.message));
     }
     Some(Some(place))
 }
