@@ -219,10 +219,14 @@ fn with_properties<'t>(text: &'t str, properties: &Map<String, Value>) -> Cow<'t
     if properties.is_empty() || !text.contains(PROPERTY) {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(filled(text, PROPERTY, |variable, length| {
+    // What begins behind the last brace never ends: to look for its end each time takes long.
+    let (closed, rest) = text.split_at(text.rfind('}').map_or(0, |at| at + 1));
+    let mut out = filled(closed, PROPERTY, |variable, length| {
         let value = property(variable, properties).map(text_of);
         value.filter(|value| length + value.len() <= EXPANDED)
-    }))
+    });
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// The text in which variables that begin so have the values that are told; one without stays as it
