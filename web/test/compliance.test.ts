@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Listed } from '../src/compliance/data/shapes';
-import { having, hasReports, percent, shares, STATUSES, statusOf, complianceText, worstFirst } from '../src/compliance/data/statuses';
+import { complianceText, having, isEvaluated, percent, shares, STATUSES, statusOf, worstFirst } from '../src/compliance/data/statuses';
 
 const one = (name: string, compliance: number, complianceDetails: Record<string, number> = { error: 100 - compliance }): Listed => ({
   id: `id-${name}`,
@@ -17,10 +17,10 @@ it('shows the worst first, equals by name, and last what nothing is known of', (
 });
 
 it('has heard of what has a status, also one that says that there was no report', () => {
-  expect(hasReports(undefined)).toBe(false);
-  expect(hasReports({})).toBe(false);
-  expect(hasReports({ applying: 60, reportsDisabled: 40 })).toBe(false);
-  expect(hasReports({ noReport: 100 })).toBe(true);
+  expect(isEvaluated(undefined)).toBe(false);
+  expect(isEvaluated({})).toBe(false);
+  expect(isEvaluated({ applying: 60, reportsDisabled: 40 })).toBe(false);
+  expect(isEvaluated({ noReport: 100 })).toBe(true);
 });
 
 it('tells no number where nothing was heard, in a list and of one alike', () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { LivesCache } from '../src/data/lives_cache';
 import type { Lives } from '../src/data/lives';
+import { LivesCache } from '../src/data/lives_cache';
 import { extent } from '../src/state/extent';
 import { MANY } from '../src/state/later';
 import { livesOf } from './lives';

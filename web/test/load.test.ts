@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { afterEnd, doubtful, failedShare, firstShown, gap, health, line, percentileName, perSecond, quantity, rate, smallShare, formatted } from '../src/data/load';
+import { afterEnd, doubtful, failedShare, firstShown, formatted, gap, health, line, percentileName, perSecond, quantity, rate, smallShare } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import shares from './shares.json';

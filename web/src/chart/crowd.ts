@@ -6,7 +6,7 @@
 import { NONE } from '../data/lives';
 import type { Pieces } from '../data/stats';
 import { Counts } from './counts';
-import { axisOf, drawLongIntervals, linesOf, type Axis, type Crowd } from './places';
+import { axisOf, drawOutliers, linesOf, type Axis, type Crowd } from './places';
 import { GAP, Walk } from './raster';
 import { stragglers } from './stragglers';
 
@@ -72,7 +72,7 @@ export function* crowd(scene: Crowd, quick: boolean): Pieces<Uint8Array> {
     }
     counts.resolve(codes, kind === 0 ? GAP : kind);
   }
-  drawLongIntervals(codes, lines, axis, scene);
+  drawOutliers(codes, lines, axis, scene);
   // Those that were not counted show where nobody else is.
   if (step > 1) stragglers(codes, lines, axis, lives, (i) => placeOf(i, step) >= 0);
   return codes;

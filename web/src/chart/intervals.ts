@@ -5,8 +5,8 @@
 
 import type { Pieces } from '../data/stats';
 import { Counts } from './counts';
-import { axisOf, drawLongIntervals, isSameAxis, isSameRows, linesOf, type Crowd } from './places';
-import { GAP, Walk, type PhaseSink } from './raster';
+import { axisOf, drawOutliers, isSameAxis, isSameRows, linesOf, type Crowd } from './places';
+import { GAP, Walk, type IntervalSink } from './raster';
 
 /** More intervals than these are not kept: they would take as much room as the times, and as long to count. */
 const MOST = 4_000_000;
@@ -90,7 +90,7 @@ export class Intervals {
       count(counts, kind, lines);
       counts.resolve(codes, n === 0 ? GAP : n);
     });
-    drawLongIntervals(codes, lines, axisOf(scene), scene);
+    drawOutliers(codes, lines, axisOf(scene), scene);
     return codes;
   }
 
@@ -122,7 +122,7 @@ export class Intervals {
 }
 
 /** Takes the intervals of one entity after the other. */
-class IntervalCollector implements PhaseSink {
+class IntervalCollector implements IntervalSink {
   private entity = 0;
 
   constructor(private readonly kinds: Kind[]) {}

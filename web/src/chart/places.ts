@@ -43,7 +43,7 @@ export function linesOf({ lives, order, rows, height }: Scene, zeros: Int32Array
 }
 
 /** Draws the intervals that always show, the longest last. */
-export function drawLongIntervals(codes: Uint8Array, lines: Int16Array, axis: Axis, { lives, shown, survey }: Crowd): void {
+export function drawOutliers(codes: Uint8Array, lines: Int16Array, axis: Axis, { lives, shown, survey }: Crowd): void {
   const { x, width, zeros } = axis;
   for (const { entity, from, to } of survey.far) {
     const y = lines[entity];

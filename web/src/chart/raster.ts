@@ -65,7 +65,7 @@ export function rasterise(scene: Scene): Uint8Array {
 }
 
 /** Takes an entity's intervals: a kind of pixel over the pixels a..b; of far ones how long they are, else 0. */
-export interface PhaseSink {
+export interface IntervalSink {
   add(code: number, a: number, b: number, far: number): void;
 }
 
@@ -73,7 +73,7 @@ export interface PhaseSink {
 export class Walk {
   constructor(private readonly scene: Scene) {}
 
-  of(entity: number, sink: PhaseSink): void {
+  of(entity: number, sink: IntervalSink): void {
     const { lives, span, width, align, shown, long } = this.scene;
     const { at, origin, unit } = lives;
     const zero = span[0] + shiftOf(lives, entity, align);
@@ -116,7 +116,7 @@ export class Walk {
 }
 
 /** How many entities are in which phase, for each pixel of one row. */
-export class Tally implements PhaseSink {
+export class Tally implements IntervalSink {
   private readonly stride: number;
   /** For each kind of interval the change of its count at each pixel. */
   private readonly change: Int32Array;

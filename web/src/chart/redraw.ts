@@ -7,7 +7,7 @@ import { Intervals } from './intervals';
 import type { Crowd } from './places';
 
 /** Those who have an interval that always shows now and did not, or the other way round. */
-function changedLongIntervals(before: Survey, now: Survey): Int32Array {
+function changedOutliers(before: Survey, now: Survey): Int32Array {
   if (before === now) return new Int32Array(0);
   const entities: number[] = [];
   // What did not change is the same object in both, of a survey that is mended.
@@ -33,7 +33,7 @@ export class Redrawing {
     this.last = scene;
     if (last && changed && intervals) {
       intervals.change(changed, scene);
-      intervals.change(changedLongIntervals(last.survey, scene.survey), scene);
+      intervals.change(changedOutliers(last.survey, scene.survey), scene);
     }
     return intervals?.ready ? intervals.picture(scene) : done(crowd(scene, true));
   }

@@ -1,8 +1,8 @@
 /** Timelines that grow: what came before, with what has changed since written into it. */
 
 import { GrowingIds } from './ids';
-import { LivesCache } from './lives_cache';
 import { endsOfAll, NONE, widen, type Lives } from './lives';
+import { LivesCache } from './lives_cache';
 import type { Grown } from './run';
 
 /** Part of what there is that arrays have room for besides, so that hardly any growth moves them. */

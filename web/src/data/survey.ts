@@ -13,7 +13,7 @@ export interface Survey {
   /** For each phase the length beyond which an interval always shows, in the lives' unit. */
   long: number[];
   /** Intervals that always show, the shortest first: who, from which point to which. */
-  far: LongInterval[];
+  far: Outlier[];
   /** Entities that lack a point between two that they show. */
   gaps: Uint32Array;
   /** Does any phase of any entity end before it starts? */
@@ -66,7 +66,8 @@ export class Rank {
   }
 }
 
-export interface LongInterval {
+/** An interval that always shows: far longer than others of its phase, or backwards. */
+export interface Outlier {
   entity: number;
   from: number;
   to: number;
@@ -74,13 +75,13 @@ export interface LongInterval {
 }
 
 /** The order of intervals that always show. */
-export const byLength = (a: LongInterval, b: LongInterval) => a.length - b.length || a.to - b.to || a.entity - b.entity;
+export const byLength = (a: Outlier, b: Outlier) => a.length - b.length || a.to - b.to || a.entity - b.entity;
 
 export function* survey(lives: Lives): Pieces<Survey> {
   const { at, count } = lives;
   const missing: number[] = [];
   const long: number[] = [];
-  const far: LongInterval[] = [];
+  const far: Outlier[] = [];
   const lacks = new Uint8Array(count);
   let backwards = false;
   for (let point = 0; point < at.length; point++, yield) {
@@ -89,7 +90,7 @@ export function* survey(lives: Lives): Pieces<Survey> {
     const counts = new Uint32Array(BUCKETS);
     const n = distribute(at[point - 1], at[point], count, counts);
     yield;
-    const found = longIntervals(at, point, count, new Rank(counts, n, 0.99));
+    const found = outliers(at, point, count, new Rank(counts, n, 0.99));
     long.push(found.long);
     for (const one of found.far) far.push(one);
     if (found.backwards) backwards = true;
@@ -143,10 +144,10 @@ function distribute(from: Int32Array, to: Int32Array, count: number, counts: Uin
 }
 
 /** Which intervals before a point always show, and from which length on. */
-function longIntervals(at: Int32Array[], point: number, count: number, p99: Rank): { long: number; far: LongInterval[]; backwards: boolean } {
+function outliers(at: Int32Array[], point: number, count: number, p99: Rank): { long: number; far: Outlier[]; backwards: boolean } {
   const [begins, ends] = [at[point - 1], at[point]];
   const least = p99.from > 0 ? FAR * p99.from : 0;
-  let far: LongInterval[] = [];
+  let far: Outlier[] = [];
   for (let i = 0; i < count; i++) {
     if (begins[i] === NONE || ends[i] === NONE) continue;
     const length = ends[i] - begins[i];

@@ -1,7 +1,7 @@
 /** The survey of entities that grow, mended where something changed instead of made anew. */
 
 import { NONE, type Lives } from './lives';
-import { bucket, BUCKETS, byLength, FAR, Rank, type LongInterval, type Survey } from './survey';
+import { bucket, BUCKETS, byLength, FAR, Rank, type Outlier, type Survey } from './survey';
 
 /** Of each phase the longest intervals are kept: this part of all when they are chosen, and at most that. */
 const CHOSEN = 0.02;
@@ -18,9 +18,9 @@ interface Phase {
   least: number;
   long: number[];
   /** What was found when nothing was other than now; null: something is. */
-  found: { most: number; far: LongInterval[]; backwards: boolean } | null;
+  found: { most: number; far: Outlier[]; backwards: boolean } | null;
   /** What was found last. */
-  far: LongInterval[];
+  far: Outlier[];
 }
 
 /** Entities that are about to change: who, how many there are of all, and their numbers before, point by point. */
@@ -75,7 +75,7 @@ export class SurveyKeeper {
 
   survey(lives: Lives): Survey {
     const { at, count } = lives;
-    const far: LongInterval[] = [];
+    const far: Outlier[] = [];
     let backwards = false;
     const long = this.phases.map((phase, p) => {
       const found = (phase.found ??= find(phase, p, at[p], at[p + 1], count));
@@ -145,7 +145,7 @@ function find(phase: Phase, p: number, begins: Int32Array, ends: Int32Array, cou
   const most = value > 0 ? FAR * value : Infinity;
   // What stays as it was stays the same object, by which others tell what is new.
   const before = new Map(phase.far.map((one) => [one.entity, one]));
-  const far: LongInterval[] = [];
+  const far: Outlier[] = [];
   let backwards = false;
   for (const i of phase.long) {
     const length = ends[i] - begins[i];

@@ -54,7 +54,7 @@ impl Ended {
         String::from_utf8_lossy(&self.output.bytes).into_owned()
     }
 
-    /// How it ended, and the last line of its output: for people.
+    /// How it ended, and the last line that it wrote, of its errors if there are any: for people.
     pub(super) fn describe(&self) -> String {
         let said = [&self.errors.bytes, &self.output.bytes];
         let said = said.map(|bytes| String::from_utf8_lossy(bytes).into_owned());

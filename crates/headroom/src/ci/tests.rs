@@ -93,7 +93,7 @@ fn junit_is_read_back() {
 
 #[test]
 fn what_was_left_out_is_skipped_and_no_part_of_what_held() {
-    let left_out = lab_store::SkippedExpectation {
+    let left_out = lab_store::OmittedExpectation {
         that: "'theirs': load p99 < 1s".into(),
         why: "nginx is not installed".into(),
     };

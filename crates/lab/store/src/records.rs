@@ -355,7 +355,7 @@ pub struct Verdict {
     pub expectations: Vec<Expectation>,
     /// The others: this machine lacks what they are about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<SkippedExpectation>,
+    pub left_out: Vec<OmittedExpectation>,
     /// What each probe came to; absent without probes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeSummary>,
@@ -367,7 +367,7 @@ pub struct Verdict {
 
 /// An expectation that a run has left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SkippedExpectation {
+pub struct OmittedExpectation {
     /// The expression as the file has it, with names filled in.
     pub that: String,
     /// What the machine lacked, as a sentence without its full stop.

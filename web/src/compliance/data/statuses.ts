@@ -45,16 +45,16 @@ export function shares(details: Details | undefined): { status: Status; percent:
     .sort((a, b) => place(a.status) - place(b.status));
 }
 
-/** What is expected of it has been heard of at all. */
-export const hasReports = (details: Details | undefined) => shares(details).some(({ status }) => status.kind !== 'none');
+/** Does anything count of what is expected of it? That there was no report does; what is not due yet does not. */
+export const isEvaluated = (details: Details | undefined) => shares(details).some(({ status }) => status.kind !== 'none');
 
-/** The compliance of one that is listed, unless nothing was heard of it. */
+/** The compliance of one that is listed, unless nothing of it counts. */
 export const complianceText = ({ compliance, complianceDetails }: Pick<Listed, 'compliance' | 'complianceDetails'>) =>
-  hasReports(complianceDetails) ? percent(compliance) : 'not yet';
+  isEvaluated(complianceDetails) ? percent(compliance) : 'not yet';
 
 /** Worst first; what has nothing to comply with comes last, and equals by name. */
 export function worstFirst<T extends Listed>(all: readonly T[]): T[] {
-  const keyed = all.map((one) => ({ one, key: hasReports(one.complianceDetails) ? one.compliance : Infinity }));
+  const keyed = all.map((one) => ({ one, key: isEvaluated(one.complianceDetails) ? one.compliance : Infinity }));
   const order = new Intl.Collator('en', { numeric: true }).compare;
   keyed.sort((a, b) => (a.key === b.key ? order(a.one.name, b.one.name) : a.key - b.key));
   return keyed.map(({ one }) => one);

@@ -38,7 +38,7 @@ impl Intake {
     }
 
     /// May reports of this node come over syslog?
-    pub(super) fn accepts(&self, node: &str) -> bool {
+    pub(super) fn accepts_syslog(&self, node: &str) -> bool {
         let state = self.view.read();
         let node = state.nodes.get(node);
         node.is_some_and(|node| is_heard_over_syslog(node))

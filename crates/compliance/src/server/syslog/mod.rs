@@ -210,7 +210,7 @@ impl Syslog {
         let Ok(found) = parse(&text, received, &Limits::default()) else {
             return &counts.invalid;
         };
-        if !self.service.intake.accepts(found.report.node_id) {
+        if !self.service.intake.accepts_syslog(found.report.node_id) {
             return &counts.refused;
         }
         match self.runs().take(&found.report, self.now()) {

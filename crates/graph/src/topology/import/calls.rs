@@ -126,7 +126,7 @@ impl Trace {
 /// What all traces so far amount to.
 #[derive(Default)]
 pub(super) struct Merged {
-    services: Vec<ExternalService>,
+    services: Vec<MergedService>,
     service_of: HashMap<String, usize>,
     endpoints: Vec<Endpoint>,
     endpoint_of: HashMap<(usize, String), usize>,
@@ -134,7 +134,8 @@ pub(super) struct Merged {
     too_long: u64,
 }
 
-struct ExternalService {
+/// A service as all traces so far show it.
+struct MergedService {
     name: String,
     visits: u64,
     failed: u64,
@@ -194,7 +195,7 @@ impl Merged {
             .service_of
             .entry(service.to_owned())
             .or_insert_with(|| {
-                self.services.push(ExternalService {
+                self.services.push(MergedService {
                     name: service.to_owned(),
                     visits: 0,
                     failed: 0,
@@ -319,7 +320,7 @@ impl Merged {
     }
 
     /// The endpoints of a service, those that are asked for most first.
-    fn ordered<'a>(&'a self, service: &ExternalService) -> impl Iterator<Item = &'a Endpoint> {
+    fn ordered<'a>(&'a self, service: &MergedService) -> impl Iterator<Item = &'a Endpoint> {
         let mut places = service.endpoints.clone();
         places.sort_by_key(|place| (u64::MAX - self.endpoints[*place].visits, *place));
         places.into_iter().map(|place| &self.endpoints[place])
@@ -497,7 +498,7 @@ fn own_steps(from: &Endpoint) -> Vec<Step> {
     works.map(|work| step(Action::Work(work))).collect()
 }
 
-fn fill(built: &mut Service, service: &ExternalService, endpoints: Vec<crate::topology::Endpoint>) {
+fn fill(built: &mut Service, service: &MergedService, endpoints: Vec<crate::topology::Endpoint>) {
     built.endpoints = endpoints;
     built.faults = Faults {
         error: rounded(service.failed as f64 / service.visits.max(1) as f64),

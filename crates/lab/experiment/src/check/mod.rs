@@ -386,7 +386,7 @@ fn plan(
         table.is_some_and(|table| table.contains_key("search"))
     };
     let searching = steps.iter().filter(searches);
-    let mut under = loads::StepLoads {
+    let mut under = loads::KnownLoads {
         loads: &senders,
         searches: Vec::new(),
         searching: searching.filter_map(|entry| entry.name.clone()).collect(),

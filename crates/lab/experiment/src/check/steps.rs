@@ -9,7 +9,7 @@ use super::drivers::Makers;
 use super::entries::Entry;
 use super::faults;
 use super::fields::{Field, Fields, Value};
-use super::loads::{self, CaptureSource, StepLoads};
+use super::loads::{self, CaptureSource, KnownLoads};
 use super::probes;
 use super::process::{Found, LONGEST, SHORTEST};
 use super::settings::{self, MOST};
@@ -40,7 +40,7 @@ pub(super) fn step(
     entry: &Entry<'_>,
     makers: &Makers,
     names: &mut Names,
-    under: &mut StepLoads<'_>,
+    under: &mut KnownLoads<'_>,
     (systems, probes): (&[Found], &[probes::Found]),
 ) -> Option<Step> {
     let known = [

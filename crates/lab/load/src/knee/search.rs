@@ -51,7 +51,7 @@ pub fn search(
         .help(format!("expected {}", error.expected))
     })?;
     let mut bench = Bench::new(generator, settings, guard, watch);
-    let end = search_range(&mut bench)?;
+    let end = find_knee(&mut bench)?;
     if matches!(end, End::Found) {
         overload(&mut bench)?;
     }
@@ -72,7 +72,7 @@ enum End {
     Over(String),
 }
 
-fn search_range(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
+fn find_knee(bench: &mut Bench<'_>) -> Result<End, GenerateError> {
     let (mut waited, mut controls) = (0, 0);
     loop {
         let Some(end) = bracket(bench)? else {

@@ -2,7 +2,7 @@
 
 use console::{Style as Paint, measure_text_width, truncate_str};
 use lab_store::{
-    Event, EventKind, Expectation, FaultRecord, FindingRecord, Outcome, SkippedExpectation, Verdict,
+    Event, EventKind, Expectation, FaultRecord, FindingRecord, OmittedExpectation, Outcome, Verdict,
 };
 use units::{show_seconds, show_share};
 
@@ -201,7 +201,7 @@ impl Row {
         }
     }
 
-    fn left_out(expectation: &SkippedExpectation) -> Self {
+    fn left_out(expectation: &OmittedExpectation) -> Self {
         Self {
             that: printable(&expectation.that),
             measured: "-".to_owned(),

@@ -218,7 +218,7 @@ fn a_pass_without_expectations_says_so() {
 #[test]
 fn what_was_left_out_is_told_beside_what_held() {
     let left_out = || {
-        vec![SkippedExpectation {
+        vec![OmittedExpectation {
             that: "'theirs': load p99 < 1s".to_owned(),
             why: "nginx is not installed".to_owned(),
         }]

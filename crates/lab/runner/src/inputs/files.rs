@@ -140,7 +140,7 @@ impl FilesOfCopy {
         let log = &mut self.log;
         let read = self.gatherer.poll(|line| keep(&mut written, log, line));
         let written = written.and_then(|()| self.log.flush());
-        describe_failure(&self.path, read, written)
+        first_failure(&self.path, read, written)
     }
 
     fn finish(mut self) -> Result<(), String> {
@@ -148,7 +148,7 @@ impl FilesOfCopy {
         let log = &mut self.log;
         let read = self.gatherer.finish(|line| keep(&mut written, log, line));
         let written = written.and_then(|()| self.log.flush());
-        describe_failure(&self.path, read, written)
+        first_failure(&self.path, read, written)
     }
 }
 
@@ -159,7 +159,7 @@ fn keep(written: &mut std::io::Result<()>, log: &mut BufWriter<File>, line: &[u8
     }
 }
 
-fn describe_failure(
+fn first_failure(
     path: &std::path::Path,
     read: Result<(), lab_lifecycle::GatherError>,
     written: std::io::Result<()>,

@@ -11,7 +11,7 @@ use lab_experiment::plan::{Expect, LeftOut, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
 use lab_store::{
-    Expectation, FaultRecord, Outcome, ProcessSample, SkippedExpectation, Unit, Verdict,
+    Expectation, FaultRecord, OmittedExpectation, Outcome, ProcessSample, Unit, Verdict,
 };
 use stats::{mean, nearest_rank};
 
@@ -159,7 +159,7 @@ pub(crate) fn judge(
         Ending::Complete => (Outcome::Pass, None),
     };
     let left_out = measured.left_out.expects.iter();
-    let left_out = left_out.map(|(that, program)| SkippedExpectation {
+    let left_out = left_out.map(|(that, program)| OmittedExpectation {
         that: that.clone(),
         why: format!("{program} is not installed"),
     });

@@ -27,7 +27,7 @@ pub(super) use answers::{assertions, source};
 pub(super) use call::{CaptureSource, call_of_fault, calls, keep, kept_names};
 pub(super) use content::is_header_name;
 pub(super) use search::search;
-pub(super) use step::{StepLoads, loads, run_in};
+pub(super) use step::{KnownLoads, loads, run_in};
 
 /// Protocols by the key that names the target, with the schemes that it may have; the
 /// first is the usual one.

@@ -14,7 +14,7 @@ use units::UnitError;
 const MOST_OF_KNEE: f64 = 10.0;
 
 /// What a step knows of the loads of its file.
-pub(in super::super) struct StepLoads<'a> {
+pub(in super::super) struct KnownLoads<'a> {
     pub(in super::super) loads: &'a [Found],
     /// Searches of the steps before: name of the step, and of the load that it varies.
     pub(in super::super) searches: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub(in super::super) struct StepLoads<'a> {
 pub(in super::super) fn loads(
     reader: &mut Reader<'_>,
     step: &Fields<'_>,
-    under: &StepLoads<'_>,
+    under: &KnownLoads<'_>,
 ) -> Option<Vec<StepLoad>> {
     let Some(field) = step.get("load") else {
         return Some(Vec::new());
@@ -107,7 +107,7 @@ fn traffic(
     reader: &mut Reader<'_>,
     field: Field<'_>,
     model: &LoadModel,
-    under: &StepLoads<'_>,
+    under: &KnownLoads<'_>,
 ) -> Option<Option<Traffic>> {
     let expected = "a rate such as \"500/s\", \"70% of knee\", \"on\" or \"off\"";
     let text = reader.text_or_number(field, expected)?;
@@ -161,7 +161,7 @@ fn of_knee(
     field: Field<'_>,
     text: &Text,
     before: &str,
-    under: &StepLoads<'_>,
+    under: &KnownLoads<'_>,
 ) -> Option<Traffic> {
     let number = before
         .strip_suffix("of")
