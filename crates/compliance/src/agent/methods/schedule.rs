@@ -229,14 +229,13 @@ mod tests {
         #[test]
         fn every_node_runs_once_in_each_period(
             node in "[a-z]{1,8}",
-            agent in 1_i64..30,
-            runs in 1_i64..20,
+            // Of a period that does not divide a week the last one of the week is cut off.
+            (agent, runs) in (1_i64..30, 1_i64..20)
+                .prop_filter("divides a week", |(agent, runs)| WEEK % (agent * runs) == 0),
             at in 0_i64..19,
             start in 0..WEEK,
         ) {
             let (period, spread) = (agent * runs, agent * at.min(runs - 1));
-            // Of a period that does not divide a week the last one of the week is cut off.
-            prop_assume!(WEEK % period == 0);
             let job = Job { agent, spread, start, period };
             let first = date(2026, 3, 2).at(0, 0, 0, 0);
             let mut dues = Vec::new();
