@@ -65,7 +65,7 @@ fn too_little_is_said_to_be_too_little() {
     let b = runs(&mut random, 2, 3000, 1e6);
     let single = compare(&a, &b);
     assert_eq!((single.a_runs, single.b_runs), (1, 1));
-    let left_out = "The last run of B is left out: runs are compared in pairs.";
+    let left_out = "The last run of B is left out of latencies, which are compared in pairs.";
     assert!(single.notes.iter().any(|note| note == left_out));
     let quantiles: Vec<f64> = single.changes.iter().map(|one| one.quantile).collect();
     assert_eq!(quantiles, [0.5, 0.9], "stretches of 600 give no p99");

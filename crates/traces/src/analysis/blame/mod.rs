@@ -23,6 +23,7 @@ pub(crate) mod shop;
 mod strata;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -37,6 +38,10 @@ use places::Visits;
 
 /// Most services that are named.
 const MOST: usize = 3;
+/// Most parts of a side that are compared with the others of it.
+const MOST_PARTS: usize = 8;
+/// So many times as much as between the runs of a side is lost where the sides differ.
+const BEYOND_RUNS: f64 = 2.0;
 
 /// A service behind what differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,32 +58,77 @@ pub struct Culprit {
     pub is_waited_for: bool,
 }
 
-/// Two sides, with all runs of each together.
-pub(super) struct Sides(Places, Places);
+/// Who is behind the difference of two sides.
+pub(super) struct Blame {
+    /// The likeliest first; nobody, where nothing differs beyond chance.
+    pub(super) culprits: Vec<Culprit>,
+    /// What differs and accuses nobody.
+    pub(super) innocent: Vec<String>,
+    /// Whether services would be named, did they not differ as much between the runs of a side.
+    pub(super) is_of_runs: bool,
+}
 
-impl Sides {
-    pub(super) fn of<'p>(
+/// Two sides, with all runs of each together, and one by one.
+pub(super) struct Sides<'p>(Places, Places, [Vec<&'p Places>; 2]);
+
+impl<'p> Sides<'p> {
+    pub(super) fn of(
         a: impl Iterator<Item = &'p Places>,
         b: impl Iterator<Item = &'p Places>,
     ) -> Self {
-        Self(all(a), all(b))
+        let (a, b): (Vec<_>, Vec<_>) = (a.collect(), b.collect());
+        Self(all(&a), all(&b), [a, b])
     }
 
-    /// Names who is behind the difference, the likeliest first; nobody, where nothing differs
-    /// beyond chance. Beside it, what differs and accuses nobody.
-    pub(super) fn blame(&self) -> (Vec<Culprit>, Vec<String>) {
+    /// Names who is behind the difference.
+    pub(super) fn blame(&self) -> Blame {
         let changes = Changes::between(&self.0, &self.1);
         let mut culprits = hubs::of(&changes);
+        let varying = match culprits.is_empty() {
+            true => BTreeMap::new(),
+            false => self.varying(),
+        };
+        let varies = |one: &mut Culprit| {
+            let most = varying.get(&one.service);
+            most.is_some_and(|most| lost_each(one, &self.1) <= BEYOND_RUNS * most)
+        };
+        let varying: Vec<Culprit> = culprits.extract_if(.., varies).collect();
         culprits.truncate(MOST);
         let is_named = |one: &&NeutralChange| {
             let service = &*one.reshaped().endpoint.service;
             culprits.iter().any(|culprit| culprit.service == *service)
         };
         let otherwise = changes.otherwise.iter().filter(|one| !is_named(one));
-        let told = otherwise.take(MOST).map(sentences::otherwise);
-        let alike = changes.alike.map(sentences::alike);
-        let told = alike.into_iter().chain(told).collect();
-        (culprits, told)
+        let otherwise = otherwise.take(MOST).map(sentences::otherwise);
+        let alike = changes.alike.map(sentences::alike).into_iter();
+        let of_runs = varying.iter().take(MOST).map(sentences::varying);
+        Blame {
+            innocent: alike.chain(of_runs).chain(otherwise).collect(),
+            is_of_runs: !varying.is_empty(),
+            culprits,
+        }
+    }
+
+    /// Services that a part of a side would be accused of beside the rest of that side, with the
+    /// most that a request of the part loses there: they differ from run to run, whatever changed.
+    fn varying(&self) -> BTreeMap<String, f64> {
+        let mut varying = BTreeMap::new();
+        for runs in &self.2 {
+            let parts: Vec<&[&Places]> = runs
+                .chunks(runs.len().div_ceil(MOST_PARTS).max(1))
+                .collect();
+            // Of one run nothing is known.
+            for place in 0..if parts.len() > 1 { parts.len() } else { 0 } {
+                let rest = [parts[..place].concat(), parts[place + 1..].concat()].concat();
+                let part = all(parts[place]);
+                for culprit in hubs::of(&Changes::between(&all(&rest), &part)) {
+                    let lost = lost_each(&culprit, &part);
+                    let most = varying.entry(culprit.service).or_insert(lost);
+                    *most = most.max(lost);
+                }
+            }
+        }
+        varying
     }
 
     /// Names who holds the most of what requests take longer, where nobody else is behind it;
@@ -139,10 +189,15 @@ impl Sides {
     }
 }
 
-fn all<'p>(runs: impl Iterator<Item = &'p Places>) -> Places {
+fn all(runs: &[&Places]) -> Places {
     let mut all = Places::default();
-    runs.for_each(|run| all.extend(run));
+    runs.iter().for_each(|run| all.extend(run));
     all
+}
+
+/// What a request of a side loses where a service is behind it, in the mean, in nanoseconds.
+fn lost_each(culprit: &Culprit, side: &Places) -> f64 {
+    culprit.lost_ns as f64 / side.requests().max(1) as f64
 }
 
 #[cfg(test)]

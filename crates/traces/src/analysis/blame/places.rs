@@ -205,6 +205,11 @@ impl Places {
         self.rootless += later.rootless;
     }
 
+    /// Requests that have a beginning.
+    pub(super) fn requests(&self) -> usize {
+        self.whole.requests.len() + self.torn.requests.len()
+    }
+
     /// Requests of which spans are missing.
     pub(in crate::analysis) fn torn(&self) -> u64 {
         self.torn.requests.len() as u64 + self.rootless

@@ -2,6 +2,7 @@
 
 use units::{grouped, show_count, show_share};
 
+use super::Culprit;
 use super::changes::{Changes, Failing, NeutralChange, Reshaped, Slower, ways_grown};
 use super::few::{Groups, Held, SlowMinority};
 use super::often::MoreVisits;
@@ -58,6 +59,14 @@ pub(super) fn reshaped(one: &Reshaped) -> String {
             last.name, last.service
         ),
     }
+}
+
+/// Who would be named, did runs of one side not differ in it, too.
+pub(super) fn varying(one: &Culprit) -> String {
+    format!(
+        "`{}` is not behind it: runs of the same side differ there as much.",
+        one.service
+    )
 }
 
 /// What visits do otherwise, which accuses nobody.

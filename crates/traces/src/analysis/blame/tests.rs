@@ -31,6 +31,47 @@ fn nobody_is_named_where_nothing_differs() {
     assert!(named.count() <= 2);
 }
 
+/// Runs of a shop, each with its own fault.
+fn runs(first_seed: u64, faults: &[Fault]) -> Vec<Run> {
+    let seeds = first_seed..;
+    let spans = seeds
+        .zip(faults)
+        .map(|(seed, fault)| shop::run(seed, 300, *fault));
+    spans
+        .map(|spans| Run::of_spans(&spans, None, None))
+        .collect()
+}
+
+#[test]
+fn what_differs_from_run_to_run_of_a_side_is_nobodys_fault() {
+    let usual = Fault::default();
+    let returns = Fault {
+        returns: Some("front"),
+        ..usual
+    };
+    let slow = |by| Fault {
+        own: Some(("stock", by)),
+        ..usual
+    };
+    for seed in (0..60).step_by(10) {
+        let named = |a: &[Fault], b: &[Fault]| {
+            let found = compare(&runs(seed, a), &runs(seed + 5, b));
+            let text = found.to_string();
+            (found.culprits.first().map(|one| one.service.clone()), text)
+        };
+        let (service, _) = named(&[usual; 3], &[returns]);
+        assert_eq!(service.as_deref(), Some("front"), "seed {seed}");
+        let (service, text) = named(&[usual, returns, usual], &[returns]);
+        assert_eq!(service, None, "seed {seed}: {text}");
+        let (service, text) = named(&[usual; 2], &[usual, slow(2_000 * US)]);
+        assert_eq!(service, None, "seed {seed}: {text}");
+        assert!(text.contains("`stock` is not behind it"), "{text}");
+        // One run of A is a little slower; B is slower by far.
+        let (service, _) = named(&[usual, slow(1_000 * US), usual], &[slow(10_000 * US); 2]);
+        assert_eq!(service.as_deref(), Some("stock"), "seed {seed}");
+    }
+}
+
 #[test]
 fn a_service_that_is_slow_is_named() {
     for service in ["front", "cart", "stock"] {

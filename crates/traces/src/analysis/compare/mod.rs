@@ -15,7 +15,7 @@ use serde::Serialize;
 use stats::{SplitMix, nearest_rank, student_quantile};
 use units::grouped;
 
-use super::blame::{Culprit, Sides};
+use super::blame::{Blame, Culprit, Sides};
 use super::cause::Cause;
 use super::figures::FEWEST;
 use crate::Nanos;
@@ -143,11 +143,16 @@ pub struct Comparison {
 }
 
 /// Compares runs; those at the same place of both lists are neighbours in time. Where the
-/// lists differ in length, the last of the longer one are left out.
+/// lists differ in length, the last of the longer one count where services are asked for, but
+/// not in latencies and failures.
 pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     let pairs = a.len().min(b.len());
     let mut notes = Vec::new();
     notes.extend(text::without_neighbour(a.len(), b.len()));
+    let sides = Sides::of(
+        a.iter().map(|run| &run.places),
+        b.iter().map(|run| &run.places),
+    );
     let (a, b) = (&a[..pairs], &b[..pairs]);
     let few = pairs < FEWEST_RUNS;
     let entries = Entries::of(a.iter().chain(b));
@@ -196,17 +201,18 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
         changes.push(change);
     }
     let failing = Failing::of(a, b).filter(|_| entries.are_one());
-    let sides = Sides::of(
-        a.iter().map(|run| &run.places),
-        b.iter().map(|run| &run.places),
-    );
     notes.extend(text::missing(&sides));
-    let (mut culprits, otherwise) = sides.blame();
-    if culprits.is_empty() && changes.iter().any(|one| one.verdict == Verdict::Worse) {
+    let Blame {
+        mut culprits,
+        innocent,
+        is_of_runs,
+    } = sides.blame();
+    let nobody = culprits.is_empty() && !is_of_runs;
+    if nobody && changes.iter().any(|one| one.verdict == Verdict::Worse) {
         culprits.extend(sides.blame_shift());
     }
     let fails_more = |one: &Failing| one.verdict == Verdict::Worse;
-    if culprits.is_empty() && failing.as_ref().is_some_and(fails_more) {
+    if nobody && culprits.is_empty() && failing.as_ref().is_some_and(fails_more) {
         culprits.extend(sides.blame_failures());
     }
     let of_failures = failing.iter().map(|one| one.verdict);
@@ -250,7 +256,7 @@ pub fn compare(a: &[Run], b: &[Run]) -> Comparison {
     };
     comparison.sentences = text::sentences(&comparison);
     comparison.sentences.splice(0..0, groups);
-    comparison.sentences.extend(otherwise);
+    comparison.sentences.extend(innocent);
     if comparison.verdict == Verdict::NoDifferenceResolvable {
         comparison.sentences.extend(text::visible(&sides));
     }

@@ -95,7 +95,7 @@ fn off_path(one: &Moved) -> String {
 const ENTRIES: usize = 3;
 
 /// From which share on slow requests would have been seen.
-pub(super) fn visible(sides: &Sides) -> Option<String> {
+pub(super) fn visible(sides: &Sides<'_>) -> Option<String> {
     let all = sides.visible();
     let told: Vec<String> = all
         .iter()
@@ -127,16 +127,16 @@ pub(super) fn without_neighbour(a: usize, b: usize) -> Option<String> {
     match a.abs_diff(b) {
         0 => None,
         1 => Some(format!(
-            "The last run of {side} is left out: runs are compared in pairs."
+            "The last run of {side} is left out of latencies, which are compared in pairs."
         )),
         more => Some(format!(
-            "The last {more} runs of {side} are left out: runs are compared in pairs."
+            "The last {more} runs of {side} are left out of latencies, which are compared in pairs."
         )),
     }
 }
 
 /// Spans that are missing.
-pub(super) fn missing(sides: &Sides) -> Option<String> {
+pub(super) fn missing(sides: &Sides<'_>) -> Option<String> {
     let (losses, torn) = (sides.losses(), sides.torn());
     let of_side = |side: &str, losses: &Losses, torn: u64| {
         let (lost, all) = losses.all();
