@@ -69,7 +69,11 @@ pub(super) struct Blame {
 }
 
 /// Two sides, with all runs of each together, and one by one.
-pub(super) struct Sides<'p>(Places, Places, [Vec<&'p Places>; 2]);
+pub(super) struct Sides<'p> {
+    a: Places,
+    b: Places,
+    runs: [Vec<&'p Places>; 2],
+}
 
 impl<'p> Sides<'p> {
     pub(super) fn of(
@@ -77,12 +81,16 @@ impl<'p> Sides<'p> {
         b: impl Iterator<Item = &'p Places>,
     ) -> Self {
         let (a, b): (Vec<_>, Vec<_>) = (a.collect(), b.collect());
-        Self(all(&a), all(&b), [a, b])
+        Self {
+            a: all(&a),
+            b: all(&b),
+            runs: [a, b],
+        }
     }
 
     /// Names who is behind the difference.
     pub(super) fn blame(&self) -> Blame {
-        let changes = Changes::between(&self.0, &self.1);
+        let changes = Changes::between(&self.a, &self.b);
         let mut culprits = hubs::of(&changes);
         let varying = match culprits.is_empty() {
             true => BTreeMap::new(),
@@ -90,7 +98,7 @@ impl<'p> Sides<'p> {
         };
         let varies = |one: &mut Culprit| {
             let most = varying.get(&one.service);
-            most.is_some_and(|most| lost_each(one, &self.1) <= BEYOND_RUNS * most)
+            most.is_some_and(|most| lost_each(one, &self.b) <= BEYOND_RUNS * most)
         };
         let varying: Vec<Culprit> = culprits.extract_if(.., varies).collect();
         culprits.truncate(MOST);
@@ -113,12 +121,15 @@ impl<'p> Sides<'p> {
     /// most that a request of the part loses there: they differ from run to run, whatever changed.
     fn varying(&self) -> BTreeMap<String, f64> {
         let mut varying = BTreeMap::new();
-        for runs in &self.2 {
+        for runs in &self.runs {
             let parts: Vec<&[&Places]> = runs
                 .chunks(runs.len().div_ceil(MOST_PARTS).max(1))
                 .collect();
-            // Of one run nothing is known.
-            for place in 0..if parts.len() > 1 { parts.len() } else { 0 } {
+            // What a single run differs from is not known.
+            if parts.len() == 1 {
+                continue;
+            }
+            for place in 0..parts.len() {
                 let rest = [parts[..place].concat(), parts[place + 1..].concat()].concat();
                 let part = all(parts[place]);
                 for culprit in hubs::of(&Changes::between(&all(&rest), &part)) {
@@ -149,7 +160,7 @@ impl<'p> Sides<'p> {
 
     /// Names where most of what fails more does, where nobody else is behind it.
     pub(super) fn blame_failures(&self) -> Option<Culprit> {
-        let failing = Changes::most_failing(&self.0, &self.1)?;
+        let failing = Changes::most_failing(&self.a, &self.b)?;
         Some(Culprit {
             service: failing.service().to_string(),
             reasons: vec![sentences::failing(&failing)],
@@ -174,18 +185,18 @@ impl<'p> Sides<'p> {
 
     /// Spans that are missing on each side.
     pub(super) fn losses(&self) -> (Losses, Losses) {
-        let (a, b) = (&self.0.links, &self.1.links);
+        let (a, b) = (&self.a.links, &self.b.links);
         (a.losses(b), b.losses(a))
     }
 
     /// Requests of each side that are not compared place by place, since spans of them are missing.
     pub(super) fn torn(&self) -> (u64, u64) {
-        (self.0.torn(), self.1.torn())
+        (self.a.torn(), self.b.torn())
     }
 
     fn visits(&self) -> (Cow<'_, Visits>, Cow<'_, Visits>) {
-        let whole = self.0.has_whole() && self.1.has_whole();
-        (self.0.visits(whole), self.1.visits(whole))
+        let whole = self.a.has_whole() && self.b.has_whole();
+        (self.a.visits(whole), self.b.visits(whole))
     }
 }
 
