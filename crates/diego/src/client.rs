@@ -12,6 +12,7 @@ use net::{Client, ClientError};
 use prost::Message;
 use tokio::sync::mpsc;
 
+use crate::list::{ListError, Records};
 use crate::models::{self, error::Type};
 use crate::sse::{BadStream, Decoder, Event};
 use crate::{PROTOBUF, TRACE_HEADER};
@@ -209,9 +210,55 @@ impl Bbs {
         trace: &str,
     ) -> Result<A, CallError> {
         let began = Instant::now();
-        let answer = self.call_again(path, request, trace).await;
+        let body = Bytes::from(request.encode_to_vec());
+        let send = || self.send(path, body.clone(), trace);
+        let bytes = self.again(send).await;
+        let answer = bytes.and_then(|bytes| Self::read(path, bytes));
+        self.count(began, &answer);
+        answer
+    }
+
+    /// Calls `path`, whose answer is a list, and hands out each record as it arrives: the list is never whole in memory.
+    /// Returns what `each` has made of them; each attempt begins with a `fresh` one, and one that fails is dropped.
+    ///
+    /// # Errors
+    /// As [`Bbs::call`].
+    pub async fn list<R: Message + Default, S>(
+        &self,
+        path: &str,
+        request: &impl Message,
+        fresh: impl Fn() -> S,
+        each: impl Fn(&mut S, R),
+    ) -> Result<S, CallError> {
+        let began = Instant::now();
+        let body = Bytes::from(request.encode_to_vec());
+        let send = || self.send_for_list(path, body.clone(), fresh(), &each);
+        let made = self.again(send).await;
+        self.count(began, &made);
+        made
+    }
+
+    /// Sends a call until it is answered or has been sent often enough.
+    async fn again<A, F>(&self, send: impl Fn() -> F) -> Result<A, CallError>
+    where
+        F: Future<Output = Result<A, CallError>>,
+    {
+        let mut attempt = 1;
+        loop {
+            match send().await {
+                Err(CallError::Transport { .. }) if attempt < self.attempts => {
+                    attempt += 1;
+                    self.counters.resent.fetch_add(1, Relaxed);
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn count<A>(&self, began: Instant, answer: &Result<A, CallError>) {
         let counters = &self.counters;
-        let outcome = match &answer {
+        let outcome = match answer {
             Ok(_) => &counters.answered,
             Err(CallError::Refused { .. }) => &counters.refused,
             Err(_) => &counters.failed,
@@ -219,37 +266,10 @@ impl Bbs {
         outcome.fetch_add(1, Relaxed);
         let nanoseconds = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         counters.nanoseconds.fetch_add(nanoseconds, Relaxed);
-        answer
     }
 
-    /// Sends a call until it is answered or has been sent often enough.
-    async fn call_again<A: Message + Default + Failed>(
-        &self,
-        path: &str,
-        request: &impl Message,
-        trace: &str,
-    ) -> Result<A, CallError> {
-        let body = Bytes::from(request.encode_to_vec());
-        let mut attempt = 1;
-        let bytes = loop {
-            match self.send(path, body.clone(), trace).await {
-                Ok(bytes) => break bytes,
-                Err(CallError::Transport { .. }) if attempt < self.attempts => {
-                    attempt += 1;
-                    self.counters.resent.fetch_add(1, Relaxed);
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        Self::read(path, bytes)
-    }
-
-    /// Reads the answer to a call of `path` that was [sent](Self::send).
-    ///
-    /// # Errors
-    /// Bytes that are no such answer, and an error within it.
-    pub fn read<A: Message + Default + Failed>(path: &str, bytes: Bytes) -> Result<A, CallError> {
+    /// Reads the answer to a call of `path`.
+    fn read<A: Message + Default + Failed>(path: &str, bytes: Bytes) -> Result<A, CallError> {
         let answer = A::decode(bytes);
         let mut answer = answer.map_err(|error| CallError::not_a_bbs(path, error))?;
         match answer.failed() {
@@ -275,14 +295,34 @@ impl Bbs {
         }
         let answer = self.client.post(&uri, PROTOBUF, headers, body).await;
         let answer = answer.map_err(|cause| CallError::transport(path, cause))?;
-        let protobuf = answer
-            .headers
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind == PROTOBUF);
-        if answer.status == StatusCode::OK && protobuf {
-            return Ok(answer.body);
+        protobuf(path, answer.status, &answer.headers)?;
+        Ok(answer.body)
+    }
+
+    async fn send_for_list<R: Message + Default, S>(
+        &self,
+        path: &str,
+        body: Bytes,
+        mut made: S,
+        each: &impl Fn(&mut S, R),
+    ) -> Result<S, CallError> {
+        let uri = self.uri(path)?;
+        let mut records = Records::default();
+        let take = |piece: Bytes| records.take(&piece, |record| each(&mut made, record));
+        let client = &self.client;
+        let answer = client.post_for_pieces(&uri, PROTOBUF, HeaderMap::new(), body, take);
+        let (status, headers) = answer
+            .await
+            .map_err(|cause| CallError::transport(path, cause))?;
+        protobuf(path, status, &headers)?;
+        match records.end() {
+            Ok(()) => Ok(made),
+            Err(ListError::Refused(error)) => Err(CallError::Refused {
+                path: path.to_owned(),
+                error,
+            }),
+            Err(malformed) => Err(CallError::not_a_bbs(path, malformed)),
         }
-        Err(CallError::status(path, answer.status))
     }
 
     /// Subscribes to the events of `path`. Events from then on are seen.
@@ -343,6 +383,15 @@ impl Bbs {
             let cause = "it is not an address";
             CallError::transport(path, ClientError::Address { uri, cause })
         })
+    }
+}
+
+/// Whether an answer is one of the protocol.
+fn protobuf(path: &str, status: StatusCode, headers: &HeaderMap) -> Result<(), CallError> {
+    let kind = headers.get(CONTENT_TYPE);
+    match status == StatusCode::OK && kind.is_some_and(|kind| kind == PROTOBUF) {
+        true => Ok(()),
+        false => Err(CallError::status(path, status)),
     }
 }
 

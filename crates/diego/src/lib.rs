@@ -10,6 +10,7 @@ pub mod auction;
 mod client;
 pub mod error;
 pub mod json;
+pub mod list;
 pub mod path;
 pub mod sse;
 

@@ -138,25 +138,16 @@ where
 {
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        let so_far = first.as_ref().map_or(0, Bytes::len) + rest.len();
-        if so_far + data.len() > bytes_max {
-            return Err(BodyError::TooLong { limit: bytes_max });
-        }
-        match &first {
-            None => first = Some(data),
-            Some(head) => {
-                if rest.is_empty() {
-                    rest.reserve(head.len() + data.len());
-                }
-                rest.extend_from_slice(&data);
+    take_pieces(body, bytes_max, |data| match &first {
+        None => first = Some(data),
+        Some(head) => {
+            if rest.is_empty() {
+                rest.reserve(head.len() + data.len());
             }
+            rest.extend_from_slice(&data);
         }
-    }
+    })
+    .await?;
     // Most bodies are one piece and need no copy.
     match first {
         None => Ok(Bytes::new()),
@@ -168,4 +159,28 @@ where
             Ok(whole.freeze())
         }
     }
+}
+
+/// Hands out the pieces of a body of at most `bytes_max` bytes as they arrive.
+pub(crate) async fn take_pieces<B>(
+    body: &mut B,
+    bytes_max: usize,
+    mut take: impl FnMut(Bytes),
+) -> Result<(), BodyError>
+where
+    B: http_body::Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
+{
+    let mut read: usize = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| BodyError::Broken(error.to_string()))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        read = read.saturating_add(data.len());
+        if read > bytes_max {
+            return Err(BodyError::TooLong { limit: bytes_max });
+        }
+        take(data);
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use http::response::Parts;
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -17,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_rustls::TlsConnector;
 
-use crate::body::{BodyError, read_body};
+use crate::body::{BodyError, read_body, take_pieces};
 use crate::dial::{dial, server_name};
 
 /// Hosts of which connections are kept.
@@ -144,17 +145,28 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, ClientError> {
-        let mut request = Request::post(uri.clone())
-            .body(Full::new(body))
-            .map_err(|_| ClientError::Address {
-                uri: uri.to_string(),
-                cause: "it cannot be part of a request",
-            })?;
-        *request.headers_mut() = headers;
-        request
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        self.request(request).await
+        self.request(posting(uri, content_type, headers, body)?)
+            .await
+    }
+
+    /// As [`Client::post`], but the body is handed out piece by piece as it arrives, whatever the status, and
+    /// not kept: a long answer is never whole in memory. Of an answer that breaks off `take` has had a part.
+    ///
+    /// # Errors
+    /// See [`ClientError`]. An answer of any status is not an error.
+    pub async fn post_for_pieces(
+        &self,
+        uri: &Uri,
+        content_type: &'static str,
+        headers: HeaderMap,
+        body: Bytes,
+        take: impl FnMut(Bytes),
+    ) -> Result<(StatusCode, HeaderMap), ClientError> {
+        let request = posting(uri, content_type, headers, body)?;
+        let most = self.0.options.answer_bytes;
+        let read = |mut body: Incoming| async move { take_pieces(&mut body, most, take).await };
+        let (head, ()) = self.in_time(request, read).await?;
+        Ok((head.status, head.headers))
     }
 
     /// Gets `uri` and reads the whole answer.
@@ -199,9 +211,28 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]. An answer of any status is not an error.
     pub async fn request(&self, request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
+        let (most, within) = (self.0.options.answer_bytes, self.0.options.answer_within);
+        let read = |body: Incoming| read_body(body, most, within);
+        let (head, body) = self.in_time(request, read).await?;
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        })
+    }
+
+    /// Sends `request`, and has the answer's body read, within the limit.
+    async fn in_time<T, F>(
+        &self,
+        request: Request<Full<Bytes>>,
+        read: impl FnOnce(Incoming) -> F,
+    ) -> Result<(Parts, T), ClientError>
+    where
+        F: Future<Output = Result<T, BodyError>>,
+    {
         let (host, secure) = self.host(request.uri())?;
         let limit = self.0.options.answer_within;
-        tokio::time::timeout(limit, self.exchange(&host, secure, request))
+        tokio::time::timeout(limit, self.exchange(&host, secure, request, read))
             .await
             .unwrap_or_else(|_| {
                 Err(ClientError::TooSlow {
@@ -289,12 +320,16 @@ impl Client {
         Ok((Arc::clone(host), secure))
     }
 
-    async fn exchange(
+    async fn exchange<T, F>(
         &self,
         host: &Arc<Host>,
         secure: bool,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Answer, ClientError> {
+        read: impl FnOnce(Incoming) -> F,
+    ) -> Result<(Parts, T), ClientError>
+    where
+        F: Future<Output = Result<T, BodyError>>,
+    {
         let _place: OwnedSemaphorePermit = Arc::clone(&host.places)
             .acquire_owned()
             .await
@@ -324,16 +359,9 @@ impl Client {
             }
         };
         let (head, body) = response.into_parts();
-        let options = &self.0.options;
-        let body = read_body(body, options.answer_bytes, options.answer_within)
-            .await
-            .map_err(|error: BodyError| broken(host, &error))?;
-        host.keep(connection, options.connections_per_host);
-        Ok(Answer {
-            status: head.status,
-            headers: head.headers,
-            body,
-        })
+        let body = read(body).await.map_err(|error| broken(host, &error))?;
+        host.keep(connection, self.0.options.connections_per_host);
+        Ok((head, body))
     }
 
     async fn connect<B>(
@@ -372,6 +400,25 @@ impl Client {
             .await
             .unwrap_or_else(|_| Err(refuse(format!("not connected within {limit:?}"))))
     }
+}
+
+/// A POST of `body`.
+fn posting(
+    uri: &Uri,
+    content_type: &'static str,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, ClientError> {
+    let mut request = Request::post(uri.clone())
+        .body(Full::new(body))
+        .map_err(|_| ClientError::Address {
+            uri: uri.to_string(),
+            cause: "it cannot be part of a request",
+        })?;
+    *request.headers_mut() = headers;
+    let content_type = HeaderValue::from_static(content_type);
+    request.headers_mut().insert(CONTENT_TYPE, content_type);
+    Ok(request)
 }
 
 /// Why TLS did not come about with a host.

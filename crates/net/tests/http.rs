@@ -86,6 +86,36 @@ async fn post(client: &Client, uri: &Uri, body: &[u8]) -> Result<net::Answer, Cl
 }
 
 #[tokio::test]
+async fn a_body_is_handed_out_as_it_arrives_and_its_connection_is_kept() {
+    let one = Limits {
+        connections: 1,
+        ..Limits::default()
+    };
+    let server = serve(one, None).await;
+    let client = Client::new(ClientOptions {
+        answer_bytes: 5 << 20,
+        ..ClientOptions::default()
+    });
+    let echo = uri("http", server.address, "/");
+    for n in 0..5 {
+        let (text, mut taken) = (format!("request {n}"), Vec::new());
+        let take = |piece: Bytes| taken.extend_from_slice(&piece);
+        let (headers, body) = (HeaderMap::new(), Bytes::from(text.clone()));
+        let answer = client.post_for_pieces(&echo, "text/plain", headers, body, take);
+        assert_eq!(answer.await.unwrap().0, StatusCode::OK);
+        assert_eq!(taken, text.as_bytes());
+    }
+    // One without an end breaks off at the bound, after what lies before it.
+    let (endless, mut taken) = (uri("http", server.address, "/endless"), 0);
+    let take = |piece: Bytes| taken += piece.len();
+    let answer =
+        client.post_for_pieces(&endless, "text/plain", HeaderMap::new(), Bytes::new(), take);
+    let error = answer.await.unwrap_err().to_string();
+    assert!(error.contains("longer than 5242880 bytes"), "{error}");
+    assert!((4 << 20..=5 << 20).contains(&taken), "{taken}");
+}
+
+#[tokio::test]
 async fn a_body_comes_back_and_connections_are_kept() {
     let server = serve(
         Limits {

@@ -149,8 +149,6 @@ pub struct Outcome {
     pub populated_s: f64,
     /// All instances, then all scheduling infos, decoded.
     pub route_emitter_fetch: Times,
-    /// Of it, until the last byte was there.
-    pub route_emitter_bytes: Times,
     /// All scheduling infos, decoded.
     pub nsync_bulker_fetch: Times,
     /// A pass of convergence that looks at everything, by the BBS's own clock.
@@ -199,7 +197,6 @@ pub async fn run(
         percent_writes: options.percent_writes,
         populated_s: populated.as_secs_f64(),
         route_emitter_fetch: fetched.route_emitter,
-        route_emitter_bytes: fetched.route_emitter_bytes,
         nsync_bulker_fetch: fetched.nsync_bulker,
         convergence,
         rep_bulk_fetch: bulk.fetch,

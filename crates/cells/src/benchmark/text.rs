@@ -110,7 +110,6 @@ impl fmt::Display for Outcome {
         let published = published(self.processes);
         let rows = [
             (ROUTE_EMITTER, &self.route_emitter_fetch),
-            ("– of it, until the last byte", &self.route_emitter_bytes),
             (NSYNC, &self.nsync_bulker_fetch),
             (CONVERGENCE, &self.convergence),
             (BULK_FETCH, &self.rep_bulk_fetch),

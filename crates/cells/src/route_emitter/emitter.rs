@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diego::CallError;
-use diego::models::DesiredLrp;
 use net::Shutdown;
 use telemetry::{Fields, Logger};
 use tokio::sync::mpsc;
@@ -19,8 +18,8 @@ use super::events::BbsUpdate;
 use super::metrics::Metrics;
 use super::nats::{Link, NatsEvent, Outgoing};
 use super::registration::Registration;
-use super::source::{Answered, Source};
-use super::table::{Audience, Changes, Cursor, Desired, Event, Table};
+use super::source::{Answered, Routed, Source};
+use super::table::{Audience, Changes, Cursor, Event, Table};
 use super::tcp::TcpRoutes;
 use super::unregistrations::Unregistrations;
 
@@ -39,7 +38,7 @@ enum BbsAnswer {
         answer: Result<Answered, CallError>,
         began: Instant,
     },
-    Desired(Result<Vec<DesiredLrp>, CallError>),
+    Desired(Result<Vec<Routed>, CallError>),
 }
 
 /// A round in which everything is registered again.
@@ -227,13 +226,13 @@ impl Emitter {
                         return self.logger.error(what, &error, Fields::new());
                     }
                 };
-                for lrp in &desired {
-                    match Desired::of(lrp) {
+                for (process, desired) in desired {
+                    match desired {
                         Ok(desired) => {
                             let changes = self.table.apply(Event::Desired(desired));
                             self.send_changes(changes);
                         }
-                        Err(error) => self.unreadable(&lrp.process_guid, &error),
+                        Err(error) => self.unreadable(&process, &error),
                     }
                 }
             }

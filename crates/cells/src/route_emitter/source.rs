@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use diego::models::{
-    ActualLrPsRequest, ActualLrPsResponse, DesiredLrPsRequest, DesiredLrPsResponse, DesiredLrp,
-    DomainsResponse, EventsByCellId,
+    ActualLrPsRequest, ActualLrp, DesiredLrPsRequest, DesiredLrp, DomainsResponse, EventsByCellId,
 };
 use diego::{Bbs, CallError, Subscription, path};
 
-use super::table::Snapshot;
+use super::table::{Desired, Instance, RoutesError, Snapshot};
 
 /// Processes that one call asks for.
 const PROCESSES_PER_CALL: usize = 1000;
+
+/// A process that is desired, and its routes, if they can be read.
+pub(super) type Routed = (String, Result<Desired, RoutesError>);
 
 /// The BBS, and whose instances are asked for.
 #[derive(Clone)]
@@ -49,26 +51,41 @@ impl Source {
         };
         // Freshness first: what is fresh now was complete before the lists were made.
         let domains: DomainsResponse = self.bbs.call(path::DOMAINS, &()).await?;
-        let actual: ActualLrPsResponse = self.bbs.call(path::ACTUAL_LRPS, &request).await?;
-        let (desired, asked) = match self.cell_id.is_empty() {
-            true => (self.desired(Vec::new()).await?, None),
-            false => {
+        let by_cell = !self.cell_id.is_empty();
+        let fresh = || (Vec::new(), BTreeSet::new());
+        let list = self.bbs.list(
+            path::ACTUAL_LRPS,
+            &request,
+            fresh,
+            |(instances, processes), lrp: ActualLrp| {
+                instances.extend(Instance::of(&lrp));
+                if let Some(key) = lrp.actual_lrp_key.filter(|_| by_cell) {
+                    processes.insert(key.process_guid.into());
+                }
+            },
+        );
+        let (instances, processes): (Vec<Instance>, BTreeSet<Arc<str>>) = list.await?;
+        let (desired, asked) = match by_cell {
+            false => (self.desired(Vec::new()).await?, None),
+            true => {
                 let mut asked = running;
-                let keys = actual.actual_lrps.iter();
-                let keys = keys.filter_map(|lrp| lrp.actual_lrp_key.as_ref());
-                asked.extend(keys.map(|key| key.process_guid.as_str().into()));
+                asked.extend(processes);
                 (self.desired_of(&asked).await?, Some(asked))
             }
         };
         let mut snapshot = Snapshot::new(domains.domains, asked);
         let mut unreadable = Vec::new();
-        for lrp in &desired {
-            if let Err(error) = snapshot.desired(lrp) {
-                unreadable.push((lrp.process_guid.clone(), error.to_string()));
+        for (process, desired) in desired {
+            match desired {
+                Ok(desired) => snapshot.desired(desired),
+                Err(error) => {
+                    snapshot.unreadable(&process);
+                    unreadable.push((process, error.to_string()));
+                }
             }
         }
-        for lrp in &actual.actual_lrps {
-            snapshot.instance(lrp);
+        for instance in instances {
+            snapshot.instance(instance);
         }
         Ok(Answered {
             snapshot,
@@ -76,11 +93,11 @@ impl Source {
         })
     }
 
-    /// The routing infos of these processes, as far as they are desired.
+    /// The routes of these processes, as far as they are desired.
     pub(super) async fn desired_of(
         &self,
         processes: &BTreeSet<Arc<str>>,
-    ) -> Result<Vec<DesiredLrp>, CallError> {
+    ) -> Result<Vec<Routed>, CallError> {
         let guids: Vec<String> = processes.iter().map(ToString::to_string).collect();
         let mut all = Vec::new();
         for guids in guids.chunks(PROCESSES_PER_CALL) {
@@ -89,19 +106,23 @@ impl Source {
         Ok(all)
     }
 
-    /// Routing infos; of no process in particular: of all.
-    async fn desired(&self, process_guids: Vec<String>) -> Result<Vec<DesiredLrp>, CallError> {
+    /// The routes of these processes; of none in particular: of all.
+    async fn desired(&self, process_guids: Vec<String>) -> Result<Vec<Routed>, CallError> {
         let request = DesiredLrPsRequest {
             process_guids,
             ..DesiredLrPsRequest::default()
         };
-        let infos = path::DESIRED_LRP_ROUTING_INFOS;
-        let answer: Result<DesiredLrPsResponse, _> = self.bbs.call(infos, &request).await;
-        let answer = match answer {
-            // A BBS from before routing infos has the whole records.
-            Err(CallError::NotABbs { .. }) => self.bbs.call(path::DESIRED_LRPS, &request).await?,
-            answer => answer?,
+        let list = |path| {
+            let each = |all: &mut Vec<Routed>, lrp: DesiredLrp| {
+                let desired = Desired::of(&lrp);
+                all.push((lrp.process_guid, desired));
+            };
+            self.bbs.list(path, &request, Vec::new, each)
         };
-        Ok(answer.desired_lrps)
+        match list(path::DESIRED_LRP_ROUTING_INFOS).await {
+            // A BBS from before routing infos has the whole records.
+            Err(CallError::NotABbs { .. }) => list(path::DESIRED_LRPS).await,
+            answer => answer,
+        }
     }
 }

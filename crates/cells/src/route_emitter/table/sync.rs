@@ -12,12 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use diego::models::{ActualLrp, DesiredLrp};
-
 use super::derive::places;
 use super::facts::{Desired, Instance, Slots, Tag};
 use super::owners::Owner;
-use super::routes::RoutesError;
 use super::{Changes, Diff, Process, Table};
 
 /// Records that may change during one sync. Above it the sync is given up and begun again.
@@ -48,30 +45,17 @@ impl Snapshot {
     }
 
     /// Adds a desired LRP.
-    ///
-    /// # Errors
-    /// When its routes cannot be read: those that are known stay.
-    pub fn desired(&mut self, lrp: &DesiredLrp) -> Result<(), RoutesError> {
-        match Desired::of(lrp) {
-            Ok(desired) => {
-                self.desired.insert(Arc::clone(&desired.process), desired);
-                Ok(())
-            }
-            Err(error) => {
-                self.unreadable.insert(lrp.process_guid.as_str().into());
-                Err(error)
-            }
-        }
+    pub fn desired(&mut self, desired: Desired) {
+        self.desired.insert(Arc::clone(&desired.process), desired);
     }
 
-    /// Adds an instance, if it runs and is routable.
-    pub fn instance(&mut self, lrp: &ActualLrp) {
-        if let Some(instance) = Instance::of(lrp) {
-            self.place(instance);
-        }
+    /// Adds a process whose routes cannot be read: those that are known stay.
+    pub fn unreadable(&mut self, process: &str) {
+        self.unreadable.insert(process.into());
     }
 
-    pub(super) fn place(&mut self, instance: Instance) {
+    /// Adds an instance.
+    pub fn instance(&mut self, instance: Instance) {
         let owner = (Arc::clone(&instance.process), Arc::clone(&instance.guid));
         let slots = self.instances.entry(owner).or_default();
         let slot = slots.slot_mut(instance.evacuating);

@@ -355,12 +355,9 @@ fn routes_that_cannot_be_read_leave_those_that_are_known() {
     let error = events_of("desired_lrp_changed", &event.encode_to_vec()).unwrap_err();
     assert!(error.to_string().contains("process p"), "{error}");
     let mut snapshot = Snapshot::new(["d".into()], None);
-    snapshot.instance(&runs(0, 1, 0));
-    assert!(
-        snapshot
-            .desired(&process(2, 1, &[("cf-router", "{")]))
-            .is_err()
-    );
+    snapshot.instance(Instance::of(&runs(0, 1, 0)).unwrap());
+    assert!(Desired::of(&process(2, 1, &[("cf-router", "{")])).is_err());
+    snapshot.unreadable("p");
     assert_eq!(heard.sync(snapshot), Changes::default());
     assert_eq!(heard.router.routes(), ["a.x 10.0.0.1:61001"]);
 }

@@ -229,12 +229,14 @@ impl World {
         let lost: Vec<_> = lost.iter().map(|process| format!("p{process}")).collect();
         for lrp in self.desired.values() {
             if !lost.contains(&lrp.process_guid) {
-                snapshot.desired(lrp).unwrap();
+                snapshot.desired(Desired::of(lrp).unwrap());
             }
         }
         for row in &self.rows {
-            if !lost.contains(&row.actual_lrp_key.as_ref().unwrap().process_guid) {
-                snapshot.instance(row);
+            if !lost.contains(&row.actual_lrp_key.as_ref().unwrap().process_guid)
+                && let Some(instance) = Instance::of(row)
+            {
+                snapshot.instance(instance);
             }
         }
         snapshot

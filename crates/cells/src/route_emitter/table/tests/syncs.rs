@@ -15,9 +15,10 @@ fn of_cell(fresh: &[&str], asked: &[&str], desired: &[DesiredLrp], runs: &[Actua
 
 fn filled(mut snapshot: Snapshot, desired: &[DesiredLrp], runs: &[ActualLrp]) -> Snapshot {
     for lrp in desired {
-        snapshot.desired(lrp).unwrap();
+        snapshot.desired(Desired::of(lrp).unwrap());
     }
-    runs.iter().for_each(|lrp| snapshot.instance(lrp));
+    let instances = runs.iter().filter_map(Instance::of);
+    instances.for_each(|instance| snapshot.instance(instance));
     snapshot
 }
 
