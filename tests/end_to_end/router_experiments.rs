@@ -1,28 +1,10 @@
 //! The experiments about routers, made small: every step runs, and what they say is true.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use serde_json::Value;
 
 use crate::lab::{Lab, processes_of_run};
-
-/// The results of a run's loads, by the names of their files.
-fn loads(lab: &Lab) -> BTreeMap<String, Value> {
-    let folder = lab.run_folder().join("loads");
-    let entries = fs::read_dir(folder).expect("loads");
-    entries
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
-            let text = fs::read_to_string(&path).expect("a load");
-            let name = path.file_stem().expect("a name").to_string_lossy();
-            (
-                name.into_owned(),
-                serde_json::from_str(&text).expect("JSON"),
-            )
-        })
-        .collect()
-}
 
 /// What each expectation came to.
 fn outcomes(verdict: &Value) -> Vec<(&str, &str)> {
@@ -48,7 +30,7 @@ fn every_request_under_every_fault_is_accounted_for() {
     for (that, outcome) in outcomes(&verdict) {
         assert_eq!(outcome, "pass", "{that}");
     }
-    let loads = loads(&lab);
+    let loads = lab.loads();
     // A drained router answers what it has; then nobody listens; then all routes are there.
     let drained = &loads["router_drained.steady"];
     assert_eq!(drained["refusals"], serde_json::json!({}), "{drained:#}");
@@ -92,7 +74,7 @@ fn a_table_of_routes_is_filled_loaded_searched_and_churned() {
         let known = matches!(outcome, "pass" | "fail" | "invalid" | "inconclusive");
         assert!(known, "{that}: {verdict:#}");
     }
-    let loads = loads(&lab);
+    let loads = lab.loads();
     let published = &loads["as_published.table"]["requests"];
     assert!(published["answered"].as_u64().expect("a count") >= 2000);
     for (name, load) in &loads {
@@ -131,7 +113,7 @@ fn passes(name: &str, sizes: &[&str]) -> BTreeMap<String, Value> {
     for (that, outcome) in outcomes(&verdict) {
         assert_eq!(outcome, "pass", "{that}: {verdict:#}");
     }
-    let loads = loads(&lab);
+    let loads = lab.loads();
     books_balance(&loads);
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
     loads
@@ -195,7 +177,7 @@ fn peers_that_are_not_installed_are_left_out_and_named() {
     let verdict = run.json();
     let notes = verdict["notes"].as_array().expect("notes").iter();
     let notes: Vec<&str> = notes.filter_map(Value::as_str).collect();
-    let loads = loads(&lab);
+    let loads = lab.loads();
     for peer in ["nginx", "haproxy", "caddy", "gorouter"] {
         let missing = format!("{peer} is not installed: without {peer}");
         let is_missing = notes.iter().any(|note| note.starts_with(&missing));
