@@ -335,9 +335,11 @@ every = "50ms"
 fn agents_that_are_told_to_are_silent_and_nobody_else() {
     let lab = Lab::new();
     let file = experiment("silent-cells.toml");
-    let small = ["cells=20", "hit=4", "instances=200", "lives=4s", "calm=2s"];
-    let short = ["silence=9s", "flap=1500ms", "flapping=6s", "answers=250ms"];
-    let set = small.into_iter().chain(short);
+    let small = ["cells=20", "hit=4", "instances=200", "lives=6s", "calm=2s"];
+    let short = ["silence=13s", "flap=1500ms", "flapping=6s"];
+    // How fast a busy machine answers says nothing.
+    let patient = ["answers=60s", "patience=60s"];
+    let set = small.into_iter().chain(short).chain(patient);
     let set: Vec<&str> = set.flat_map(|pair| ["--set", pair]).collect();
     let run = lab.run(&file, &[&["--json"], set.as_slice()].concat());
     let verdict = run.expect_code(0).json();
