@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Finished, Lab, experiment, processes_of_run};
+use crate::lab::{Finished, Lab, answered, experiment, processes_of_run};
 
 const SMALL: &[&str] = &[
     "--set",
@@ -158,8 +158,8 @@ fn root_may_be_another() -> bool {
 }
 
 /// Of a run that counts what was stored in the end: no write is missing that was acknowledged,
-/// and there is none that nobody made.
-fn every_good_write_is_there(run: &Finished) {
+/// and there is none that nobody made. Gives the numbers.
+fn every_good_write_is_there(run: &Finished) -> serde_json::Value {
     // How soon all is back on a busy machine, and how late writes were sent, says nothing.
     assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
     let verdict = run.json();
@@ -168,11 +168,15 @@ fn every_good_write_is_there(run: &Finished) {
         let that = one["that"].as_str();
         that.is_some_and(|that| that.starts_with("kept.rows"))
     };
-    let rows = all.iter().find(that).expect("an expectation about rows");
-    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
+    let counts = &all.iter().find(that).expect("an expectation about rows")["values"];
+    let count = |name: &str| {
+        let count = counts[name].as_f64();
+        count.unwrap_or_else(|| panic!("no {name}: {verdict:#}"))
+    };
     let (rows, good) = (count("kept.rows"), count("writes good"));
     assert!(good > 100.0 && rows >= good, "{verdict:#}");
     assert!(rows <= count("writes requests"), "{verdict:#}");
+    counts.clone()
 }
 
 #[test]
@@ -231,24 +235,20 @@ fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
     if !root_may_be_another() {
         return;
     }
-    let lab = Lab::new();
     let file = experiment("postgres-failover-like.toml");
     let settings = ["--json", "--set", "rate=100/s", "--set", "patience=5s"];
-    let run = lab.run(&file, &settings);
-    // How soon it is back on a busy machine, and how late its writes were sent, says nothing.
-    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
-    let verdict = run.json();
-    let all = verdict["expectations"].as_array().expect("expectations");
-    let that = |one: &&serde_json::Value| {
-        let that = one["that"].as_str();
-        that.is_some_and(|that| that.starts_with("kept.rows"))
-    };
-    let rows = all.iter().find(that).expect("an expectation about rows");
-    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
-    let (rows, good) = (count("kept.rows"), count("writes good"));
-    assert!(good > 100.0 && rows >= good, "{verdict:#}");
-    assert!(rows <= count("writes requests"), "{verdict:#}");
-    assert!(count("probe.twice.value") == 0.0, "{verdict:#}");
+    let (lab, run) = answered(1..=3, |_| {
+        let lab = Lab::new();
+        let run = lab.run(&file, &settings);
+        // A busy kernel may still hold memory of processes that have ended, and PostgreSQL then refuses
+        // to start.
+        match run.code == 4 && run.stdout.contains("pre-existing shared memory block") {
+            true => Err(run.stdout),
+            false => Ok((lab, run)),
+        }
+    });
+    let counts = every_good_write_is_there(&run);
+    assert_eq!(counts["probe.twice.value"], 0.0, "{counts:#}");
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
 }
 
