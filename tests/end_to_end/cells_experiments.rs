@@ -5,24 +5,30 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::lab::{Finished, Lab, experiment, processes_of_run};
+use crate::lab::{Finished, Lab, answered, experiment, is_open, processes_of_run};
 
 fn settings<'a>(settings: &[&'a str]) -> Vec<&'a str> {
     let pairs = settings.iter().flat_map(|setting| ["--set", *setting]);
     ["--json"].into_iter().chain(pairs).collect()
 }
 
-/// What the expectation came to that is about all of `words`.
+/// The expectation that is about all of `words`.
 #[track_caller]
-fn outcome<'v>(verdict: &'v Value, words: &[&str]) -> &'v str {
+fn expectation<'v>(verdict: &'v Value, words: &[&str]) -> &'v Value {
     let all = verdict["expectations"].as_array().expect("expectations");
     let about = |one: &&Value| {
         let that = one["that"].as_str().expect("an expectation");
         words.iter().all(|word| that.contains(word))
     };
     let found = all.iter().find(about);
-    let found = found.unwrap_or_else(|| panic!("no expectation about {words:?}"));
-    found["outcome"].as_str().expect("an outcome")
+    found.unwrap_or_else(|| panic!("no expectation about {words:?}"))
+}
+
+/// What the expectation came to that is about all of `words`.
+#[track_caller]
+fn outcome<'v>(verdict: &'v Value, words: &[&str]) -> &'v str {
+    let found = &expectation(verdict, words)["outcome"];
+    found.as_str().expect("an outcome")
 }
 
 /// The value of a metric of some expectation.
@@ -69,21 +75,30 @@ fn every_task_is_told_to_its_end_with_faults_and_without() {
 
 #[test]
 fn every_instance_runs_again_after_faults() {
-    let lab = Lab::new();
-    let small = ["calm=2s", "gone=1s", "back=60s", "again=60s", "lost=2000"];
+    let small = [
+        "calm=2s",
+        "gone=1s",
+        "back=60s",
+        "again=60s",
+        "lost=2000",
+        "patience=60s",
+    ];
     let set = settings(&[&FEZZIK[..], &small[..]].concat());
-    let verdict = complete(&lab.run(&experiment("fezzik-lrps.toml"), &set));
-    assert_eq!(
-        outcome(&verdict, &["lost(containers.value)"]),
-        "pass",
-        "{verdict:#}"
-    );
-    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+    answered(1..=3, |_| {
+        let lab = Lab::new();
+        let verdict = complete(&lab.run(&experiment("fezzik-lrps.toml"), &set));
+        assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+        let lost = expectation(&verdict, &["lost(containers.value)"]);
+        if is_open(lost) {
+            return Err(format!("{verdict:#}"));
+        }
+        assert_eq!(lost["outcome"], "pass", "{verdict:#}");
+        Ok(())
+    });
 }
 
 #[test]
 fn what_dead_cells_ran_runs_elsewhere_and_how_long_that_took_is_told() {
-    let lab = Lab::new();
     // Of four cells one dies, and its ten instances fit on the others.
     let small = [
         "cells=4",
@@ -96,12 +111,21 @@ fn what_dead_cells_ran_runs_elsewhere_and_how_long_that_took_is_told() {
         "back=60s",
         "lost=1000",
         "answers=60s",
+        "patience=60s",
     ];
-    let verdict = complete(&lab.run(&experiment("kill-10-cells.toml"), &settings(&small)));
     let recovery = ["depth(containers.value)", "recovery(containers.value)"];
+    let lost = ["lost(containers.value)"];
+    let verdict = answered(1..=3, |_| {
+        let lab = Lab::new();
+        let verdict = complete(&lab.run(&experiment("kill-10-cells.toml"), &settings(&small)));
+        assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+        match is_open(expectation(&verdict, &recovery)) || is_open(expectation(&verdict, &lost)) {
+            true => Err(format!("{verdict:#}")),
+            false => Ok(verdict),
+        }
+    });
     assert_eq!(outcome(&verdict, &recovery), "pass", "{verdict:#}");
-    let lost = outcome(&verdict, &["lost(containers.value)"]);
-    assert_eq!(lost, "pass", "{verdict:#}");
+    assert_eq!(outcome(&verdict, &lost), "pass", "{verdict:#}");
     assert_eq!(
         outcome(&verdict, &["bbs-answers.ok"]),
         "pass",
@@ -118,7 +142,6 @@ fn what_dead_cells_ran_runs_elsewhere_and_how_long_that_took_is_told() {
         value("lost(probe.containers.value)") > 5.0 * 8.0,
         "{verdict:#}"
     );
-    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
 }
 
 #[test]
@@ -174,30 +197,43 @@ fn the_benchmark_of_a_bbs_counts_every_call() {
 
 #[test]
 fn a_deployment_that_is_held_is_looked_at_for_growth() {
-    let lab = Lab::new();
-    let small = [
-        "batches=1",
-        "running=96",
-        "cells=2",
-        "settle=2s",
-        "held=8s",
-        "poll=300ms",
-        "soon=60s",
-        "flat=100%",
-    ];
-    let verdict = complete(&lab.run(&experiment("stress-10k.toml"), &settings(&small)));
-    let memory = outcome(&verdict, &["growth(system.bbs.rss)"]);
-    assert_eq!(memory, "pass", "{verdict:#}");
-    let latency = outcome(&verdict, &["lists.latency p99"]);
-    assert_eq!(latency, "pass", "{verdict:#}");
-    // How evenly a busy machine lets anybody work says nothing, but there is a number.
-    for metric in [
-        "growth(probe.rep-bulk.value)",
-        "growth(probe.emitter-bulk.value)",
-        "growth(probe.convergence.value)",
-        "growth(probe.lists.latency)",
-    ] {
-        value_of(&verdict, &format!("'held': {metric}"));
-    }
-    assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+    answered(["held=8s", "held=30s", "held=60s"], |held| {
+        let lab = Lab::new();
+        let small = [
+            "batches=1",
+            "running=96",
+            "cells=2",
+            "settle=2s",
+            held,
+            "poll=300ms",
+            "soon=60s",
+            "patience=60s",
+            "flat=100%",
+        ];
+        let verdict = complete(&lab.run(&experiment("stress-10k.toml"), &settings(&small)));
+        assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
+        let latency = outcome(&verdict, &["lists.latency p99"]);
+        assert_eq!(latency, "pass", "{verdict:#}");
+        let memory = expectation(&verdict, &["growth(system.bbs.rss)"]);
+        // How evenly a busy machine lets anybody work says nothing, but there is a number.
+        let metrics = [
+            "rep-bulk.value",
+            "emitter-bulk.value",
+            "convergence.value",
+            "lists.latency",
+        ];
+        let lacks = |metric: &&str| {
+            let words = format!("growth({metric})");
+            let found = expectation(&verdict, &[words.as_str()]);
+            found["values"][format!("'held': growth(probe.{metric})")].is_null() && is_open(found)
+        };
+        if is_open(memory) || metrics.iter().any(lacks) {
+            return Err(format!("{held}: {verdict:#}"));
+        }
+        assert_eq!(memory["outcome"], "pass", "{verdict:#}");
+        for metric in metrics {
+            value_of(&verdict, &format!("'held': growth(probe.{metric})"));
+        }
+        Ok(())
+    });
 }

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::lab::{Finished, Lab};
+use crate::lab::{Finished, Lab, answered};
 
 /// `headroom target`, until it is ended.
 pub(crate) struct Target {
@@ -88,7 +88,8 @@ fn load(lab: &Lab, target: &Target, more: &[&str]) -> Value {
 fn a_target_fails_the_share_that_it_was_told_to() {
     let lab = Lab::new();
     let target = Target::start(&lab, &["--errors", "10%", "--size", "64B", "--seed", "3"]);
-    let seen = load(&lab, &target, &["-n", "2000", "--rate", "1000/s"]);
+    // However slow the machine is, each is answered.
+    let seen = load(&lab, &target, &["-n", "2000", "--closed", "-c", "4"]);
     let failed = seen["statuses"]["500"].as_u64().unwrap_or(0);
     // Five standard deviations of a binomial.
     assert!((133..=267).contains(&failed), "{failed}");
@@ -154,9 +155,17 @@ fn mistakes_about_a_target_are_explained() {
 fn checked_and_run(lab: &Lab, file: &Path) {
     let mut check = lab.command();
     finished(check.arg("check").arg(file)).expect_code(0);
-    // Invalid is what a machine that is too busy makes of it.
-    let run = lab.run(file, &[]);
-    assert!([0, 3].contains(&run.code), "{}\n{}", run.stdout, run.stderr);
+    answered(1..=3, |_| {
+        let run = lab.run(file, &[]);
+        let failed = |line: &str| line.contains('✗') && line.contains("errors");
+        match run.code {
+            // Invalid is what a machine that is too busy makes of it.
+            0 | 3 => Ok(()),
+            // It answers more slowly than when it was measured for the file.
+            1 if !run.stdout.lines().any(failed) => Err(run.stdout),
+            _ => panic!("{}\n{}", run.stdout, run.stderr),
+        }
+    });
 }
 
 #[test]

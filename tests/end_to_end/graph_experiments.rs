@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::lab::{Lab, experiment, processes_of_run};
+use crate::lab::{Lab, answered, experiment, processes_of_run};
 
 /// What is asked of every small run: a busy machine sends late, and that is no fault of it.
 const SMALL: &[&str] = &["--json", "--set", "late=10s"];
@@ -25,7 +25,7 @@ impl Small {
         let run = lab.run(&lab.patient(name), &arguments);
         // How fast an unoptimised graph on a busy machine is says nothing; but every step
         // must end well.
-        assert!(matches!(run.code, 0..=2), "{}\n{}", run.stdout, run.stderr);
+        assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
         let verdict = run.json();
         // A busy machine adds to latencies, and then it is not known whether all of them hold.
         let late = "the generator was late itself";
@@ -48,6 +48,30 @@ impl Small {
         });
         let found = found.unwrap_or_else(|| panic!("nothing expected begins with {begin:?}"));
         found["outcome"] == "pass"
+    }
+
+    /// Expectations of which each one held. Where one did not, and requests ran out of time for which nobody
+    /// planted a delay, a busy machine took it: then what there was instead.
+    #[track_caller]
+    fn all_held(&self, begins: &[&str]) -> Result<(), String> {
+        if begins.iter().all(|begin| self.held(begin)) {
+            return Ok(());
+        }
+        let told = format!("{:#}", self.verdict);
+        assert!(self.ran_out_of_time(), "{begins:?}: {told}");
+        Err(told)
+    }
+
+    fn ran_out_of_time(&self) -> bool {
+        let is_late = |error: &Value| {
+            ["timeout", "every connection busy"]
+                .iter()
+                .any(|cause| error["cause"] == *cause)
+        };
+        self.lab.loads().values().any(|load| {
+            let errors = load["errors"].as_array().expect("errors");
+            !load["statuses"]["504"].is_null() || errors.iter().any(is_late)
+        })
     }
 
     /// What the command of a step printed.
@@ -104,30 +128,43 @@ fn every_topology_of_an_experiment_is_right() {
 
 #[test]
 fn a_chain_does_its_work_and_says_where_the_time_went() {
-    let small = Small::run("graph-chain-3.toml", &["turn=3s"]);
-    assert!(small.held("nothing errors == 0%"));
-    let said = small.said("busywork");
-    for service in ["broot", "bbranch", "bleaf"] {
-        assert!(said.contains(service), "{said}");
-    }
-    assert!(small.held("opened.value == 1"));
-    small.leaves_nothing();
+    answered(["turn=3s", "turn=6s"], |turn| {
+        let small = Small::run("graph-chain-3.toml", &[turn]);
+        small.leaves_nothing();
+        let said = small.said("busywork");
+        for service in ["broot", "bbranch", "bleaf"] {
+            assert!(said.contains(service), "{said}");
+        }
+        small.all_held(&["nothing errors == 0%", "opened.value == 1"])
+    });
 }
 
 #[test]
 fn faults_that_come_with_a_profile_are_found() {
-    let small = Small::run("graph-bookinfo.toml", &["turn=4s", "rate=80/s"]);
-    assert!(small.held("'as it is': page errors == 0%"));
-    assert!(small.held("'failing ratings': page errors > 2%"));
-    assert!(small.held("'asked again': page errors"));
-    assert!(small.said("slow ratings").contains("ratings"));
-    small.leaves_nothing();
+    // As many requests at rates that are slower and slower.
+    let sizes = [
+        ["turn=4s", "rate=80/s"],
+        ["turn=16s", "rate=20/s"],
+        ["turn=32s", "rate=10/s"],
+    ];
+    answered(sizes, |sizes| {
+        let small = Small::run("graph-bookinfo.toml", &sizes);
+        small.leaves_nothing();
+        assert!(small.said("slow ratings").contains("ratings"));
+        small.all_held(&[
+            "'as it is': page errors == 0%",
+            "'failing ratings': page errors > 2%",
+            "'asked again': page errors",
+        ])
+    });
 }
 
 #[test]
 fn time_that_a_neighbour_takes_is_called_stolen() {
-    let small = Small::run("graph-noisy-neighbour.toml", &["turn=3s", "last=40"]);
-    assert!(small.held("'alone, 1': front errors == 0%"));
-    assert!(small.said("neighbour, 1").contains("stolen"));
-    small.leaves_nothing();
+    answered(["turn=3s", "turn=6s"], |turn| {
+        let small = Small::run("graph-noisy-neighbour.toml", &[turn, "last=40"]);
+        small.leaves_nothing();
+        assert!(small.said("neighbour, 1").contains("stolen"));
+        small.all_held(&["'alone, 1': front errors == 0%"])
+    });
 }

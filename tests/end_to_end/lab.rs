@@ -1,6 +1,7 @@
 //! A temporary place to run the binary in, and what may be seen from outside.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -137,6 +138,22 @@ impl Lab {
         found.remove(0)
     }
 
+    /// The results of the loads of the only run, by the names of their files.
+    pub(crate) fn loads(&self) -> BTreeMap<String, Value> {
+        let entries = fs::read_dir(self.run_folder().join("loads")).expect("loads");
+        entries
+            .map(|entry| {
+                let path = entry.expect("an entry").path();
+                let text = fs::read_to_string(&path).expect("a load");
+                let name = path.file_stem().expect("a name").to_string_lossy();
+                (
+                    name.into_owned(),
+                    serde_json::from_str(&text).expect("JSON"),
+                )
+            })
+            .collect()
+    }
+
     /// Waits until the run under way has written `text` into its events.
     pub(crate) fn wait_for_event(&self, child: &mut Child, text: &str) {
         wait_until(&format!("event {text:?}"), || {
@@ -212,6 +229,41 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// What the first try found that found anything. A busy machine may leave a question open, and an honest
+/// instrument says so; then the next try gives it more of what it lacked.
+#[track_caller]
+pub(crate) fn answered<S, A>(
+    tries: impl IntoIterator<Item = S>,
+    mut once: impl FnMut(S) -> Result<A, String>,
+) -> A {
+    let mut open = Vec::new();
+    for more in tries {
+        match once(more) {
+            Ok(answer) => return answer,
+            Err(why) => open.push(why),
+        }
+    }
+    panic!("no try had an answer:\n{}", open.join("\n"));
+}
+
+/// Whether nobody knows if an expectation holds because a busy machine let too little be measured, as it says
+/// itself.
+pub(crate) fn is_open(expectation: &Value) -> bool {
+    const WHY: [(&str, &str); 5] = [
+        ("inconclusive", "hold the step for longer"),
+        (
+            "inconclusive",
+            "of which not one is in each tenth of the step",
+        ),
+        ("inconclusive", "too little was seen of"),
+        ("inconclusive", "so it may be more"),
+        ("invalid", "the generator was late itself"),
+    ];
+    let note = expectation["note"].as_str().unwrap_or_default();
+    let mut why = WHY.iter();
+    why.any(|(outcome, why)| expectation["outcome"] == *outcome && note.contains(why))
 }
 
 /// Processes that carry the mark of the run in `folder`, as `pid name` lines.

@@ -271,7 +271,8 @@ fn answers_after_the_end_are_in_no_rate() {
 
 #[test]
 fn a_latency_that_grows_is_said_to_and_one_that_does_not_is_not() {
-    let lab = Lab::new();
+    // Whoever begins meanwhile makes a latency grow.
+    let lab = Lab::alone();
     let grows = |since: Duration| Some((since / 50, OK));
     let frozen = Duration::from_millis(1500);
     let thaws = move |since: Duration| Some((frozen.saturating_sub(since) + since / 50, OK));

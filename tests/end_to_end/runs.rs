@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::lab::{Finished, Lab, experiment, processes_of_run};
+use crate::lab::{Finished, Lab, answered, experiment, processes_of_run};
 
 const SMALL: &[&str] = &[
     "--set",
@@ -103,8 +103,10 @@ fn a_missed_expectation_fails_the_run() {
 #[test]
 fn your_own_system_can_be_measured_without_rust() {
     let lab = Lab::alone();
+    // How fast it is on a busy machine says nothing.
+    let settings = ["--json", "--set", "soon=20s", "--set", "stock=20s"];
     let run = lab
-        .run(&experiment("your-own-system.toml"), &["--json"])
+        .run(&experiment("your-own-system.toml"), &settings)
         .expect_code(0);
     assert_eq!(run.json()["outcome"], "pass");
 }
@@ -158,8 +160,8 @@ fn root_may_be_another() -> bool {
 }
 
 /// Of a run that counts what was stored in the end: no write is missing that was acknowledged,
-/// and there is none that nobody made.
-fn every_good_write_is_there(run: &Finished) {
+/// and there is none that nobody made. Gives the numbers.
+fn every_good_write_is_there(run: &Finished) -> serde_json::Value {
     // How soon all is back on a busy machine, and how late writes were sent, says nothing.
     assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
     let verdict = run.json();
@@ -168,11 +170,15 @@ fn every_good_write_is_there(run: &Finished) {
         let that = one["that"].as_str();
         that.is_some_and(|that| that.starts_with("kept.rows"))
     };
-    let rows = all.iter().find(that).expect("an expectation about rows");
-    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
+    let counts = &all.iter().find(that).expect("an expectation about rows")["values"];
+    let count = |name: &str| {
+        let count = counts[name].as_f64();
+        count.unwrap_or_else(|| panic!("no {name}: {verdict:#}"))
+    };
     let (rows, good) = (count("kept.rows"), count("writes good"));
     assert!(good > 100.0 && rows >= good, "{verdict:#}");
     assert!(rows <= count("writes requests"), "{verdict:#}");
+    counts.clone()
 }
 
 #[test]
@@ -231,24 +237,20 @@ fn a_database_that_dies_loses_no_write_that_it_acknowledged() {
     if !root_may_be_another() {
         return;
     }
-    let lab = Lab::new();
     let file = experiment("postgres-failover-like.toml");
     let settings = ["--json", "--set", "rate=100/s", "--set", "patience=5s"];
-    let run = lab.run(&file, &settings);
-    // How soon it is back on a busy machine, and how late its writes were sent, says nothing.
-    assert!(matches!(run.code, 0..=3), "{}\n{}", run.stdout, run.stderr);
-    let verdict = run.json();
-    let all = verdict["expectations"].as_array().expect("expectations");
-    let that = |one: &&serde_json::Value| {
-        let that = one["that"].as_str();
-        that.is_some_and(|that| that.starts_with("kept.rows"))
-    };
-    let rows = all.iter().find(that).expect("an expectation about rows");
-    let count = |name: &str| rows["values"][name].as_f64().expect("a count");
-    let (rows, good) = (count("kept.rows"), count("writes good"));
-    assert!(good > 100.0 && rows >= good, "{verdict:#}");
-    assert!(rows <= count("writes requests"), "{verdict:#}");
-    assert!(count("probe.twice.value") == 0.0, "{verdict:#}");
+    let (lab, run) = answered(1..=3, |_| {
+        let lab = Lab::new();
+        let run = lab.run(&file, &settings);
+        // A busy kernel may still hold memory of processes that have ended, and PostgreSQL then refuses
+        // to start.
+        match run.code == 4 && run.stdout.contains("pre-existing shared memory block") {
+            true => Err(run.stdout),
+            false => Ok((lab, run)),
+        }
+    });
+    let counts = every_good_write_is_there(&run);
+    assert_eq!(counts["probe.twice.value"], 0.0, "{counts:#}");
     assert_eq!(processes_of_run(&lab.run_folder()), Vec::<String>::new());
 }
 
@@ -335,9 +337,11 @@ every = "50ms"
 fn agents_that_are_told_to_are_silent_and_nobody_else() {
     let lab = Lab::new();
     let file = experiment("silent-cells.toml");
-    let small = ["cells=20", "hit=4", "instances=200", "lives=4s", "calm=2s"];
-    let short = ["silence=9s", "flap=1500ms", "flapping=6s", "answers=250ms"];
-    let set = small.into_iter().chain(short);
+    let small = ["cells=20", "hit=4", "instances=200", "lives=6s", "calm=2s"];
+    let short = ["silence=13s", "flap=1500ms", "flapping=6s"];
+    // How fast a busy machine answers says nothing.
+    let patient = ["answers=60s", "patience=60s"];
+    let set = small.into_iter().chain(short).chain(patient);
     let set: Vec<&str> = set.flat_map(|pair| ["--set", pair]).collect();
     let run = lab.run(&file, &[&["--json"], set.as_slice()].concat());
     let verdict = run.expect_code(0).json();

@@ -277,11 +277,11 @@ fn connections_stay_behind_errors_and_serve_requests_in_a_row() {
 
 #[test]
 fn clients_that_go_away_are_logged() {
-    let (rig, _site) = start("");
+    let (rig, site) = start("");
     let mut differences = Differences::default();
     let mut client = rig.client();
     client.send("GET / HTTP/1.1\r\nHost: hang.ex.com\r\n\r\n");
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    site.hang.saw();
     drop(client);
     let recorded = LOG
         .lines()
@@ -292,15 +292,15 @@ fn clients_that_go_away_are_logged() {
 
 #[test]
 fn a_route_that_is_full() {
-    let (rig, _site) = start("");
+    let (rig, site) = start("");
     let mut differences = Differences::default();
     let mut busy: Vec<Client> = Vec::new();
     for _ in 0..2 {
         let mut client = rig.client();
         client.send("GET / HTTP/1.1\r\nHost: hang.ex.com\r\n\r\n");
+        site.hang.saw();
         busy.push(client);
     }
-    std::thread::sleep(std::time::Duration::from_millis(200));
     compare(
         &mut differences,
         "overloaded (max_conns 2)",

@@ -27,7 +27,7 @@ start_response_delay_interval: 1s
 droplet_stale_threshold: STALE
 prune_stale_droplets_interval: PRUNE
 endpoint_timeout: 3s
-drain_wait: 1s
+drain_wait: 4s
 drain_timeout: 10s
 trace_key: "22"
 empty_pool_response_code_503: true

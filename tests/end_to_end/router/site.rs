@@ -15,6 +15,7 @@ use super::rig::Rig;
 /// The backends, as far as a test looks at one.
 pub(super) struct Site {
     pub(super) echo: Backend,
+    pub(super) hang: Backend,
     pub(super) upgrade: Backend,
 }
 
@@ -23,6 +24,7 @@ impl Site {
     /// recording, whose backend did not switch protocols for a name in other letters.
     pub(super) fn start(rig: &mut Rig, traced: bool) -> Self {
         let echo = Backend::start(Does::Echo(""));
+        let hang = Backend::start(Does::Hang);
         let upgrade = Backend::start(if traced { Does::Echo("") } else { Does::Tunnel });
         let cookie = "Set-Cookie: JSESSIONID=abc; Secure; SameSite=Lax; Max-Age=60\r\n";
         let sticky = Backend::start(Does::Echo(cookie));
@@ -38,7 +40,7 @@ impl Site {
             ("hdr.ex.com", own(Does::Echo(rewritten)), "inst-9104"),
             ("chunk.ex.com", own(Does::Says(chunks)), "inst-9105"),
             ("ws.ex.com", upgrade.port(), "inst-9106"),
-            ("hang.ex.com", own(Does::Hang), "inst-9107"),
+            ("hang.ex.com", hang.port(), "inst-9107"),
             ("rst.ex.com", own(Does::Reset), "inst-9108"),
             ("dead.ex.com", dead, "inst-9199"),
             ("deadws.ex.com", dead_upgrade, "inst-9198"),
@@ -57,7 +59,11 @@ impl Site {
         let least = ("options", json!({"loadbalancing": "least-connection"}));
         rig.register("lc.ex.com", echo.port(), "inst-9101", &[least]);
         rig.settle();
-        Self { echo, upgrade }
+        Self {
+            echo,
+            hang,
+            upgrade,
+        }
     }
 }
 

@@ -98,9 +98,7 @@ pub(super) fn recovery(
     };
     let spells = direction.map_or_else(Vec::new, |sign| series.spells(sign));
     Ok(match (spells.split_first(), direction) {
-        (Some((spell, later)), Some(sign)) => {
-            Effect::Seen(series.measure(*spell, later.len(), sign))
-        }
+        (Some((spell, later)), Some(sign)) => Effect::Seen(series.measure(*spell, later, sign)),
         _ => Effect::None(series.unseen()),
     })
 }
@@ -222,7 +220,7 @@ impl Series<'_> {
         back.is_some_and(|back| self.after[number].from_s - back.from_s < self.window.steady_s)
     }
 
-    fn measure(&self, spell: Spell, later_exits: usize, sign: f64) -> Recovery {
+    fn measure(&self, spell: Spell, later: &[Spell], sign: f64) -> Recovery {
         let Window {
             fault_begin_s,
             fault_end_s,
@@ -240,7 +238,7 @@ impl Series<'_> {
         };
         let detected_s = (out.from_s - fault_begin_s).max(0.0);
         let last = &self.after[spell.end - 1];
-        let returned = match self.back(spell.end) {
+        let returned = match self.back(spell, later) {
             Some(back_s) => Return::After {
                 from_begin_s: back_s - fault_begin_s,
                 from_end_s: back_s - fault_end_s,
@@ -272,7 +270,7 @@ impl Series<'_> {
             fell: sign < 0.0,
             lost: lost.sum(),
             lost_noise: 2.0 * weight * self.reference.noise_of_mean(count, last.from_s),
-            later_exits,
+            later_exits: later.len(),
         }
     }
 
@@ -288,19 +286,25 @@ impl Series<'_> {
         0.6 * (back_s - before_s)
     }
 
-    /// When it was back, if it then stayed for the steady time, and was looked at often enough to
-    /// know.
-    fn back(&self, end: usize) -> Option<f64> {
-        let back = self.after.get(end)?;
+    /// When it was back: at the first sample after which it stayed for the steady time, and was looked
+    /// at often enough to know.
+    fn back(&self, spell: Spell, later: &[Spell]) -> Option<f64> {
         let steady_s = self.window.steady_s;
-        let rest = &self.after[end..];
-        let until_s = back.from_s + steady_s;
-        let covered = rest.last().is_some_and(|last| last.to_s >= until_s);
-        let within = rest.iter().take_while(|sample| sample.from_s < until_s);
-        let seldom = within
-            .zip(rest.iter().skip(1))
-            .any(|(one, next)| next.from_s - one.from_s > steady_s / 2.0 && next.from_s > one.to_s);
-        (covered && !seldom).then_some(back.from_s)
+        let next = later.first().map(|next| next.first);
+        let stays = |first: &usize| {
+            let rest = &self.after[*first..];
+            let from_s = rest[0].from_s;
+            let until_s = from_s + steady_s;
+            let covered = rest.last().is_some_and(|last| last.to_s >= until_s);
+            let inside = next.is_none_or(|next| self.after[next].from_s - from_s >= steady_s);
+            let within = rest.iter().take_while(|sample| sample.from_s < until_s);
+            let seldom = within.zip(rest.iter().skip(1)).any(|(one, next)| {
+                next.from_s - one.from_s > steady_s / 2.0 && next.from_s > one.to_s
+            });
+            covered && inside && !seldom
+        };
+        let mut since = spell.end..next.unwrap_or(self.after.len());
+        since.find(stays).map(|first| self.after[first].from_s)
     }
 
     fn depth(&self, spell: Spell, sign: f64) -> f64 {

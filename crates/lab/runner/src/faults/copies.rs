@@ -14,7 +14,7 @@ use units::show_seconds;
 use super::ballast::Filled;
 use super::exhaust::Exhausted;
 use super::{Faults, Slowed};
-use crate::processes::{Copy, handles, pause, runs, signal};
+use crate::processes::{Copy, pause, runs, signal};
 use crate::steps::StepError;
 
 /// Time that a process has to end after a signal that it may catch.
@@ -38,11 +38,13 @@ pub(super) enum Remedy {
     Space(Filled),
 }
 
-/// All processes of copies that are about to be killed, or none of those that may end as they
-/// like.
-fn killed(copies: &[&Copy], end: EndSignal) -> Vec<OwnedFd> {
-    match signal_of(end) {
-        Signal::SIGKILL => handles(copies),
+/// Tells copies to end; gives all of their processes that were killed, and none of those that may end
+/// as they like.
+fn end(copies: &[&Copy], by: EndSignal) -> Vec<OwnedFd> {
+    let by = signal_of(by);
+    let told = signal(copies, by);
+    match by {
+        Signal::SIGKILL => told,
         _ => Vec::new(),
     }
 }
@@ -221,13 +223,12 @@ impl<'a> Faults<'a> {
         hit: &Hit<'a>,
     ) -> Result<Remedy, StepError> {
         Ok(match does {
-            ProcessFault::Kill(end) => {
+            ProcessFault::Kill(by) => {
                 let is_supervised = !is_timed && self.is_supervised(system);
                 let all = hit.take_down(!is_supervised);
-                let trees = killed(&all, end);
-                signal(&all, signal_of(end));
+                let trees = end(&all, by);
                 for copy in all {
-                    self.ended(copy, signal_of(end)).await?;
+                    self.ended(copy, signal_of(by)).await?;
                 }
                 wait_for_exit(trees).await;
                 match is_supervised {
@@ -235,16 +236,14 @@ impl<'a> Faults<'a> {
                     false => Remedy::Start,
                 }
             }
-            ProcessFault::Restart(end) => {
+            ProcessFault::Restart(by) => {
                 let all = hit.take_down(true);
-                let trees = killed(&all, end);
-                signal(&all, signal_of(end));
+                let trees = end(&all, by);
                 let ends = all.into_iter().map(|copy| async {
                     let exit = copy.running().child;
                     let mut tree = Vec::new();
                     if tokio::time::timeout(END_WITHIN, exit.exit()).await.is_err() {
-                        tree = handles(&[copy]);
-                        signal(&[copy], Signal::SIGKILL);
+                        tree = signal(&[copy], Signal::SIGKILL);
                     }
                     self.ended(copy, Signal::SIGKILL).await?;
                     wait_for_exit(tree).await;

@@ -384,20 +384,20 @@ impl Measured<'_> {
             return None;
         };
         let (faults, step) = (self.faults, step.as_deref());
+        let is_exact = matches!(comparison.op, Op::Equal | Op::NotEqual);
+        let bound = |value: f64| match &comparison.of {
+            None => Some(comparison.op.holds(value, comparison.quantity)),
+            Some(metric) => {
+                let whole = self.value(metric)?;
+                Some(comparison.op.holds(value, comparison.quantity * whole))
+            }
+        };
         if let Some(most) = recoveries::at_most(faults, step, of, *number) {
             let seen = recoveries::value(faults, step, of, *number)?;
             // No probe is so exact that it could show nothing at all.
-            let is_exact = matches!(comparison.op, Op::Equal | Op::NotEqual);
             if is_exact && most.lasting_s < LATE_S {
                 return None;
             }
-            let bound = |value: f64| match &comparison.of {
-                None => Some(comparison.op.holds(value, comparison.quantity)),
-                Some(metric) => {
-                    let whole = self.value(metric)?;
-                    Some(comparison.op.holds(value, comparison.quantity * whole))
-                }
-            };
             return (bound(seen) != bound(most.value)).then(|| {
                 let lasting = units::show_seconds(most.lasting_s);
                 let what = match number {
@@ -413,11 +413,22 @@ impl Measured<'_> {
             });
         }
         if !recoveries::is_lower_bound(faults, step, of, *number) {
-            return None;
+            let seen = recoveries::value(faults, step, of, *number)?;
+            let least = recoveries::least(faults, step, of, *number).filter(|_| !is_exact)?;
+            return (bound(seen) != bound(least)).then(|| {
+                let unknown = units::show_seconds(seen - least);
+                format!(
+                    "too little was seen of {of} to tell: it may have come back up to {unknown} before that \
+                     was seen; ask more often"
+                )
+            });
         }
         let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
         (held != from_below).then(|| {
-            format!("{of} had not come back when the measurement ended, so it may be more; measure for longer")
+            format!(
+                "{of} had not come back when the measurement ended, or was asked too seldom to tell, so it \
+                 may be more; measure for longer, or ask more often"
+            )
         })
     }
 

@@ -285,4 +285,26 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
     assert!(depth(Some(0.4), Op::Equal, 0.0).is_some());
     assert_eq!(depth(Some(0.1), Op::Equal, 0.0), None);
     assert_eq!(depth(Some(0.4), Op::LessOrEqual, 1.0), None);
+    // All was as before after 3.2 s, and nobody had looked for 0.7 s.
+    let seen = FaultEffect {
+        seen: Some(true),
+        recovery_s: Some(3.2),
+        resolution_s: Some(0.7),
+        ..effect(None)
+    };
+    let faults = [FaultRecord {
+        effects: vec![seen],
+        ..fault(None)
+    }];
+    let measured = Measured {
+        faults: &faults,
+        ..Measured::default()
+    };
+    let late =
+        |op, quantity| measured.unfinished(&comparison(FaultNumber::Recovery, op, quantity), true);
+    let why = late(Op::Greater, 3.0).unwrap();
+    assert!(why.contains("up to 700 ms before that was seen"), "{why}");
+    assert!(late(Op::Less, 3.0).is_some());
+    assert_eq!(late(Op::Less, 4.0), None);
+    assert_eq!(late(Op::Greater, 2.0), None);
 }

@@ -109,20 +109,27 @@ pub(crate) fn pause(copies: &[&Copy], paused: bool) {
 }
 
 /// Sends a signal once to every process of copies, also to those that left their group, as
-/// the workers of databases do.
-pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
+/// the workers of databases do. Gives those that it was sent to, as handles that never come to mean
+/// another one; one that ends meanwhile, or that there is no descriptor for, is left out.
+pub(crate) fn signal(copies: &[&Copy], signal: Signal) -> Vec<OwnedFd> {
     let running: Vec<Running> = copies.iter().map(|copy| copy.running()).collect();
     let groups: BTreeSet<u32> = running.iter().map(|running| running.child.pid).collect();
-    let mut found = BTreeSet::new();
-    // What a first look has not seen was forked meanwhile, and is found by a later one.
+    let (mut found, mut sent) = (BTreeSet::new(), Vec::new());
+    // What a first look has not seen was forked meanwhile, and is found by a later one: by its
+    // marks where the first of its tree has ended by then.
     for look in 0..LOOKS {
         let roots = running.iter();
         let roots = roots.map(|running| (running.child.pid, running.marks.clone()));
-        let now = measure::Trees::now(roots).into_iter();
+        let mut now = measure::Trees::now(roots);
+        if look > 0 {
+            now.extend(running.iter().flat_map(|running| running.marks.carriers()));
+        }
+        let now = now.into_iter();
         let new: Vec<u32> = now.filter(|pid| found.insert(*pid)).collect();
         if new.is_empty() {
             break;
         }
+        sent.extend(opened(new.iter().copied()));
         // After the look, for nobody's processes are found once the first of them has ended.
         // The kernel reaches a whole group at once, also those that are being forked.
         if look == 0 {
@@ -138,14 +145,7 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) {
             }
         }
     }
-}
-
-/// Every process of copies, as a handle that never comes to mean another one. One that ends
-/// meanwhile, or that there is no descriptor for, is left out.
-pub(crate) fn handles(copies: &[&Copy]) -> Vec<OwnedFd> {
-    let running = copies.iter().map(|copy| copy.running());
-    let roots = running.map(|running| (running.child.pid, running.marks));
-    opened(measure::Trees::now(roots))
+    sent
 }
 
 /// The processes that are left of a tree whose first one has ended, as handles: those that are

@@ -13,7 +13,7 @@ mod tail;
 pub(crate) use addresses::{Addresses, loopback};
 pub use children::LaunchError;
 pub(crate) use children::{Child, Children, Ended};
-pub(crate) use copy::{Copy, Running, copy_names, handles, pause, runs, signal};
+pub(crate) use copy::{Copy, Running, copy_names, pause, runs, signal};
 pub(crate) use launch::{Launch, Output, itself};
 pub use ports::PortError;
 pub(crate) use ports::Ports;

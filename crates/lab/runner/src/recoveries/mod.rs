@@ -576,6 +576,23 @@ pub(crate) fn at_most(
     (value > seen).then_some(UnseenBound { value, lasting_s })
 }
 
+/// The least that a time to recover may be, where nobody looked for long before all was seen to be as
+/// before.
+pub(crate) fn least(
+    faults: &[FaultRecord],
+    step: Option<&str>,
+    of: &Affected,
+    number: FaultNumber,
+) -> Option<f64> {
+    if !matches!(number, FaultNumber::Recovery | FaultNumber::RecoveryFromEnd) {
+        return None;
+    }
+    let seen_s = value(faults, step, of, number)?;
+    let unknown_s = found(faults, step, of).filter_map(|effect| effect.resolution_s);
+    let unknown_s = unknown_s.reduce(f64::max)?;
+    (unknown_s > STEADY_S / 2.0).then(|| (seen_s - unknown_s).max(0.0))
+}
+
 /// Why a metric of faults has no value.
 pub(crate) fn why(faults: &[FaultRecord], step: Option<&str>, of: &Affected) -> String {
     let mut effects = found(faults, step, of);

@@ -116,12 +116,20 @@ fn what_is_not_back_is_told_as_at_least() {
 }
 
 #[test]
-fn a_return_that_nobody_watched_is_none() {
+fn a_return_that_nobody_watched_is_told_by_the_next_look() {
     let mut points = points(instances);
     points.retain(|(at, _)| *at < 73.0 || *at > 82.0);
+    let next = Return::After {
+        from_begin_s: 53.0,
+        from_end_s: 43.0,
+        resolution_s: 13.0,
+    };
+    assert_eq!(seen(&points, Worse::Lower).returned, next);
+    // Whoever always looks so seldom does not know that it stays.
+    points.retain(|(at, _)| *at < 73.0 || *at % 6.0 == 0.0);
     let found = seen(&points, Worse::Lower);
     assert!(
-        matches!(found.returned, Return::NotBefore { .. }),
+        matches!(found.returned, Return::NotBefore { from_begin_s, .. } if from_begin_s == 40.0),
         "{found:?}"
     );
 }
