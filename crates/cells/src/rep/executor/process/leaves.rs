@@ -109,7 +109,8 @@ impl<'a> Container<'a> {
         let own = self.executor.tag_of(self.job);
         let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
         let tags: Vec<&RunTag> = rep.into_iter().chain([&own]).collect();
-        let mut env = environment::of(self.job, self.folder, &run.env);
+        let cell = self.executor.variables(self.job, self.folder);
+        let mut env = environment::of(self.job, self.folder, &cell, &run.env);
         if !run.user.is_empty() {
             env.entry("USER".into()).or_insert_with(|| run.user.clone());
         }

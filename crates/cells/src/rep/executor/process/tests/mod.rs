@@ -2,6 +2,7 @@ mod accounts;
 mod ends;
 mod files;
 mod health;
+mod identity;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -245,11 +246,11 @@ fn a_port_is_the_one_behind_the_containers() {
             value: value.into(),
         });
         let own: Vec<_> = own.into_iter().collect();
-        let env = environment::of(&job, Path::new("/c"), &own);
+        let env = environment::of(&job, Path::new("/c"), &[], &own);
         assert_eq!(env["PORT"], expected, "{wanted:?}");
     }
     job.ports.clear();
-    assert!(!environment::of(&job, Path::new("/c"), &[]).contains_key("PORT"));
+    assert!(!environment::of(&job, Path::new("/c"), &[], &[]).contains_key("PORT"));
 }
 
 #[tokio::test]
