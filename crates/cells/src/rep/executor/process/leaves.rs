@@ -19,7 +19,7 @@ use super::super::super::steps::{
 };
 use super::super::Job;
 use super::log_limit::{LineOutcome, LogLimit};
-use super::output::{LINE_BYTES, Tail, follow};
+use super::output::{LINE_BYTES, Tail, follow, returns_as_ends};
 use super::transfer::{TransferError, folder_within};
 use super::{Process, environment, place, probe, users};
 use crate::mutex::lock;
@@ -207,7 +207,7 @@ impl Leaves for Container<'_> {
                 match &log_context.heard {
                     Some(heard) => heard.push(bytes),
                     None if silent => {}
-                    None => lines.push(bytes, log),
+                    None => lines.push(&returns_as_ends(bytes), log),
                 }
             }));
             let (mut read_all, mut asked, mut killed) = (false, false, false);

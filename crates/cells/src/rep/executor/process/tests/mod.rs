@@ -533,6 +533,19 @@ async fn a_guid_cannot_lead_out_of_the_folder() {
 }
 
 #[tokio::test]
+async fn a_carriage_return_ends_a_line_of_the_log() {
+    let bench = Bench::new();
+    let script = r"printf '1 of 2\r2 of 2\r\ndone'";
+    assert_eq!(bench.reason(sh(script)).await, None);
+    let kept = bench.sink.kept();
+    let lines = kept.lines().filter(|line| line.contains(r#""line":"#));
+    assert_eq!(lines.count(), 4, "and the exit status: {kept}");
+    for line in ["1 of 2", "2 of 2", "done", "Exit status 0"] {
+        assert!(kept.contains(&format!(r#""line":"{line}""#)), "{kept}");
+    }
+}
+
+#[tokio::test]
 async fn logs_have_a_rate() {
     let bench = Bench::new();
     // One that does not log what containers write says when that is too much all the same.
