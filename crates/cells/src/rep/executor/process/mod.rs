@@ -1,7 +1,8 @@
 //! An executor that runs a child process per container.
 //!
-//! What it gives: a folder per container, the environment of the platform, output
-//! kept and logged, processes that end with their container and with the rep.
+//! What it gives: a folder per container, the environment of the platform, a key and a
+//! certificate where the operator has an authority for that, output kept and logged,
+//! processes that end with their container and with the rep.
 //!
 //! What it does not give: any isolation. Processes have the rep's file system, and its
 //! user unless that is root and the action names another one ([`users`]); egress rules, root
