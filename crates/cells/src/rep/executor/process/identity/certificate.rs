@@ -98,7 +98,7 @@ impl Authority {
             return Err(refuse(certificate, "it holds no certificate".into()));
         };
         // The key is the last that stands there.
-        let public = anchor.subject_public_key_info.as_ref();
+        let public: &[u8] = anchor.subject_public_key_info.as_ref();
         if !public.ends_with(pair.public_key().as_ref()) {
             let problem = format!(
                 "expected the certificate of the key {}, found that of another key",
