@@ -1,14 +1,17 @@
 //! A cell that runs real processes, against a BBS in memory.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fake_bbs::{FakeBbs, eventually, logger};
-use cells::rep::{Config, ExecutorKind, ProcessSettings, Running, start};
+use cells::rep::{Config, ExecutorKind, IdentitySettings, ProcessSettings, Running, start};
 use diego::auction::{Lrp, Resource, Task, Work};
-use diego::models::{Action, DesiredLrp, RunAction, TaskDefinition};
-use net::{Client, ClientOptions};
+use diego::models::{Action, CertificateProperties, DesiredLrp, RunAction, TaskDefinition};
+use net::tls::{self, Files};
+use net::{Client, ClientOptions, PeerCertificate};
 use tokio::sync::watch;
+use wire::tls::Subject;
 
 async fn cell(root: &Path) -> (FakeBbs, Running, watch::Sender<bool>) {
     cell_with(root, ProcessSettings::default()).await
@@ -183,4 +186,92 @@ async fn an_instance_runs_once_its_monitor_succeeds_and_crashes_when_it_does_not
         .await;
     let reason = bbs.records().crashes[0].error_message.clone();
     assert_eq!(reason, "Instance became unhealthy: ");
+}
+
+/// Writes an authority as an operator has it.
+fn authority(folder: &Path) -> IdentitySettings {
+    let (kind, size) = (&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048);
+    let key = rcgen::KeyPair::generate_rsa_for(kind, size).unwrap();
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let settings = IdentitySettings {
+        authority: folder.join("ca.pem"),
+        key: folder.join("ca.key"),
+        validity: Duration::from_secs(24 * 3600),
+    };
+    let certificate = params.self_signed(&key).unwrap();
+    std::fs::write(&settings.authority, certificate.pem()).unwrap();
+    std::fs::write(&settings.key, key.serialize_pem()).unwrap();
+    settings
+}
+
+/// Tells clients who they are.
+struct Mirror;
+
+impl net::Handler for Mirror {
+    async fn handle(&self, request: http::Request<net::Incoming>) -> http::Response<net::Body> {
+        let peer = request.extensions().get::<PeerCertificate>().unwrap();
+        let subject = Subject::of(&peer.0).unwrap();
+        http::Response::new(net::full(subject.to_string()))
+    }
+}
+
+#[tokio::test]
+async fn an_instance_proves_to_clients_and_servers_who_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let operator = tempfile::tempdir().unwrap();
+    let identity = authority(operator.path());
+    let settings = ProcessSettings {
+        identity: Some(identity.clone()),
+        ..ProcessSettings::default()
+    };
+    let (bbs, rep, _ask) = cell_with(root.path(), settings).await;
+    let told = root.path().join("told");
+    let script = format!(
+        "printf '%s\\n' $CF_INSTANCE_CERT $CF_INSTANCE_KEY $INSTANCE_GUID > {0}.new
+        mv {0}.new {0}; exec sleep 1000",
+        told.display()
+    );
+    bbs.records().desire(DesiredLrp {
+        process_guid: "p".into(),
+        domain: "test".into(),
+        instances: 1,
+        action: sh(&script),
+        certificate_properties: Some(CertificateProperties {
+            organizational_unit: vec!["space:s".into(), "app:a".into()],
+        }),
+        ..DesiredLrp::default()
+    });
+    give(&rep, one_instance()).await;
+    eventually("it has said where they are", || told.exists()).await;
+    let told = std::fs::read_to_string(told).unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    let [certificate, key, guid] = lines.as_slice() else {
+        panic!("{told}")
+    };
+    let files = Files {
+        certificate: certificate.into(),
+        key: key.into(),
+        authority: identity.authority,
+    };
+    let listener = net::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_stop, shutdown) = net::shutdown();
+    tokio::spawn(net::serve(
+        listener,
+        Some(tls::server(&files).unwrap()),
+        net::Limits::default(),
+        Arc::new(Mirror),
+        shutdown,
+    ));
+    let client = Client::new(ClientOptions {
+        tls: Some(tls::client(&files).unwrap()),
+        ..ClientOptions::default()
+    });
+    let uri = format!("https://{address}/").parse().unwrap();
+    let answer = client.get(&uri).await.unwrap();
+    let expected = format!(
+        "OrganizationalUnit=\"app:a\", OrganizationalUnit=\"space:s\", CommonName=\"{guid}\""
+    );
+    assert_eq!(String::from_utf8(answer.body.to_vec()).unwrap(), expected);
 }

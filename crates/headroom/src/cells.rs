@@ -235,6 +235,7 @@ fn processes(args: &RepArgs) -> Result<ProcessSettings> {
         },
         ..ProcessSettings::default()
     };
+    args.certificates.put(&mut settings);
     args.workers.put(&mut settings)?;
     Ok(settings)
 }

@@ -32,6 +32,24 @@ pub(crate) fn make(args: &CertsArgs) -> Result<()> {
     write(&key, &made.key, 0o600)?;
     let [ca, cert, key] = [ca, cert, key].map(|path| path.display().to_string());
     println!("--tls-ca {ca} --tls-cert {cert} --tls-key {key}");
+    if args.instance_identity {
+        make_instance_identity(&args.out)?;
+    }
+    Ok(())
+}
+
+/// Makes an authority whose key is kept: with it, a rep signs a certificate of each container.
+fn make_instance_identity(out: &Path) -> Result<()> {
+    let made = Authority::make("headroom trial instance identity").context("make certificates")?;
+    let [ca, key] =
+        ["instance-identity-ca.pem", "instance-identity-key.pem"].map(|name| out.join(name));
+    write(&ca, &made.certificate, 0o644)?;
+    write(&key, &made.key.serialize_pem(), 0o600)?;
+    println!(
+        "--instance-identity-ca-path {} --instance-identity-private-key-path {}",
+        ca.display(),
+        key.display()
+    );
     Ok(())
 }
 
@@ -41,25 +59,45 @@ struct Made {
     key: String,
 }
 
-/// The keys are RSA ones: Diego's clients accept no other of a server with TLS 1.2. That of the
-/// authority is not kept, so that nobody else can be let in later.
+/// The keys are RSA ones: Diego's clients accept no other of a server with TLS 1.2.
+fn key() -> Result<KeyPair, rcgen::Error> {
+    KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)
+}
+
+fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    let now = SystemTime::now();
+    // Clocks of machines differ.
+    params.not_before = (now - Duration::from_secs(3600)).into();
+    params.not_after = (now + LASTS).into();
+    Ok(params)
+}
+
+struct Authority {
+    params: CertificateParams,
+    key: KeyPair,
+    certificate: String,
+}
+
+impl Authority {
+    fn make(name: &str) -> Result<Self, rcgen::Error> {
+        let mut params = params(name, Vec::new())?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = key()?;
+        Ok(Self {
+            certificate: params.self_signed(&key)?.pem(),
+            params,
+            key,
+        })
+    }
+}
+
+/// The authority's key is not kept, so that nobody else can be let in later.
 fn certificates(names: &[String], expired: bool) -> Result<Made, rcgen::Error> {
-    let key = || KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048);
-    let params = |name: &str, names: Vec<String>| {
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, name);
-        let now = SystemTime::now();
-        // Clocks of machines differ.
-        params.not_before = (now - Duration::from_secs(3600)).into();
-        params.not_after = (now + LASTS).into();
-        Ok::<_, rcgen::Error>(params)
-    };
-    let mut authority = params("headroom trial authority", Vec::new())?;
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let authority_key = key()?;
-    let authority_certificate = authority.self_signed(&authority_key)?;
-    let issuer = Issuer::from_params(&authority, &authority_key);
+    let authority = Authority::make("headroom trial authority")?;
+    let issuer = Issuer::from_params(&authority.params, &authority.key);
 
     let mut leaf = params("headroom trial", names.to_vec())?;
     if expired {
@@ -78,7 +116,7 @@ fn certificates(names: &[String], expired: bool) -> Result<Made, rcgen::Error> {
     let leaf_key = key()?;
     let leaf = leaf.signed_by(&leaf_key, &issuer)?;
     Ok(Made {
-        authority: authority_certificate.pem(),
+        authority: authority.certificate,
         certificate: leaf.pem(),
         key: leaf_key.serialize_pem(),
     })
@@ -107,6 +145,7 @@ mod tests {
             out: folder.path().join("certs"),
             names: vec!["127.0.0.1".into(), "localhost".into()],
             expired: false,
+            instance_identity: true,
         };
         make(&args).unwrap();
         let files = Files {
@@ -116,6 +155,13 @@ mod tests {
         };
         tls::server(&files).unwrap();
         tls::client(&files).unwrap();
+        let signer = Files {
+            certificate: args.out.join("instance-identity-ca.pem"),
+            key: args.out.join("instance-identity-key.pem"),
+            authority: files.authority.clone(),
+        };
+        // It fails if they do not belong together.
+        tls::server(&signer).unwrap();
         let before = std::fs::read(&files.key).unwrap();
         let again = make(&args).unwrap_err().to_string();
         assert!(

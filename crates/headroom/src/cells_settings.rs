@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use cells::pool::WORKERS_MOST;
-use cells::rep::ProcessSettings;
+use cells::rep::{IdentitySettings, ProcessSettings};
 use cells::{auctioneer, bbs};
 use clap::Args;
 use document::{Form, Problems, Source, parse_toml};
+
+use crate::cli::duration;
 
 /// Most of what is only counted: connections, events, pieces of work that wait.
 const COUNT_MOST: usize = 100_000_000;
@@ -64,6 +66,44 @@ pub(crate) struct RepWorkers {
     /// Processes: most uploads at once [default: 5]
     #[arg(long, value_name = "N", value_parser = workers, allow_negative_numbers = true)]
     max_concurrent_uploads: Option<usize>,
+}
+
+/// Certificates of a rep whose containers are processes.
+#[derive(Debug, Args)]
+pub(crate) struct RepCertificates {
+    /// Processes: authority (PEM) of the key and the certificate that each container then has, whose
+    /// files CF_INSTANCE_KEY and CF_INSTANCE_CERT name
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "instance_identity_private_key_path"
+    )]
+    instance_identity_ca_path: Option<PathBuf>,
+    /// Processes: RSA key of this authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "instance_identity_ca_path")]
+    instance_identity_private_key_path: Option<PathBuf>,
+    /// Processes: how long a container's certificate is valid; it is replaced before
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
+    instance_identity_validity_period: std::time::Duration,
+    /// Processes: folder of the certificates that the machine trusts; CF_SYSTEM_CERT_PATH names it to
+    /// work with a trusted_system_certificates_path
+    #[arg(long, value_name = "DIR")]
+    trusted_system_certificates_path: Option<PathBuf>,
+}
+
+impl RepCertificates {
+    /// Puts what was asked for over the usual.
+    pub(crate) fn put(&self, settings: &mut ProcessSettings) {
+        let authority = self.instance_identity_ca_path.clone();
+        let key = self.instance_identity_private_key_path.clone();
+        settings.identity = authority.zip(key).map(|(authority, key)| IdentitySettings {
+            authority,
+            key,
+            validity: self.instance_identity_validity_period,
+        });
+        let trusted = &self.trusted_system_certificates_path;
+        settings.trusted_certificates.clone_from(trusted);
+    }
 }
 
 /// A number of workers, as a flag has it.

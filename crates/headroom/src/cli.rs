@@ -10,7 +10,7 @@ use crate::baseline::BaselineArgs;
 use crate::cells_auction_sim::AuctionSimArgs;
 use crate::cells_benchmark::BenchmarkBbsArgs;
 use crate::cells_client::ClientCommand;
-use crate::cells_settings::{AuctioneerWorkers, BbsWorkers, RepWorkers};
+use crate::cells_settings::{AuctioneerWorkers, BbsWorkers, RepCertificates, RepWorkers};
 use crate::ci::{CiCommand, ResultFiles};
 use crate::compare::CompareArgs;
 use crate::compliance::args::ComplianceCommand;
@@ -373,6 +373,10 @@ pub(crate) struct CertsArgs {
     /// Create an expired certificate, to test how it is handled
     #[arg(long)]
     pub(crate) expired: bool,
+    /// Also create an authority of the certificates of instances, with its key, and print the flags
+    /// with which a rep uses it
+    #[arg(long)]
+    pub(crate) instance_identity: bool,
 }
 
 #[derive(Debug, Args)]
@@ -613,6 +617,8 @@ pub(crate) struct RepArgs {
     /// Processes: lines of the log that a container may write within a second
     #[arg(long, value_name = "N")]
     pub(crate) max_log_lines_per_second: Option<u32>,
+    #[command(flatten)]
+    pub(crate) certificates: RepCertificates,
     /// Seed of delays and failures
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,

@@ -148,6 +148,11 @@ pub struct ProcessSettings {
     pub networks: usize,
     /// Containers are kept to their memory and their number of processes, by control groups.
     pub limits: bool,
+    /// The authority of certificates of containers; `None`: they have none.
+    pub identity: Option<IdentitySettings>,
+    /// Folder of certificates that the machine trusts, of which work with a
+    /// `trusted_system_certificates_path` is told.
+    pub trusted_certificates: Option<PathBuf>,
     /// How files come into containers and out of them.
     pub transfers: TransferSettings,
     /// Command of a program that calls [`processes::reaper_main`]: it ends what is left of the
@@ -168,10 +173,23 @@ impl Default for ProcessSettings {
             log_lines_per_second: None,
             networks: 0,
             limits: false,
+            identity: None,
+            trusted_certificates: None,
             transfers: TransferSettings::default(),
             reaper: Vec::new(),
         }
     }
+}
+
+/// Who signs the certificates of containers.
+#[derive(Debug, Clone)]
+pub struct IdentitySettings {
+    /// The authority's certificate, PEM.
+    pub authority: PathBuf,
+    /// Its RSA key, PEM.
+    pub key: PathBuf,
+    /// How long a certificate is valid.
+    pub validity: Duration,
 }
 
 /// How files come into containers and out of them.

@@ -52,6 +52,12 @@ numbers! {
         failed_downloads: Count = "rep_downloads_failed_total",
         /// Bytes that came over the network for these.
         downloaded_bytes: Count = "rep_downloaded_bytes_total",
+        /// Keys made for containers, each with its certificate.
+        certificates: Count = "rep_instance_certificates_total",
+        /// Keys or certificates that could not be made.
+        failed_certificates: Count = "rep_instance_certificates_failed_total",
+        /// Time spent on those that were made.
+        certificate_time: Time = "rep_instance_certificate_seconds_sum",
         /// Times that a container wrote more than its log takes, and was muted.
         muted: Count = "rep_log_limits_exceeded_total",
     }

@@ -33,7 +33,9 @@ mod steps;
 mod update;
 mod work;
 
-pub use config::{Capacity, Config, ExecutorKind, ProcessSettings, Simulation, TransferSettings};
+pub use config::{
+    Capacity, Config, ExecutorKind, IdentitySettings, ProcessSettings, Simulation, TransferSettings,
+};
 pub use distribution::{BadDistribution, Distribution};
 pub use evacuation::Evacuation;
 pub use executor::unpack_archive;

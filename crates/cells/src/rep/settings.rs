@@ -1,5 +1,6 @@
 //! Settings that cells cannot start with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use net::tls::TlsError;
@@ -24,6 +25,14 @@ pub enum Error {
     /// Containers cannot have networks of their own.
     #[error("start cells: {0}")]
     Network(#[from] processes::NetworkError),
+    /// Certificates of containers cannot be signed.
+    #[error("start cells: the authority of instance identities, {}: {problem}", path.display())]
+    InstanceIdentity {
+        /// The file of its certificate, or of its key.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The BBS cannot be reached at such an address.
     #[error("start cells: use the address of the BBS: {0}")]
     Bbs(#[source] net::ClientError),
@@ -83,6 +92,11 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
             ("the interval of checks", time(healthy)),
             ("the interval of checks until they pass", time(unhealthy)),
         ]);
+        let identity = process.identity.as_ref();
+        above_zero.extend(identity.map(|it| {
+            let setting = "the validity period of instance identities";
+            (setting, time(it.validity))
+        }));
     }
     for (setting, (found, good)) in above_zero {
         if !good {

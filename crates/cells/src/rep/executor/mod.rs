@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use process::unpack_archive;
 
 use diego::models::{
-    CachedDependency, DesiredLrp, EnvironmentVariable, PortMapping, TaskDefinition,
+    Action, CachedDependency, DesiredLrp, EnvironmentVariable, File, PortMapping, TaskDefinition,
 };
 use net::Shutdown;
 
@@ -129,6 +129,45 @@ impl Job {
         }
     }
 
+    /// Files that are put into the container before it runs, with their content.
+    pub(super) fn mounted_files(&self) -> &[File] {
+        match &self.definition {
+            Definition::Lrp(lrp, _) => &lrp.volume_mounted_files,
+            Definition::Task(task) => &task.volume_mounted_files,
+        }
+    }
+
+    /// Organizational units that its certificate names.
+    pub(super) fn organizational_units(&self) -> &[String] {
+        let properties = match &self.definition {
+            Definition::Lrp(lrp, _) => &lrp.certificate_properties,
+            Definition::Task(task) => &task.certificate_properties,
+        };
+        match properties {
+            Some(properties) => &properties.organizational_unit,
+            None => &[],
+        }
+    }
+
+    /// Does it want the certificates that the machine trusts?
+    pub(super) fn wants_trusted_certificates(&self) -> bool {
+        let path = match &self.definition {
+            Definition::Lrp(lrp, _) => &lrp.trusted_system_certificates_path,
+            Definition::Task(task) => &task.trusted_system_certificates_path,
+        };
+        !path.is_empty()
+    }
+
+    /// The user of the first program that it is for; empty: none is named.
+    pub(super) fn user(&self) -> &str {
+        let action = match &self.definition {
+            Definition::Lrp(lrp, _) => &lrp.action,
+            Definition::Task(task) => &task.action,
+        };
+        let user = action.as_ref().and_then(first_user);
+        user.unwrap_or_default()
+    }
+
     /// Bytes that its files may take; 0: any number.
     pub(super) fn disk_bytes(&self) -> u64 {
         let megabytes = match &self.definition {
@@ -191,9 +230,62 @@ impl Job {
     }
 }
 
+/// The user of an action's first program.
+fn first_user(action: &Action) -> Option<&str> {
+    if let Some(run) = &action.run_action {
+        return Some(&run.user);
+    }
+    let (timeout, progress, tried) = (
+        action.timeout_action.as_ref(),
+        action.emit_progress_action.as_ref(),
+        action.try_action.as_ref(),
+    );
+    let inner = [
+        timeout.and_then(|it| it.action.as_deref()),
+        progress.and_then(|it| it.action.as_deref()),
+        tried.and_then(|it| it.action.as_deref()),
+    ];
+    let (parallel, serial, codependent) = (
+        action.parallel_action.as_ref(),
+        action.serial_action.as_ref(),
+        action.codependent_action.as_ref(),
+    );
+    let lists = [
+        parallel.map(|it| &it.actions),
+        serial.map(|it| &it.actions),
+        codependent.map(|it| &it.actions),
+    ];
+    let inner = inner.into_iter().flatten();
+    let mut all = inner.chain(lists.into_iter().flatten().flatten());
+    all.find_map(first_user)
+}
+
 #[cfg(test)]
 mod tests {
+    use diego::models::{RunAction, SerialAction, TimeoutAction};
+
     use super::*;
+
+    #[test]
+    fn the_first_program_says_whose_the_container_is() {
+        let run = |user: &str| {
+            Action::from(RunAction {
+                user: user.into(),
+                ..RunAction::default()
+            })
+        };
+        let limited = Action::from(TimeoutAction {
+            action: Some(Box::new(run("first"))),
+            ..TimeoutAction::default()
+        });
+        let serial = Action::from(SerialAction {
+            actions: vec![Action::default(), limited, run("second")],
+            ..SerialAction::default()
+        });
+        assert_eq!(first_user(&serial), Some("first"));
+        assert_eq!(first_user(&run("")), Some(""));
+        assert_eq!(first_user(&Action::default()), None);
+    }
 
     #[test]
     fn a_name_is_no_longer_than_a_folder_s_may_be_and_stays_one_container_s() {

@@ -7,32 +7,35 @@ use diego::models::EnvironmentVariable;
 use serde_json::json;
 
 use super::super::{Definition, Job};
+use super::mounted;
 
-/// Variables of a process: the container's, its own, and those of the network, each before those
-/// that are named earlier.
+/// Variables of a process: the container's, those that the cell adds to them, its own, and those of the
+/// network, each before those that are named earlier.
 pub(super) fn of(
     job: &Job,
     folder: &Path,
+    cell: &[EnvironmentVariable],
     own: &[EnvironmentVariable],
 ) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     let mut set = |name: &str, value: String| env.insert(name.to_owned(), value);
-    let folder = folder.display().to_string();
+    let home = folder.display().to_string();
     set(
         "PATH",
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
     );
-    set("HOME", folder.clone());
-    set("TMPDIR", folder);
+    set("HOME", home.clone());
+    set("TMPDIR", home);
     set("INSTANCE_GUID", job.guid.clone());
     set("CF_INSTANCE_GUID", job.guid.clone());
     if let Definition::Lrp(_, index) = job.definition {
         set("INSTANCE_INDEX", index.to_string());
         set("CF_INSTANCE_INDEX", index.to_string());
     }
-    for variable in job.env().iter().chain(own) {
+    for variable in job.env().iter().chain(cell).chain(own) {
+        let value = mounted::value_behind(job, folder, &variable.value);
         // What a program is given is one text, whose name ends at its first `=`.
-        let text = format!("{}={}", variable.name, variable.value);
+        let text = format!("{}={value}", variable.name);
         if let Some((name, value)) = text.split_once('=') {
             set(name, value.to_owned());
         }

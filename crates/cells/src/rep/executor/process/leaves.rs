@@ -19,7 +19,7 @@ use super::super::super::steps::{
 };
 use super::super::Job;
 use super::log_limit::{LineOutcome, LogLimit};
-use super::output::{LINE_BYTES, Tail, follow};
+use super::output::{LINE_BYTES, Tail, follow, returns_as_ends};
 use super::transfer::{TransferError, folder_within};
 use super::{Process, environment, place, probe, users};
 use crate::mutex::lock;
@@ -109,7 +109,8 @@ impl<'a> Container<'a> {
         let own = self.executor.tag_of(self.job);
         let rep = self.executor.reaper.as_ref().map(|(_, tag)| tag);
         let tags: Vec<&RunTag> = rep.into_iter().chain([&own]).collect();
-        let mut env = environment::of(self.job, self.folder, &run.env);
+        let cell = self.executor.variables(self.job, self.folder);
+        let mut env = environment::of(self.job, self.folder, &cell, &run.env);
         if !run.user.is_empty() {
             env.entry("USER".into()).or_insert_with(|| run.user.clone());
         }
@@ -206,7 +207,7 @@ impl Leaves for Container<'_> {
                 match &log_context.heard {
                     Some(heard) => heard.push(bytes),
                     None if silent => {}
-                    None => lines.push(bytes, log),
+                    None => lines.push(&returns_as_ends(bytes), log),
                 }
             }));
             let (mut read_all, mut asked, mut killed) = (false, false, false);

@@ -1,7 +1,8 @@
 //! An executor that runs a child process per container.
 //!
-//! What it gives: a folder per container, the environment of the platform, output
-//! kept and logged, processes that end with their container and with the rep.
+//! What it gives: a folder per container, the environment of the platform, a key and a
+//! certificate where the operator has an authority for that, output kept and logged,
+//! processes that end with their container and with the rep.
 //!
 //! What it does not give: any isolation. Processes have the rep's file system, and its
 //! user unless that is root and the action names another one ([`users`]); egress rules, root
@@ -14,10 +15,12 @@
 //! listen on its host port, which is why `PORT` is made it.
 
 mod environment;
+mod identity;
 mod leaves;
 mod leftovers;
 mod limits;
 mod log_limit;
+mod mounted;
 mod networks;
 mod output;
 mod place;
@@ -30,10 +33,11 @@ mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use diego::models::{CachedDependency, DownloadAction};
+use diego::models::{CachedDependency, DownloadAction, EnvironmentVariable};
 use futures_util::future::try_join_all;
 use net::Shutdown;
 use processes::{Account, Reaper, RunTag};
@@ -47,6 +51,7 @@ use super::super::settings::Error;
 use super::super::steps::{Failure, Monitoring, Plan, Sign, Steps, byte_size};
 use super::{Definition, End, Executor, Job, Network};
 use crate::pool::Pool;
+use identity::Identities;
 use leaves::Container;
 use leftovers::{Folder, Leftovers, RemovedContainer, make_folder};
 use limits::Limits;
@@ -67,6 +72,9 @@ pub(in crate::rep) struct Process {
     monitoring: Monitoring,
     networks: Option<Networks>,
     limits: Option<Arc<Limits>>,
+    identities: Option<Arc<Identities>>,
+    /// The machine's folder of certificates of which a container that asks for them is told.
+    trusted_certificates: Option<PathBuf>,
     leftovers: Leftovers,
     metrics: Arc<Metrics>,
     logger: Logger,
@@ -80,8 +88,8 @@ impl Process {
     /// Must be called within a runtime.
     ///
     /// # Errors
-    /// When the folder cannot be made, or the thread that starts processes or the reaper
-    /// cannot run.
+    /// When the folder cannot be made, the thread that starts processes or the reaper cannot
+    /// run, or the authority of certificates cannot be used.
     pub(in crate::rep) fn new(
         settings: ProcessSettings,
         metrics: Arc<Metrics>,
@@ -90,6 +98,10 @@ impl Process {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
         let made_unix_ns = i64::try_from(now).unwrap_or(i64::MAX);
+        let identities = settings.identity.as_ref().map(Identities::open);
+        let identities = identities.transpose()?.map(Arc::new);
+        let trusted_certificates = settings.trusted_certificates.as_deref();
+        let trusted_certificates = trusted_certificates.map(trusted_folder).transpose()?;
         let root = settings.root.clone();
         let root = root.unwrap_or_else(|| std::env::temp_dir().join("headroom-containers"));
         let folder = Folder::make(&root, made_unix_ns)?;
@@ -135,6 +147,8 @@ impl Process {
             monitoring,
             networks,
             limits,
+            identities,
+            trusted_certificates,
             leftovers,
             spawner,
             metrics,
@@ -164,7 +178,37 @@ impl Process {
     }
 }
 
+/// A folder of the machine, wherever a program starts that is told of it.
+fn trusted_folder(path: &Path) -> Result<PathBuf, Error> {
+    let found = path.canonicalize();
+    let problem = match found {
+        Ok(found) if found.is_dir() => return Ok(found),
+        Ok(_) => "no folder".into(),
+        Err(cause) => cause.to_string(),
+    };
+    Err(Error::Setting {
+        setting: "the path of trusted system certificates",
+        found: format!("{}: {problem}", path.display()),
+        expected: "a folder",
+    })
+}
+
 impl Process {
+    /// Variables that the cell gives to every program of a container.
+    fn variables(&self, job: &Job, folder: &Path) -> Vec<EnvironmentVariable> {
+        let variable = |name: &str, path: &Path| EnvironmentVariable {
+            name: name.to_owned(),
+            value: path.display().to_string(),
+        };
+        let trusted = self.trusted_certificates.as_deref();
+        let trusted = trusted.filter(|_| job.wants_trusted_certificates());
+        let trusted = trusted.map(|path| variable("CF_SYSTEM_CERT_PATH", path));
+        let identity = self.identities.as_ref().map(|_| identity::VARIABLES);
+        let identity = identity.into_iter().flatten();
+        let identity = identity.map(|(name, file)| variable(name, &folder.join(file)));
+        trusted.into_iter().chain(identity).collect()
+    }
+
     /// Brings an archive into a container's folder, where what is in it may take so many bytes,
     /// and says how many came over the network for it.
     async fn fetch_archive(
@@ -257,17 +301,39 @@ impl Executor for Process {
         // How many are under way at once is bounded for all containers together.
         let all = job.cached_dependencies().iter();
         let brought = try_join_all(all.map(|on| self.depend(&job, &folder, on))).await;
-        match brought {
-            Ok(_) => Ok(()),
-            Err(()) => Err("failed to download cached artifacts".into()),
+        brought.map_err(|()| "failed to download cached artifacts")?;
+        for (made, reason) in [
+            (
+                self.make_identity_folder(&job, &folder),
+                "failed to create credentials directory",
+            ),
+            (
+                mounted::put(&job, &folder),
+                "failed to create volume mounted files",
+            ),
+        ] {
+            made.map_err(|cause| {
+                let fields = Fields::new().and("container-guid", &job.guid);
+                self.logger.error("container-setup-failed", &cause, fields);
+                reason
+            })?;
         }
+        Ok(())
     }
 
-    async fn run(&self, job: Arc<Job>, signs: impl Fn(Sign) + Send + Sync, stop: Shutdown) -> End {
+    async fn run(
+        &self,
+        job: Arc<Job>,
+        signs: impl Fn(Sign) + Send + Sync,
+        mut stop: Shutdown,
+    ) -> End {
         let folder = match self.folder_of(&job) {
             Ok(folder) => folder,
             Err(reason) => return ended(Err(Failure::plain(reason)), None),
         };
+        if let Err(failure) = self.identify(&job, &folder).await {
+            return ended(Err(failure), None);
+        }
         let container = Container::new(self, &job, &folder);
         let steps = Steps {
             leaves: &container,
@@ -277,7 +343,26 @@ impl Executor for Process {
             Definition::Lrp(desired, _) => Plan::of(desired),
             Definition::Task(task) => Plan::task(task.action.as_ref()),
         };
-        let outcome = steps.contain(&plan, job.log_source(), &signs, stop).await;
+        let (ask, asked) = net::shutdown();
+        let mut contained = pin!(steps.contain(&plan, job.log_source(), &signs, asked));
+        let failed = async {
+            tokio::select! {
+                biased;
+                () = stop.requested() => None,
+                failure = self.keep_identified(&job, &folder) => Some(failure),
+            }
+        };
+        let outcome = tokio::select! {
+            // First, as what was asked to stop begins nothing.
+            biased;
+            failure = failed => {
+                // It is heard for as long as steps are performed.
+                let _ = ask.send(true);
+                let outcome = contained.as_mut().await;
+                failure.map_or(outcome, Err)
+            }
+            outcome = &mut contained => outcome,
+        };
         let exit_status = container.exit_status();
         if let (Ok(()), Definition::Task(task)) = (&outcome, &job.definition)
             && !task.result_file.is_empty()

@@ -39,6 +39,16 @@ pub(super) async fn follow(mut output: pipe::Receiver, mut each: impl FnMut(&[u8
     }
 }
 
+/// What was written, where a carriage return ends a line: so it does in Diego's log, for programs that show
+/// their progress.
+pub(super) fn returns_as_ends(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for byte in bytes.iter_mut().filter(|byte| **byte == b'\r') {
+        *byte = b'\n';
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

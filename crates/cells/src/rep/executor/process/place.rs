@@ -4,6 +4,9 @@
 //! put there, also where its path is absolute; programs and files are looked for there first,
 //! and then where the machine has them.
 
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// A container's path as one within its folder; `None`: it leads out.
@@ -36,6 +39,22 @@ pub(super) fn program(folder: &Path, working: &Path, path: &str) -> PathBuf {
         true => beside,
         false => found(folder, path),
     }
+}
+
+/// Puts a file in the place of what has its name, at once: whoever reads it sees all of the one or of
+/// the other. A link of that name is replaced and not followed.
+pub(super) fn put_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".tmp");
+    // One may be left from a write that was cut short.
+    match fs::remove_file(&new) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
+    file.write_all(content)?;
+    fs::rename(&new, path)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::*;
 
 /// Can the user `nobody` be given something to do here? Only root may, and where temporary files
 /// lie that user must be let in.
-fn may_act_for_others() -> bool {
+pub(super) fn may_act_for_others() -> bool {
     let temporary = std::env::temp_dir();
     let open = |above: &Path| {
         let found = std::fs::metadata(above);

@@ -2,6 +2,7 @@ mod accounts;
 mod ends;
 mod files;
 mod health;
+mod identity;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -245,11 +246,11 @@ fn a_port_is_the_one_behind_the_containers() {
             value: value.into(),
         });
         let own: Vec<_> = own.into_iter().collect();
-        let env = environment::of(&job, Path::new("/c"), &own);
+        let env = environment::of(&job, Path::new("/c"), &[], &own);
         assert_eq!(env["PORT"], expected, "{wanted:?}");
     }
     job.ports.clear();
-    assert!(!environment::of(&job, Path::new("/c"), &[]).contains_key("PORT"));
+    assert!(!environment::of(&job, Path::new("/c"), &[], &[]).contains_key("PORT"));
 }
 
 #[tokio::test]
@@ -528,6 +529,19 @@ async fn a_guid_cannot_lead_out_of_the_folder() {
             Bench::new().executor.create(Arc::new(job)).await.is_err(),
             "{guid:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_carriage_return_ends_a_line_of_the_log() {
+    let bench = Bench::new();
+    let script = r"printf '1 of 2\r2 of 2\r\ndone'";
+    assert_eq!(bench.reason(sh(script)).await, None);
+    let kept = bench.sink.kept();
+    let lines = kept.lines().filter(|line| line.contains(r#""line":"#));
+    assert_eq!(lines.count(), 4, "and the exit status: {kept}");
+    for line in ["1 of 2", "2 of 2", "done", "Exit status 0"] {
+        assert!(kept.contains(&format!(r#""line":"{line}""#)), "{kept}");
     }
 }
 

@@ -180,6 +180,9 @@ fn unpack_tar<R: Read>(
         }
         if kind == EntryType::Link {
             make_way(&entry, folder)?;
+            if link_from_folder(&entry, folder)? {
+                continue;
+            }
         }
         put(&mut entry, folder)?;
     }
@@ -213,6 +216,37 @@ fn make_way(link: &tar::Entry<'_, impl Read>, folder: &Path) -> Result<(), Unpac
         clear(&folder_within(folder, parent)?.join(last))?;
     }
     Ok(())
+}
+
+/// Makes a hard link if its target is an absolute path, and says whether it is one. As other programs do, it
+/// looks for the target in the folder: that of the machine is none of the container's.
+fn link_from_folder(link: &tar::Entry<'_, impl Read>, folder: &Path) -> Result<bool, UnpackError> {
+    let name = link.path()?;
+    let Some(to) = link.link_name()?.filter(|to| to.is_absolute()) else {
+        return Ok(false);
+    };
+    let outside = || refused(&name, "lies outside of the container");
+    if leads_up(&name) || leads_up(&to) {
+        return Err(outside());
+    }
+    let (inside, target) = (normal(&name), normal(&to));
+    let places = (inside.parent(), inside.file_name());
+    let targets = (target.parent(), target.file_name());
+    let ((Some(above), Some(last)), (Some(held), Some(held_last))) = (places, targets) else {
+        return Err(refused(&name, "has no name, or leads to what has none"));
+    };
+    let root = folder.canonicalize()?;
+    let held = root.join(held).canonicalize()?;
+    if !held.starts_with(&root) {
+        return Err(outside());
+    }
+    if inside != target {
+        fs::hard_link(
+            held.join(held_last),
+            folder_within(folder, above)?.join(last),
+        )?;
+    }
+    Ok(true)
 }
 
 /// A path of an archive without what the library passes over: a root, and folders that are

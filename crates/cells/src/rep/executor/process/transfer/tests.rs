@@ -249,10 +249,12 @@ async fn a_hard_link_takes_the_place_of_what_is_there() {
     tar.append_data(&mut file, "d/a", &b"1"[..]).unwrap();
     let mut link = header(EntryType::Link, 0);
     tar.append_link(&mut link, "d/b", "d/a").unwrap();
+    tar.append_link(&mut link, "e/c", "/d/a").unwrap();
     bench.offer("/links", tar.into_inner().unwrap(), None);
     for _ in 0..2 {
         bench.bring("/links", "", "").await.unwrap();
         assert_eq!(bench.read("d/b"), "1");
+        assert_eq!(bench.read("e/c"), "1");
     }
 }
 
@@ -301,6 +303,7 @@ async fn nothing_is_written_outside_of_the_container() {
         ("up", tar_with(EntryType::Regular, b"../../out/x", "", b"x")),
         ("link", through_a_link.into_inner().unwrap()),
         ("hard", tar_with(EntryType::Link, b"x", "../../secret", b"")),
+        ("root", tar_with(EntryType::Link, b"x", "/etc/passwd", b"")),
         ("device", tar_with(EntryType::Char, b"x", "", b"")),
         ("pipe", tar_with(EntryType::Fifo, b"x", "", b"")),
         ("sparse", tar_with(EntryType::GNUSparse, b"x", "", b"")),

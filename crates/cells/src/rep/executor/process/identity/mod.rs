@@ -1,0 +1,155 @@
+//! What a container proves with who it is: a key, and a certificate of it that the operator's authority
+//! signed. Both are replaced before the certificate ends.
+
+mod certificate;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use processes::Account;
+use telemetry::Fields;
+
+use super::super::super::config::IdentitySettings;
+use super::super::super::settings::Error;
+use super::super::super::steps::Failure;
+use super::super::Job;
+use super::Process;
+use super::place::put_file;
+use super::transfer::folder_within;
+use super::users::{self, FileCredentials};
+use certificate::{Authority, Holder};
+#[cfg(test)]
+pub(super) use tests::rsa_authority;
+
+/// The folder of both within that of a container.
+const FOLDER: &str = "etc/cf-instance-credentials";
+const CERTIFICATE: &str = "etc/cf-instance-credentials/instance.crt";
+const KEY: &str = "etc/cf-instance-credentials/instance.key";
+
+/// Variables that say where they are, and their places within a container's folder.
+pub(super) const VARIABLES: [(&str, &str); 2] =
+    [("CF_INSTANCE_CERT", CERTIFICATE), ("CF_INSTANCE_KEY", KEY)];
+
+/// Makes the keys and certificates of all containers.
+pub(super) struct Identities {
+    authority: Authority,
+    validity: Duration,
+}
+
+impl Identities {
+    /// Fails where the authority cannot sign.
+    pub(super) fn open(settings: &IdentitySettings) -> Result<Self, Error> {
+        Ok(Self {
+            authority: Authority::read(&settings.authority, &settings.key)?,
+            validity: settings.validity,
+        })
+    }
+
+    /// Makes a key and a certificate for a container, and puts them into its folder. Blocks for as
+    /// long as it takes to find a key. The error says what failed.
+    fn put(&self, job: &Job, folder: &Path) -> Result<(), String> {
+        let holder = Holder {
+            guid: &job.guid,
+            address: job.address.parse().ok(),
+            organizational_units: job.organizational_units(),
+        };
+        let now = SystemTime::now();
+        let made = self.authority.issue(&holder, now, self.validity);
+        let made = made.map_err(|cause| cause.to_string())?;
+        let account = owner(job);
+        // Where a link of the container's leads, the rep does no more than the container might.
+        let _acting = account.as_ref().map(FileCredentials::as_account);
+        for (file, text, mode) in [
+            (KEY, &made.key, 0o600),
+            (CERTIFICATE, &made.certificates, 0o644),
+        ] {
+            let put = put_file(&folder.join(file), text.as_bytes(), mode);
+            put.map_err(|cause| format!("write {file}: {cause}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Time from one certificate to the next, as Diego has it: half an hour before it ends, or when an eighth
+/// of its time is left if that is at most four hours.
+fn renewed_after(validity: Duration) -> Duration {
+    match validity > Duration::from_secs(4 * 3600) {
+        true => validity - Duration::from_secs(30 * 60),
+        false => validity - validity / 8,
+    }
+}
+
+/// Whose the files are: the user of the container's program. Where the machine has none of that name,
+/// starting the program reports it.
+fn owner(job: &Job) -> Option<Account> {
+    users::account(job.user()).ok().flatten()
+}
+
+impl Process {
+    /// Makes the folder in which a container finds its key and its certificate, if it gets any.
+    pub(super) fn make_identity_folder(&self, job: &Job, folder: &Path) -> Result<(), String> {
+        if self.identities.is_none() {
+            return Ok(());
+        }
+        let made = folder_within(folder, Path::new(FOLDER)).map_err(|cause| cause.to_string())?;
+        let Some(account) = owner(job) else {
+            return Ok(());
+        };
+        self.let_in(&account, folder)?;
+        users::change_owner(&account, &made).map_err(|cause| cause.to_string())
+    }
+
+    /// Gives a container its first key and certificate, if it gets any.
+    pub(super) async fn identify(&self, job: &Arc<Job>, folder: &Path) -> Result<(), Failure> {
+        match &self.identities {
+            Some(identities) => self.issue(identities, job, folder).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces a container's key and certificate in time, until that fails.
+    pub(super) async fn keep_identified(&self, job: &Arc<Job>, folder: &Path) -> Failure {
+        let Some(identities) = &self.identities else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(renewed_after(identities.validity)).await;
+            if let Err(failure) = self.issue(identities, job, folder).await {
+                return failure;
+            }
+        }
+    }
+
+    async fn issue(
+        &self,
+        identities: &Arc<Identities>,
+        job: &Arc<Job>,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        let (identities, container) = (Arc::clone(identities), Arc::clone(job));
+        let folder = folder.to_owned();
+        let put = tokio::task::spawn_blocking(move || identities.put(&container, &folder));
+        let put = put.await.map_err(|cause| cause.to_string()).flatten();
+        let counters = &self.metrics.counters;
+        match put {
+            Ok(()) => {
+                counters.certificates.add(1);
+                counters.certificate_time.add(began.elapsed());
+                Ok(())
+            }
+            Err(cause) => {
+                counters.failed_certificates.add(1);
+                let event = "failed-to-generate-instance-identity-credentials";
+                let fields = Fields::new().and("container-guid", &job.guid);
+                self.logger.error(event, &cause, fields);
+                Err(Failure::plain(format!(
+                    "cred-manager-runner exited: {cause}"
+                )))
+            }
+        }
+    }
+}
