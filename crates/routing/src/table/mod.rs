@@ -27,8 +27,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::Guard;
-
 use hash::KeyHasher;
 use members::Members;
 use request_key::Target;
@@ -279,7 +277,7 @@ impl Table {
         let mut pruned = Pruned::default();
         for shard in &self.shards {
             let mut writer = shard.write();
-            for pool in shard.pools() {
+            for pool in writer.pools() {
                 let endpoints = pool.endpoints();
                 let stale = endpoints.iter().filter(|it| it.is_stale(now)).count();
                 if stale > 0 {
@@ -348,8 +346,10 @@ impl Table {
             if depths & depth_bit(prefix.depth) != 0
                 && let Some(pool) = slots.find(prefix.hash, &key[..prefix.end])
             {
-                let is_empty = pool.as_ref().is_none_or(|it| it.is_empty());
-                *(if is_empty { &mut empty } else { &mut found }) = Some(pool);
+                match pool.is_empty() {
+                    true => empty = Some(pool),
+                    false => found = Some(pool),
+                }
             }
             if depths < depth_bit(prefix.depth + 1) {
                 break;
@@ -357,12 +357,9 @@ impl Table {
             let Some(next) = longer.next() else { break };
             prefix = next;
         }
-        match (
-            found.and_then(Guard::into_inner),
-            empty.and_then(Guard::into_inner),
-        ) {
-            (Some(pool), _) => Lookup::Found(pool),
-            (None, Some(pool)) => Lookup::Empty(pool),
+        match (found, empty) {
+            (Some(pool), _) => Lookup::Found(Arc::clone(pool)),
+            (None, Some(pool)) => Lookup::Empty(Arc::clone(pool)),
             (None, None) => Lookup::Nothing,
         }
     }
