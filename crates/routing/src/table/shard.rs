@@ -42,7 +42,7 @@ pub(super) struct Slots(Box<[Slot]>);
 
 /// Room for a route. A reader who passes by reads the mark only, and the pool if it is the
 /// right one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     mark: AtomicU64,
     /// Stays when the route is gone, as long as the slots.
@@ -61,25 +61,8 @@ fn mark(hash: u64) -> u64 {
 
 impl Slots {
     fn new(slots: usize) -> Self {
-        Self::with(slots, std::iter::empty())
-    }
-
-    /// So many slots with pools and their marks, of which there are fewer. To put them in
-    /// before readers come costs a fraction of what [`fill`](Self::fill) does.
-    fn with(slots: usize, pools: impl Iterator<Item = (u64, Arc<Pool>)>) -> Self {
-        let mut places: Vec<(u64, Option<Arc<Pool>>)> = vec![(UNUSED, None); slots];
-        for (mark, pool) in pools {
-            let (before, from) = places.split_at_mut(mark as usize & (slots - 1));
-            let mut probe = from.iter_mut().chain(before);
-            if let Some(place) = probe.find(|(mark, _)| *mark == UNUSED) {
-                *place = (mark, Some(pool));
-            }
-        }
-        let slot = |(mark, pool): (u64, Option<Arc<Pool>>)| Slot {
-            mark: AtomicU64::new(mark),
-            pool: pool.map_or_else(OnceLock::new, OnceLock::from),
-        };
-        Self(places.into_iter().map(slot).collect())
+        let unused = std::iter::repeat_with(Slot::default);
+        Self(unused.take(slots).collect())
     }
 
     /// Every slot in the order in which a key meets them.
@@ -273,11 +256,12 @@ impl Writer<'_> {
     fn rebuild(&mut self, old: &Slots, one: Option<(u64, Arc<Pool>)>) {
         let room = (self.occupancy.routes * 2).next_power_of_two();
         let mut depths = 0;
+        let slots = Slots::new(room.max(Shard::FEWEST_SLOTS));
         let known = old.pools().map(|(mark, pool)| (mark, Arc::clone(pool)));
-        let pools = known.chain(one).inspect(|(_, pool)| {
+        for (mark, pool) in known.chain(one) {
             depths |= depth_of(pool.key_bytes());
-        });
-        let slots = Slots::with(room.max(Shard::FEWEST_SLOTS), pools);
+            slots.fill(mark, pool);
+        }
         self.occupancy.used = self.occupancy.routes;
         self.shard.slots.store(Arc::new(slots));
         self.shard.depths.store(depths, Ordering::Relaxed);
