@@ -145,7 +145,7 @@ impl Table {
                 let pool = Pool::new(
                     named,
                     self.pool_settings(registration),
-                    Arc::new(Members::new(vec![endpoint], false)),
+                    Arc::new(Members::One(endpoint)),
                     // Where round robin begins is as random as the seed of the hash.
                     hash as u32,
                 );
