@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Readers never wait for writers: whatever an arrow leads to is immutable and replaced as
-//! a whole, or an atomic number. Writers wait for each other, one shard at a time.
+//! a whole, written once, or an atomic number. Writers wait for each other, one shard at a time.
 //! Unchanged heartbeats, most of what a router hears, only store a time.
 
 mod endpoint;
