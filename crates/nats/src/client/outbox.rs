@@ -107,6 +107,11 @@ impl Outbox {
         mut add: impl FnMut() -> Result<(), PublishError>,
     ) -> Result<(), PublishError> {
         loop {
+            // Mostly there is, and to wait for it costs more than to add.
+            match add() {
+                Err(PublishError::Full(_)) => {}
+                other => return other,
+            }
             let drained = self.drained.notified();
             tokio::pin!(drained);
             // From here on no room is missed.

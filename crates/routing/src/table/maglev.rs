@@ -7,8 +7,9 @@ use stats::fnv1a;
 
 use super::Endpoint;
 
-/// Slots of a table, a prime, as gorouter has them.
-pub(crate) const SLOTS: usize = 1801;
+/// Slots of a table, a prime: as many as gorouter has (routing-release 99c70b23, 2026-04),
+/// however many endpoints there are. A request goes to the same instance through either router.
+pub(crate) const SLOTS: usize = 3001;
 
 /// For each slot, the position of its endpoint in `endpoints`. Each endpoint in turn, in
 /// the order of their names, takes the next free slot of its own permutation. Of more
@@ -51,5 +52,28 @@ fn name(endpoint: &Endpoint) -> &str {
         &endpoint.identity
     } else {
         &endpoint.instance_id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published FNV-1a hashes of `a` and `b` are 12638187200555641996 and
+    /// 12638190499090526629. Modulo 3001 they are 367 and 1754; modulo 3000, and one more, 1997
+    /// and 2630.
+    #[test]
+    fn instances_take_slots_as_in_gorouter() {
+        let named = |instance: &str| {
+            Arc::new(Endpoint {
+                instance_id: instance.into(),
+                ..Endpoint::default()
+            })
+        };
+        let slots = slots(&[named("b"), named("a")]);
+        assert_eq!(slots.len(), 3001);
+        assert_eq!([367, 2364, 1360].map(|slot| slots[slot]), [1, 1, 1]);
+        assert_eq!([1754, 1383, 1012].map(|slot| slots[slot]), [0, 0, 0]);
+        assert_eq!(slots.iter().filter(|at| **at == 1).count(), 1501);
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Readers never wait for writers: whatever an arrow leads to is immutable and replaced as
-//! a whole, or an atomic number. Writers wait for each other, one shard at a time.
+//! a whole, written once, or an atomic number. Writers wait for each other, one shard at a time.
 //! Unchanged heartbeats, most of what a router hears, only store a time.
 
 mod endpoint;
@@ -26,8 +26,6 @@ mod text;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use arc_swap::Guard;
 
 use hash::KeyHasher;
 use members::Members;
@@ -147,7 +145,7 @@ impl Table {
                 let pool = Pool::new(
                     named,
                     self.pool_settings(registration),
-                    Arc::new(Members::new(vec![endpoint], false)),
+                    Arc::new(Members::One(endpoint)),
                     // Where round robin begins is as random as the seed of the hash.
                     hash as u32,
                 );
@@ -279,7 +277,7 @@ impl Table {
         let mut pruned = Pruned::default();
         for shard in &self.shards {
             let mut writer = shard.write();
-            for pool in shard.pools() {
+            for pool in writer.pools() {
                 let endpoints = pool.endpoints();
                 let stale = endpoints.iter().filter(|it| it.is_stale(now)).count();
                 if stale > 0 {
@@ -348,8 +346,10 @@ impl Table {
             if depths & depth_bit(prefix.depth) != 0
                 && let Some(pool) = slots.find(prefix.hash, &key[..prefix.end])
             {
-                let is_empty = pool.as_ref().is_none_or(|it| it.is_empty());
-                *(if is_empty { &mut empty } else { &mut found }) = Some(pool);
+                match pool.is_empty() {
+                    true => empty = Some(pool),
+                    false => found = Some(pool),
+                }
             }
             if depths < depth_bit(prefix.depth + 1) {
                 break;
@@ -357,12 +357,9 @@ impl Table {
             let Some(next) = longer.next() else { break };
             prefix = next;
         }
-        match (
-            found.and_then(Guard::into_inner),
-            empty.and_then(Guard::into_inner),
-        ) {
-            (Some(pool), _) => Lookup::Found(pool),
-            (None, Some(pool)) => Lookup::Empty(pool),
+        match (found, empty) {
+            (Some(pool), _) => Lookup::Found(Arc::clone(pool)),
+            (None, Some(pool)) => Lookup::Empty(Arc::clone(pool)),
             (None, None) => Lookup::Nothing,
         }
     }

@@ -1,16 +1,20 @@
 //! A part of the routes: a hash table that is read without a lock.
 //!
 //! Slots are probed one after the other. The hash beside each pool tells a reader which
-//! ones are worth a look. One writer at a time fills and empties slots; a route never moves
-//! while it is there, and a slot that was used is never marked as unused, so a reader who
-//! walks from a key's first slot to an unused one cannot miss it. When the slots run out,
-//! the writer builds a larger table and puts it in place of this one; and a smaller one when
-//! most of the routes have gone.
+//! ones are worth a look. One writer at a time fills slots, each of them once, and marks
+//! those whose route is gone; a slot that was used is never marked as unused, so a reader who
+//! walks from a key's first slot to an unused one cannot miss a route. When the slots run out,
+//! the writer builds others without those of gone routes and puts them in place of these; and
+//! fewer when most of the routes have gone.
+//!
+//! A slot that is filled once needs no count of its readers: whoever holds the slots holds
+//! the pools. With an `ArcSwapOption` in each, every store and every drop of a slot looked at
+//! what each thread reads: some three times for a new route, as slots grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::{ArcSwap, Guard};
 
 use super::Pool;
 
@@ -36,12 +40,13 @@ struct Occupancy {
 #[derive(Debug)]
 pub(super) struct Slots(Box<[Slot]>);
 
-/// Room for a route. A reader who passes by reads one line of the cache, and the pool only
-/// if it is the right one.
-#[derive(Debug)]
+/// Room for a route. A reader who passes by reads the mark only, and the pool if it is the
+/// right one.
+#[derive(Debug, Default)]
 struct Slot {
     mark: AtomicU64,
-    pool: ArcSwapOption<Pool>,
+    /// Stays when the route is gone, as long as the slots.
+    pool: OnceLock<Arc<Pool>>,
 }
 
 /// Mark of a slot that was never used.
@@ -56,25 +61,8 @@ fn mark(hash: u64) -> u64 {
 
 impl Slots {
     fn new(slots: usize) -> Self {
-        Self::with(slots, std::iter::empty())
-    }
-
-    /// So many slots with pools and their marks, of which there are fewer. To put them in
-    /// before readers come costs a fraction of what [`fill`](Self::fill) does.
-    fn with(slots: usize, pools: impl Iterator<Item = (u64, Arc<Pool>)>) -> Self {
-        let mut places: Vec<(u64, Option<Arc<Pool>>)> = vec![(UNUSED, None); slots];
-        for (mark, pool) in pools {
-            let (before, from) = places.split_at_mut(mark as usize & (slots - 1));
-            let mut probe = from.iter_mut().chain(before);
-            if let Some(place) = probe.find(|(mark, _)| *mark == UNUSED) {
-                *place = (mark, Some(pool));
-            }
-        }
-        let slot = |(mark, pool)| Slot {
-            mark: AtomicU64::new(mark),
-            pool: ArcSwapOption::new(pool),
-        };
-        Self(places.into_iter().map(slot).collect())
+        let unused = std::iter::repeat_with(Slot::default);
+        Self(unused.take(slots).collect())
     }
 
     /// Every slot in the order in which a key meets them.
@@ -84,14 +72,13 @@ impl Slots {
     }
 
     /// The slot of `key` with its pool.
-    fn find_slot(&self, hash: u64, key: &[u8]) -> Option<(&Slot, Guard<Option<Arc<Pool>>>)> {
+    fn find_slot(&self, hash: u64, key: &[u8]) -> Option<(&Slot, &Arc<Pool>)> {
         let wanted = mark(hash);
         for slot in self.probe(wanted) {
             // Pairs with the release in `fill`: who sees the mark sees the pool.
             let found = slot.mark.load(Ordering::Acquire);
             if found == wanted {
-                let pool = slot.pool.load();
-                if pool.as_ref().is_some_and(|it| it.key_bytes() == key) {
+                if let Some(pool) = slot.pool.get().filter(|it| it.key_bytes() == key) {
                     return Some((slot, pool));
                 }
             } else if found == UNUSED {
@@ -102,29 +89,26 @@ impl Slots {
     }
 
     /// The pool of `key`.
-    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<Guard<Option<Arc<Pool>>>> {
+    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<&Arc<Pool>> {
         self.find_slot(hash, key).map(|(_, pool)| pool)
     }
 
-    /// Puts `pool` into the first free slot. Whether that was never used before.
-    fn fill(&self, mark: u64, pool: Arc<Pool>) -> bool {
-        for slot in self.probe(mark) {
-            let found = slot.mark.load(Ordering::Relaxed);
-            if found <= GONE {
-                slot.pool.store(Some(pool));
-                slot.mark.store(mark, Ordering::Release);
-                return found == UNUSED;
-            }
+    /// Puts `pool` into the first unused slot. There is one: a quarter of them is unused.
+    fn fill(&self, mark: u64, pool: Arc<Pool>) {
+        let mut probe = self.probe(mark);
+        if let Some(slot) = probe.find(|slot| slot.mark.load(Ordering::Relaxed) == UNUSED) {
+            // It is empty: whoever fills a slot marks it.
+            let _ = slot.pool.set(pool);
+            slot.mark.store(mark, Ordering::Release);
         }
-        // Not reached: a quarter of the slots is unused.
-        false
     }
 
     /// Every pool with its mark.
-    fn pools(&self) -> impl Iterator<Item = (u64, Arc<Pool>)> {
+    fn pools(&self) -> impl Iterator<Item = (u64, &Arc<Pool>)> {
         self.0.iter().filter_map(|slot| {
             let mark = slot.mark.load(Ordering::Acquire);
-            slot.pool.load_full().map(|pool| (mark, pool))
+            let pool = slot.pool.get().filter(|_| mark > GONE)?;
+            Some((mark, pool))
         })
     }
 }
@@ -155,9 +139,9 @@ impl Shard {
         self.depths.load(Ordering::Relaxed)
     }
 
-    /// Every pool.
+    /// Every pool. Waits for a writer, who may have a route in two slots for a moment.
     pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
-        self.slots.load().pools().map(|(_, pool)| pool).collect()
+        self.write().pools()
     }
 
     /// Slots, used or not.
@@ -197,7 +181,13 @@ impl Writer<'_> {
     /// The pool of `key`.
     pub(super) fn find(&self, hash: u64, key: &str) -> Option<Arc<Pool>> {
         let slots = self.shard.slots.load();
-        Guard::into_inner(slots.find(hash, key.as_bytes())?)
+        slots.find(hash, key.as_bytes()).cloned()
+    }
+
+    /// Every pool.
+    pub(super) fn pools(&self) -> Vec<Arc<Pool>> {
+        let slots = self.shard.slots.load();
+        slots.pools().map(|(_, pool)| Arc::clone(pool)).collect()
     }
 
     /// Runs `visit` on the pool of `key`, without counting a reference to it.
@@ -209,32 +199,42 @@ impl Writer<'_> {
     ) -> Option<T> {
         let slots = self.shard.slots.load();
         let pool = slots.find(hash, key.as_bytes())?;
-        pool.as_deref().map(visit)
+        Some(visit(pool))
     }
 
     /// Adds a pool whose key is not there.
     pub(super) fn insert(&mut self, hash: u64, pool: Arc<Pool>) {
         let slots = self.shard.slots.load();
-        let depth = depth_of(pool.key_bytes());
-        if (self.occupancy.used + 1) * 4 > slots.0.len() * 3 {
-            self.occupancy.routes += 1;
+        self.occupancy.routes += 1;
+        if self.is_full(&slots) {
             self.rebuild(&slots, Some((mark(hash), pool)));
         } else {
+            let depth = depth_of(pool.key_bytes());
             // Before the route is there: who finds it must have looked for its depth.
             self.shard.depths.fetch_or(depth, Ordering::Relaxed);
-            self.occupancy.routes += 1;
-            if slots.fill(mark(hash), pool) {
-                self.occupancy.used += 1;
-            }
+            slots.fill(mark(hash), pool);
+            self.occupancy.used += 1;
         }
     }
 
     /// Puts `pool` in place of the one with the same key.
     pub(super) fn replace(&mut self, hash: u64, pool: Arc<Pool>) {
-        let slots = self.shard.slots.load();
-        if let Some((slot, _)) = slots.find_slot(hash, pool.key_bytes()) {
-            slot.pool.store(Some(pool));
+        let mut slots = self.shard.slots.load();
+        if self.is_full(&slots) {
+            self.rebuild(&slots, None);
+            slots = self.shard.slots.load();
         }
+        if let Some((old, _)) = slots.find_slot(hash, pool.key_bytes()) {
+            // It lies behind the old one, which goes last: a reader meets one of both.
+            slots.fill(mark(hash), pool);
+            self.occupancy.used += 1;
+            old.mark.store(GONE, Ordering::Release);
+        }
+    }
+
+    /// Whether one more slot in use would leave too few unused ones.
+    fn is_full(&self, slots: &Slots) -> bool {
+        (self.occupancy.used + 1) * 4 > slots.0.len() * 3
     }
 
     /// Removes the pool of `key`.
@@ -242,7 +242,6 @@ impl Writer<'_> {
         let slots = self.shard.slots.load();
         if let Some((slot, _)) = slots.find_slot(hash, key.as_bytes()) {
             slot.mark.store(GONE, Ordering::Release);
-            slot.pool.store(None);
             self.occupancy.routes -= 1;
             let routes = self.occupancy.routes.max(1);
             let most = (routes * Shard::MOST_SLOTS_A_ROUTE).max(Shard::FEWEST_SLOTS);
@@ -257,10 +256,12 @@ impl Writer<'_> {
     fn rebuild(&mut self, old: &Slots, one: Option<(u64, Arc<Pool>)>) {
         let room = (self.occupancy.routes * 2).next_power_of_two();
         let mut depths = 0;
-        let pools = old.pools().chain(one).inspect(|(_, pool)| {
+        let slots = Slots::new(room.max(Shard::FEWEST_SLOTS));
+        let known = old.pools().map(|(mark, pool)| (mark, Arc::clone(pool)));
+        for (mark, pool) in known.chain(one) {
             depths |= depth_of(pool.key_bytes());
-        });
-        let slots = Slots::with(room.max(Shard::FEWEST_SLOTS), pools);
+            slots.fill(mark, pool);
+        }
         self.occupancy.used = self.occupancy.routes;
         self.shard.slots.store(Arc::new(slots));
         self.shard.depths.store(depths, Ordering::Relaxed);

@@ -21,6 +21,10 @@ use crate::table::{
 /// must not wait for its log.
 const LINES_PER_SECOND: u32 = 200;
 
+/// New routes in a row after which messages are read without a look whether they are known:
+/// a router that begins hears of nothing else.
+const FLOOD: u32 = 64;
+
 /// Bytes of a payload that are shown.
 const SHOWN_BYTES: usize = 1024;
 
@@ -38,6 +42,8 @@ pub struct Intake {
     /// Makes fingerprints that nobody else can make.
     hasher: RandomState,
     identity: String,
+    /// New routes since anything else was registered.
+    new_in_a_row: u32,
 }
 
 impl Intake {
@@ -60,6 +66,7 @@ impl Intake {
             latency_from,
             hasher: RandomState::new(),
             identity: String::new(),
+            new_in_a_row: 0,
         }
     }
 
@@ -89,7 +96,8 @@ impl Intake {
             return;
         }
         let registers = subject == b"router.register";
-        let partial = PartialMessage::of(payload).filter(|_| registers);
+        let may_be_known = registers && self.new_in_a_row < FLOOD;
+        let partial = may_be_known.then(|| PartialMessage::of(payload)).flatten();
         // Not made for what is heard for the first time: most of a flood of new routes.
         let mut fingerprint = None;
         if let Some(partial) = &partial {
@@ -98,6 +106,7 @@ impl Intake {
                 .recognise_heartbeat(partial, make, now, totals)
                 .is_some()
             {
+                self.new_in_a_row = 0;
                 return;
             }
         }
@@ -160,6 +169,10 @@ impl Intake {
             };
             let registered = self.table.register_with(&key, &registration, now);
             totals.registered(component, registered);
+            self.new_in_a_row = match registered {
+                Registered::Added { route: true } => self.new_in_a_row.saturating_add(1),
+                _ => 0,
+            };
             match registered {
                 Registered::Added { route } => {
                     self.log("registered", route, &key, message, &identity, now);

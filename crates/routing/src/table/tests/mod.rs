@@ -420,6 +420,26 @@ fn routes_that_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
+fn a_route_whose_settings_change_again_and_again_is_there_once() {
+    let table = table();
+    let (host, _) = table.hasher.ends("one.host");
+    for round in 0..100 {
+        let url = format!("https://rs-{round}.ex");
+        let registration = Registration {
+            route_service_url: &url,
+            ..at("1.1.1.1:1")
+        };
+        table.register_with(&key("one.host"), &registration, 0);
+        let Lookup::Found(pool) = table.lookup(b"one.host", b"/") else {
+            panic!("the route is gone in round {round}");
+        };
+        assert_eq!(*pool.settings().route_service_url, *url);
+        assert_eq!((table.len(), table.pools().len()), (1, 1));
+        assert_eq!(table.shard(host).room(), 4);
+    }
+}
+
+#[test]
 fn a_host_whose_routes_are_gone_gives_its_room_back() {
     let table = table();
     let (host, _) = table.hasher.ends("one.host");

@@ -1,5 +1,6 @@
 //! Reaching a backend: one attempt after the other.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::table::Nanos;
@@ -10,8 +11,9 @@ pub(super) struct Dial {
     pub(super) pool: Arc<Pool>,
     turn: Turn,
     attempts: u32,
-    /// The backend of this attempt, and when it began.
+    /// The backend of this attempt, its address if that is known, and when it began.
     pub(super) backend: Option<Arc<Backend>>,
+    pub(super) address: Option<SocketAddr>,
     pub(super) began: Nanos,
 }
 
@@ -22,20 +24,22 @@ impl Dial {
             pool,
             attempts: 0,
             backend: None,
+            address: None,
             began: now,
         }
     }
 
-    /// The backend of the next attempt; `None` when there was one for each backend, or
-    /// `most` in all.
-    pub(super) fn next(&mut self, most: u32, now: Nanos) -> Option<Arc<Backend>> {
+    /// Turns to the next attempt. `None` when there was one for each address of each backend,
+    /// or `most` in all.
+    pub(super) fn next(&mut self, most: u32, now: Nanos) -> Option<()> {
         if self.attempts >= most.max(1) {
             return None;
         }
-        let backend = Arc::clone(self.pool.next(&mut self.turn, now)?);
+        let backend = self.pool.next(&mut self.turn, now)?;
         self.attempts += 1;
         self.began = now;
-        self.backend = Some(Arc::clone(&backend));
-        Some(backend)
+        self.address = backend.address();
+        self.backend = Some(Arc::clone(backend));
+        Some(())
     }
 }

@@ -160,11 +160,12 @@ impl Session {
                 return Ok(());
             };
             let most = context.shared.settings.attempts;
-            let backend = dial.next(most, context.now).ok_or(End::NoBackend)?;
+            dial.next(most, context.now).ok_or(End::NoBackend)?;
+            let address = dial.address;
             if matches!(self.stage, Stage::BackendTls(_)) {
                 self.turn_to(Stage::Dialing);
             }
-            match backend.address() {
+            match address {
                 Some(address) => match self.dial_at(address, context) {
                     Ok(fate) => return fate,
                     Err(errno) => self.count_failure(socket::cause(errno), context),
@@ -208,29 +209,36 @@ impl Session {
         let shared = context.shared;
         shared.counters.dial_failed(cause);
         self.port.counters.dial_errors.fetch_add(1, Relaxed);
-        let Some(backend) = self.dialed() else { return };
+        let Some((backend, address)) = self.dialed() else {
+            return;
+        };
         // One line for each time that it begins to fail, however many clients ask for it.
         if !backend.has_failed(context.now) {
-            let address = backend.address().map(|address| address.to_string());
+            let shown = address.map(|address| address.to_string());
             let fields = Fields::new()
                 .and("port", self.port.number())
-                .and("backend", address.as_deref().or(backend.host()));
+                .and("backend", shown.as_deref().or(backend.host()));
             shared.logger.error("dial-backend", &cause, fields);
         }
         backend.fail_until(context.now.saturating_add(shared.failed_for));
+        if let Some(address) = address {
+            backend.failed_at(address);
+        }
     }
 
-    /// The backend of the attempt that is under way.
-    fn dialed(&self) -> Option<&Arc<Backend>> {
+    /// The backend of the attempt that is under way, and its address.
+    fn dialed(&self) -> Option<(&Arc<Backend>, Option<SocketAddr>)> {
         match &self.stage {
-            Stage::Dialing(dial) | Stage::BackendTls(dial) => dial.backend.as_ref(),
+            Stage::Dialing(dial) | Stage::BackendTls(dial) => {
+                dial.backend.as_ref().map(|backend| (backend, dial.address))
+            }
             _ => None,
         }
     }
 
     /// The backend's socket is connected.
     fn reached(&mut self, context: &mut SessionContext<'_>) -> SessionResult {
-        let Some(backend) = self.dialed().cloned() else {
+        let Some(backend) = self.dialed().map(|(backend, _)| Arc::clone(backend)) else {
             return Ok(());
         };
         let Some(wanted) = backend.tls() else {

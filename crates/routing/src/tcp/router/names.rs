@@ -14,6 +14,9 @@ use crate::tcp::table::Backend;
 /// Longest wait for one name.
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// Addresses that are kept of a name.
+const MOST_ADDRESSES: usize = 64;
+
 /// Looks names up, one after the other, on a task of its own: a slow answer holds up no
 /// other change. Ends when it is dropped.
 pub(super) struct Names {
@@ -55,11 +58,11 @@ async fn look_up(mut wanted: watch::Receiver<Vec<Arc<Backend>>>, logger: Logger)
         for backend in &backends {
             let Some(host) = backend.host() else { continue };
             if !found.contains_key(host) {
-                let address = address_of(host, &logger).await;
-                found.insert(host.to_owned(), address);
+                let addresses = addresses_of(host, &logger).await;
+                found.insert(host.to_owned(), addresses);
             }
-            if let Some(Some(address)) = found.get(host) {
-                backend.found_at(*address);
+            if let Some(Some(addresses)) = found.get(host) {
+                backend.found_at(addresses);
             }
             if wanted.has_changed().unwrap_or(true) {
                 break;
@@ -68,13 +71,17 @@ async fn look_up(mut wanted: watch::Receiver<Vec<Arc<Backend>>>, logger: Logger)
     }
 }
 
-/// The first address of a name. One that is not found keeps what was known of it before.
-async fn address_of(host: &str, logger: &Logger) -> Option<IpAddr> {
+/// The addresses of a name. One that is not found keeps what was known of it before.
+async fn addresses_of(host: &str, logger: &Logger) -> Option<Arc<[IpAddr]>> {
     let cause = match timeout(LONGEST, tokio::net::lookup_host((host, 0))).await {
-        Ok(Ok(mut addresses)) => match addresses.next() {
-            Some(address) => return Some(address.ip()),
-            None => "it has no address".to_owned(),
-        },
+        Ok(Ok(found)) => {
+            let found = found.map(|address| address.ip()).take(MOST_ADDRESSES);
+            let addresses: Arc<[IpAddr]> = found.collect();
+            if !addresses.is_empty() {
+                return Some(addresses);
+            }
+            "it has no address".to_owned()
+        }
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} s", LONGEST.as_secs()),
     };

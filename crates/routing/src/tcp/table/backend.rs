@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::ArcSwap;
 
 use super::{Capabilities, SkipCause};
 use crate::table::Nanos;
@@ -24,8 +24,22 @@ enum Place {
     Named {
         host: Box<str>,
         port: u16,
-        address: ArcSwapOption<IpAddr>,
+        found: ArcSwap<Found>,
     },
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    addresses: Arc<[IpAddr]>,
+    /// The one to connect to.
+    at: usize,
+}
+
+impl Found {
+    fn current(&self) -> Option<IpAddr> {
+        self.addresses.get(self.at).copied()
+    }
 }
 
 /// How TLS is spoken to a backend.
@@ -40,14 +54,22 @@ pub struct BackendTls {
 }
 
 impl Backend {
-    /// Where it is; `None` while the address of its host is not known.
+    /// Where to connect to; `None` while no address of its host is known.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.place {
             Place::Address(address) => Some(*address),
-            Place::Named { port, address, .. } => {
-                let address = address.load();
-                address.as_ref().map(|ip| SocketAddr::new(**ip, *port))
+            Place::Named { port, found, .. } => {
+                let ip = found.load().current()?;
+                Some(SocketAddr::new(ip, *port))
             }
+        }
+    }
+
+    /// How many addresses there are to connect to.
+    pub fn addresses(&self) -> usize {
+        match &self.place {
+            Place::Address(_) => 1,
+            Place::Named { found, .. } => found.load().addresses.len(),
         }
     }
 
@@ -59,11 +81,36 @@ impl Backend {
         }
     }
 
-    /// The address of its host was found. Without effect on a backend that has one.
-    pub fn found_at(&self, found: IpAddr) {
-        if let Place::Named { address, .. } = &self.place {
-            address.store(Some(Arc::new(found)));
-        }
+    /// The addresses of its host were found, the best first. One that took the place of
+    /// others that failed stays the one to connect to. Without effect if there is no name.
+    pub fn found_at(&self, addresses: &Arc<[IpAddr]>) {
+        let Place::Named { found, .. } = &self.place else {
+            return;
+        };
+        found.rcu(|known| {
+            let used = known.current().filter(|_| known.at > 0);
+            let at = used.and_then(|used| addresses.iter().position(|ip| *ip == used));
+            Found {
+                addresses: Arc::clone(addresses),
+                at: at.unwrap_or(0),
+            }
+        });
+    }
+
+    /// It could not be reached at `address`: the next connection goes to the next address of
+    /// its host.
+    pub fn failed_at(&self, address: SocketAddr) {
+        let Place::Named { found, .. } = &self.place else {
+            return;
+        };
+        found.rcu(|known| {
+            let mut next = Found::clone(known);
+            // Others may have failed there before.
+            if next.current() == Some(address.ip()) {
+                next.at = (next.at + 1) % next.addresses.len();
+            }
+            next
+        });
     }
 
     /// How TLS is spoken to it; `None`: it is not.
@@ -116,7 +163,7 @@ pub(super) fn checked(
         Err(_) if is_dns_name(host) => Place::Named {
             host: host.into(),
             port,
-            address: ArcSwapOption::empty(),
+            found: ArcSwap::default(),
         },
         Err(_) => return Err(SkipCause::Address(host.to_owned())),
     };

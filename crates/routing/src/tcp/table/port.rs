@@ -96,7 +96,8 @@ impl Pool {
     }
 
     /// The backend of a connection's next attempt: the next in turn that has not failed
-    /// lately, or just the next when all have. `None` when the turn is over.
+    /// lately, or just the next when all have. When each had its attempt, those whose name has
+    /// further addresses have others. `None` when the turn is over.
     pub fn next(&self, turn: &mut Turn, now: Nanos) -> Option<&Arc<Backend>> {
         let count = u32::try_from(self.backends.len()).unwrap_or(u32::MAX);
         let at = |passed: u32| {
@@ -106,11 +107,16 @@ impl Pool {
                 .get(usize::try_from(place).unwrap_or_default())
         };
         let ready = |passed: &u32| at(*passed).is_some_and(|backend| !backend.has_failed(now));
-        if turn.passed >= count {
-            return None;
-        }
-        let chosen = (turn.passed..count).find(ready).unwrap_or(turn.passed);
-        turn.passed = chosen + 1;
+        let chosen = if turn.passed < count {
+            (turn.passed..count).find(ready).unwrap_or(turn.passed)
+        } else {
+            let has_more = |passed: &u32| {
+                let attempts = (*passed / count) as usize;
+                at(*passed).is_some_and(|backend| backend.addresses() > attempts)
+            };
+            (turn.passed..turn.passed.saturating_add(count)).find(has_more)?
+        };
+        turn.passed = chosen.saturating_add(1);
         at(chosen)
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use proptest::prelude::*;
 use routing_api::model::ModificationTag;
@@ -182,6 +183,55 @@ fn a_turn_tries_each_backend_once() {
     assert_eq!(seen, ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"]);
     // All failed: the next in turn is tried nevertheless.
     assert!(pool.next(&mut pool.turn(), 1).is_some());
+}
+
+#[test]
+fn each_address_of_a_name_is_tried_in_turn() {
+    let mut table = table();
+    let mut named = mapping(1024, 1);
+    named.backend_ip = "db.example".into();
+    apply(&mut table, Change::Upsert(named), 0);
+    let routes = table.port(1024).unwrap();
+    let pool = routes.find(None).unwrap();
+    let backend = &pool.backends()[0];
+    let list = |last: &[u8]| {
+        let addresses = last.iter().map(|last| IpAddr::from([10, 0, 1, *last]));
+        let addresses: Arc<[IpAddr]> = addresses.collect();
+        backend.found_at(&addresses);
+    };
+    let used = || backend.address().unwrap().to_string();
+    // The addresses of one connection's attempts, all of which fail.
+    let attempts = || {
+        let (mut turn, mut seen) = (pool.turn(), Vec::new());
+        while let Some(backend) = pool.next(&mut turn, 0) {
+            seen.push(used());
+            backend.failed_at(backend.address().unwrap());
+        }
+        seen
+    };
+    assert!(pool.next(&mut pool.turn(), 0).unwrap().address().is_none());
+    list(&[1, 2, 3]);
+    let all = ["10.0.1.1:8080", "10.0.1.2:8080", "10.0.1.3:8080"];
+    assert_eq!(attempts(), all);
+    assert_eq!(used(), all[0]);
+    // While nothing fails, the first of each answer is the one to connect to.
+    list(&[2, 1, 3]);
+    assert_eq!(used(), all[1]);
+    // Of connections that fail at once only one goes on, and later answers change nothing.
+    for _ in 0..2 {
+        backend.failed_at("10.0.1.2:8080".parse().unwrap());
+    }
+    list(&[2, 3, 1]);
+    assert_eq!(used(), all[0]);
+    list(&[3, 2]);
+    assert_eq!(used(), all[2]);
+    // A backend without a name has one attempt, and the one with two addresses another.
+    apply(&mut table, Change::Upsert(mapping(1024, 2)), 0);
+    let routes = table.port(1024).unwrap();
+    let pool = routes.find(None).unwrap();
+    let mut turn = pool.turn();
+    let attempts = std::iter::from_fn(|| pool.next(&mut turn, 0));
+    assert_eq!(attempts.count(), 3);
 }
 
 #[test]

@@ -27,17 +27,18 @@ pub(super) fn text(error: ResponseError, bytes: &[u8], most: usize) -> String {
             Some(line) => format!("malformed MIME header line: {}", quote(line)),
             None => error.cause().to_owned(),
         },
-        ResponseError::ContentLength => {
-            let mut values = values(&mut lines, b"Content-Length");
-            match values.pop() {
-                Some(empty) if empty == "\"\"" => "invalid empty Content-Length \"\"".to_owned(),
-                value => format!("bad Content-Length {}", value.unwrap_or_default()),
+        // Go compares several before it reads one.
+        ResponseError::ContentLength | ResponseError::ContentLengthConflict => {
+            match values(&mut lines, b"Content-Length").as_slice() {
+                [first, more @ ..] if more.iter().any(|value| value != first) => format!(
+                    "http: message cannot contain multiple Content-Length headers; got [{first} {}]",
+                    more.join(" ")
+                ),
+                [empty, ..] if empty == "\"\"" => "invalid empty Content-Length \"\"".to_owned(),
+                [value, ..] => format!("bad Content-Length {value}"),
+                [] => error.cause().to_owned(),
             }
         }
-        ResponseError::ContentLengthConflict => format!(
-            "http: message cannot contain multiple Content-Length headers; got [{}]",
-            values(&mut lines, b"Content-Length").join(" ")
-        ),
         ResponseError::TransferEncoding => {
             match values(&mut lines, b"Transfer-Encoding").as_slice() {
                 [one] => format!("unsupported transfer encoding: {one}"),
@@ -183,6 +184,16 @@ mod tests {
                 ContentLengthConflict,
                 "Content-Length: 2\r\nContent-Length: 3\r\n",
                 r#"http: message cannot contain multiple Content-Length headers; got ["2" "3"]"#,
+            ),
+            (
+                ContentLength,
+                "Content-Length: abc\r\nContent-Length: 3\r\n",
+                r#"http: message cannot contain multiple Content-Length headers; got ["abc" "3"]"#,
+            ),
+            (
+                ContentLength,
+                "Content-Length: abc\r\nContent-Length:  abc\r\n",
+                r#"bad Content-Length "abc""#,
             ),
             (
                 TransferEncoding,

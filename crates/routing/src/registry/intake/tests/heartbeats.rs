@@ -266,6 +266,24 @@ fn any_change_makes_a_heartbeat_unknown() {
 }
 
 #[test]
+fn heartbeats_behind_a_flood_of_new_routes_are_known() {
+    let (mut intake, table, counters, _) = intake();
+    let message = |number: u32| format!(r#"{{"host":"h","port":1,"uris":["{number}.ex"]}}"#);
+    let messages: Vec<String> = (0..2 * FLOOD).map(message).collect();
+    for _ in 0..3 {
+        for message in &messages {
+            intake.take([(REGISTER, message.as_bytes())], 5);
+        }
+    }
+    assert_eq!(table.len(), messages.len());
+    let refreshed = counters.totals().components[0].refreshed;
+    assert_eq!(refreshed, 2 * messages.len() as u64);
+    for message in &messages {
+        assert!(known(&intake, message.as_bytes()), "{message}");
+    }
+}
+
+#[test]
 fn many_endpoints_are_found_by_their_address() {
     let (mut intake, table, counters, _) = intake();
     let message = |port: u16| format!(r#"{{"host":"h","port":{port},"uris":["a.ex"]}}"#);
