@@ -65,7 +65,12 @@ mod tests {
     #[test]
     fn files_lie_where_their_paths_say_and_nowhere_else() {
         let folder = tempfile::tempdir().unwrap();
-        let job = with(&[("/db/user", "me"), ("db/password", "old"), ("alone", "")]);
+        let job = with(&[
+            ("db/user.tmp", "mine"),
+            ("/db/user", "me"),
+            ("db/password", "old"),
+            ("alone", ""),
+        ]);
         put(&job, folder.path()).unwrap();
         let job = with(&[("db/password", "new")]);
         put(&job, folder.path()).unwrap();
@@ -74,8 +79,15 @@ mod tests {
             std::fs::read_to_string(within.join(name)).unwrap()
         };
         assert_eq!(text("db/user"), "me");
+        assert_eq!(text("db/user.tmp"), "mine");
         assert_eq!(text("db/password"), "new");
         assert_eq!(text("alone"), "");
+        let within = folder.path().join("etc/cf-service-bindings/db");
+        std::fs::create_dir(within.join("taken")).unwrap();
+        let told = put(&with(&[("db/taken", "x")]), folder.path()).unwrap_err();
+        assert!(told.contains("directory"), "{told}");
+        let left = std::fs::read_dir(within).unwrap();
+        assert_eq!(left.count(), 4, "and nothing of what failed");
         for (path, expected) in [
             ("", "has no name"),
             ("/", "has no name"),

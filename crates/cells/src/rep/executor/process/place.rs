@@ -44,17 +44,17 @@ pub(super) fn program(folder: &Path, working: &Path, path: &str) -> PathBuf {
 /// Puts a file in the place of what has its name, at once: whoever reads it sees all of the one or of
 /// the other. A link of that name is replaced and not followed.
 pub(super) fn put_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".tmp");
-    // One may be left from a write that was cut short.
-    match fs::remove_file(&new) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-        _ => {}
-    }
+    // A name that nothing else has: `x.tmp`, say, may be a file of the container's beside `x`.
+    let new = path.with_file_name(format!(".{:032x}", rand::random::<u128>()));
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
-    file.write_all(content)?;
-    fs::rename(&new, path)
+    let written = file.write_all(content);
+    let put = written.and_then(|()| fs::rename(&new, path));
+    if put.is_err() {
+        // It may hold a part of a key.
+        let _ = fs::remove_file(&new);
+    }
+    put
 }
 
 #[cfg(test)]
