@@ -331,7 +331,13 @@ impl Executor for Process {
             Ok(folder) => folder,
             Err(reason) => return ended(Err(Failure::plain(reason)), None),
         };
-        if let Err(failure) = self.identify(&job, &folder).await {
+        let identified = tokio::select! {
+            biased;
+            // The steps hear of it.
+            () = stop.requested() => Ok(()),
+            identified = self.identify(&job, &folder) => identified,
+        };
+        if let Err(failure) = identified {
             return ended(Err(failure), None);
         }
         let container = Container::new(self, &job, &folder);

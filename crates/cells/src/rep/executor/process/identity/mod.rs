@@ -7,10 +7,13 @@ mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant, SystemTime};
 
 use processes::Account;
 use telemetry::Fields;
+use tokio::sync::Semaphore;
 
 use super::super::super::config::IdentitySettings;
 use super::super::super::settings::Error;
@@ -18,7 +21,7 @@ use super::super::super::steps::Failure;
 use super::super::Job;
 use super::Process;
 use super::place::put_file;
-use super::transfer::folder_within;
+use super::transfer::{AbandonOnDrop, folder_within};
 use super::users::{self, FileCredentials};
 use certificate::{Authority, Holder};
 #[cfg(test)]
@@ -37,6 +40,8 @@ pub(super) const VARIABLES: [(&str, &str); 2] =
 pub(super) struct Identities {
     authority: Authority,
     validity: Duration,
+    /// Keys that are looked for at once, one per processor: a rep may begin hundreds of containers at a time.
+    turns: Arc<Semaphore>,
 }
 
 impl Identities {
@@ -45,12 +50,15 @@ impl Identities {
         Ok(Self {
             authority: Authority::read(&settings.authority, &settings.key)?,
             validity: settings.validity,
+            turns: Arc::new(Semaphore::new(
+                available_parallelism().map_or(1, usize::from),
+            )),
         })
     }
 
-    /// Makes a key and a certificate for a container, and puts them into its folder. Blocks for as
-    /// long as it takes to find a key. The error says what failed.
-    fn put(&self, job: &Job, folder: &Path) -> Result<(), String> {
+    /// Makes a key and a certificate for a container, and puts them into its folder unless that is
+    /// `given_up`. Blocks for as long as it takes to find a key. The error says what failed.
+    fn put(&self, job: &Job, folder: &Path, given_up: &AtomicBool) -> Result<(), String> {
         let holder = Holder {
             guid: &job.guid,
             address: job.address.parse().ok(),
@@ -59,6 +67,10 @@ impl Identities {
         let now = SystemTime::now();
         let made = self.authority.issue(&holder, now, self.validity);
         let made = made.map_err(|cause| cause.to_string())?;
+        // The container may have ended meanwhile, and its folder be another one's.
+        if given_up.load(Relaxed) {
+            return Err("nobody wants it any more".into());
+        }
         let account = owner(job);
         // Where a link of the container's leads, the rep does no more than the container might.
         let _acting = account.as_ref().map(FileCredentials::as_account);
@@ -129,10 +141,18 @@ impl Process {
         job: &Arc<Job>,
         folder: &Path,
     ) -> Result<(), Failure> {
+        // Nobody closes the semaphore, so there always is one.
+        let turn = Arc::clone(&identities.turns).acquire_owned().await.ok();
         let began = Instant::now();
         let (identities, container) = (Arc::clone(identities), Arc::clone(job));
         let folder = folder.to_owned();
-        let put = tokio::task::spawn_blocking(move || identities.put(&container, &folder));
+        // Set when nobody waits for it any more.
+        let waits = AbandonOnDrop::default();
+        let given_up = Arc::clone(&waits.0);
+        let put = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            identities.put(&container, &folder, &given_up)
+        });
         let put = put.await.map_err(|cause| cause.to_string()).flatten();
         let counters = &self.metrics.counters;
         match put {

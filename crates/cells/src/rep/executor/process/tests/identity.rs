@@ -48,6 +48,17 @@ async fn a_container_finds_its_key_and_its_certificate() {
 }
 
 #[tokio::test]
+async fn what_is_asked_to_stop_before_it_begins_needs_none() {
+    let bench = identified(DAY);
+    let (ask, stop) = net::shutdown();
+    ask.send_replace(true);
+    let end = bench.run_until(task(sh("touch begun")), stop).await;
+    assert_eq!(end.completion.reason, "cancelled");
+    assert_eq!(bench.executor.metrics.counters.certificates.now(), 0);
+    assert!(!bench.executor.folder.path.join("0-g-1/begun").exists());
+}
+
+#[tokio::test]
 async fn both_are_replaced_in_time() {
     let bench = identified(Duration::from_millis(800));
     let script = "read_both() { cat $CF_INSTANCE_CERT $CF_INSTANCE_KEY; }

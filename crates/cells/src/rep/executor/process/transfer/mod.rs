@@ -316,7 +316,7 @@ async fn verify(file: &File, expected: Option<Expected>) -> Result<(), FetchErro
 
 /// Says, when it is dropped, that nobody waits any more.
 #[derive(Default)]
-struct AbandonOnDrop(Arc<AtomicBool>);
+pub(super) struct AbandonOnDrop(pub(super) Arc<AtomicBool>);
 
 impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
