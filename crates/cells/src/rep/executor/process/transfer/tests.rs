@@ -299,11 +299,21 @@ async fn nothing_is_written_outside_of_the_container() {
     through_a_link
         .append_data(&mut file, "way/x", &b"x"[..])
         .unwrap();
+    let mut held_through_a_link = Builder::new(Vec::new());
+    let mut link = header(EntryType::Symlink, 0);
+    held_through_a_link
+        .append_link(&mut link, "way", bench.folder.path())
+        .unwrap();
+    let mut link = header(EntryType::Link, 0);
+    held_through_a_link
+        .append_link(&mut link, "x", "/way/secret")
+        .unwrap();
     let archives = [
         ("up", tar_with(EntryType::Regular, b"../../out/x", "", b"x")),
         ("link", through_a_link.into_inner().unwrap()),
         ("hard", tar_with(EntryType::Link, b"x", "../../secret", b"")),
         ("root", tar_with(EntryType::Link, b"x", "/etc/passwd", b"")),
+        ("held", held_through_a_link.into_inner().unwrap()),
         ("device", tar_with(EntryType::Char, b"x", "", b"")),
         ("pipe", tar_with(EntryType::Fifo, b"x", "", b"")),
         ("sparse", tar_with(EntryType::GNUSparse, b"x", "", b"")),
