@@ -14,7 +14,7 @@ use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use der::asn1::{AnyRef, GeneralizedTime, Null, ObjectIdentifier, UtcTime};
-use der::{Decode, Encode, Header, SliceReader, Tag, TagNumber};
+use der::{Decode, Encode, Header, Reader, SliceReader, Tag, TagNumber};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -25,8 +25,10 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 const RSA_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const ORGANIZATIONAL_UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
+const SUBJECT_KEY_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.14");
 const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.15");
 const ALTERNATIVE_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
+const AUTHORITY_KEY_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.35");
 const EXTENDED_KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
 const SERVER_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1");
 const CLIENT_AUTH: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.2");
@@ -36,6 +38,9 @@ pub(super) struct Authority {
     key: KeyPair,
     /// Its name as its certificate has it, encoded.
     name: Vec<u8>,
+    /// What its certificate calls its key, if it does. Strict verifiers, as Python's has become, want
+    /// a certificate to say it of its signer's.
+    key_identifier: Option<Vec<u8>>,
     /// Its certificate, PEM.
     certificate: String,
 }
@@ -91,6 +96,7 @@ impl Authority {
             refuse(certificate, problem)
         })?;
         let pem = pem("CERTIFICATE", &own);
+        let key_identifier = key_identifier(&own);
         let mut store = RootCertStore::empty();
         let added = store.add(own);
         added.map_err(|cause| refuse(certificate, cause.to_string()))?;
@@ -110,6 +116,8 @@ impl Authority {
         Ok(Self {
             key: pair,
             name: name.map_err(|cause| refuse(certificate, cause.to_string()))?,
+            key_identifier: key_identifier
+                .map_err(|cause| refuse(certificate, cause.to_string()))?,
             certificate: pem,
         })
     }
@@ -137,7 +145,7 @@ impl Authority {
                 &element(Tag::Sequence, &[&encoded_time(begin)?, &encoded_time(end)?])?,
                 &subject(holder)?,
                 &public_key(&key)?,
-                &element(context(3, true), &[&extensions(holder)?])?,
+                &element(context(3, true), &[&self.extensions(holder)?])?,
             ],
         )?;
         let mut signature = vec![0; self.key.public_modulus_len()];
@@ -150,6 +158,39 @@ impl Authority {
             key: pem("RSA PRIVATE KEY", pkcs1(pkcs8.as_ref())?),
             certificates: pem("CERTIFICATE", &certificate) + &self.certificate,
         })
+    }
+
+    fn extensions(&self, holder: &Holder<'_>) -> der::Result<Vec<u8>> {
+        // Digital signature, key encipherment and key agreement: the bits 0, 2 and 4 of five.
+        let usage = element(Tag::BitString, &[&[3_u8, 0b1010_1000]])?;
+        let purposes = element(
+            Tag::Sequence,
+            &[&CLIENT_AUTH.to_der()?, &SERVER_AUTH.to_der()?],
+        )?;
+        let signer = match &self.key_identifier {
+            Some(identifier) => {
+                let identifier = element(context(0, false), &[identifier])?;
+                let identifier = element(Tag::Sequence, &[&identifier])?;
+                extension(AUTHORITY_KEY_IDENTIFIER, false, &identifier)?
+            }
+            None => Vec::new(),
+        };
+        let guid = element(context(2, false), &[holder.guid.as_bytes()])?;
+        let address = match holder.address {
+            Some(IpAddr::V4(address)) => element(context(7, false), &[&address.octets()])?,
+            Some(IpAddr::V6(address)) => element(context(7, false), &[&address.octets()])?,
+            None => Vec::new(),
+        };
+        let names = element(Tag::Sequence, &[&guid, &address])?;
+        element(
+            Tag::Sequence,
+            &[
+                &extension(KEY_USAGE, true, &usage)?,
+                &extension(EXTENDED_KEY_USAGE, false, &purposes)?,
+                &signer,
+                &extension(ALTERNATIVE_NAMES, false, &names)?,
+            ],
+        )
     }
 }
 
@@ -216,30 +257,6 @@ fn public_key(key: &KeyPair) -> der::Result<Vec<u8>> {
     element(Tag::Sequence, &[&algorithm, &key])
 }
 
-fn extensions(holder: &Holder<'_>) -> der::Result<Vec<u8>> {
-    // Digital signature, key encipherment and key agreement: the bits 0, 2 and 4 of five.
-    let usage = element(Tag::BitString, &[&[3_u8, 0b1010_1000]])?;
-    let purposes = element(
-        Tag::Sequence,
-        &[&CLIENT_AUTH.to_der()?, &SERVER_AUTH.to_der()?],
-    )?;
-    let guid = element(context(2, false), &[holder.guid.as_bytes()])?;
-    let address = match holder.address {
-        Some(IpAddr::V4(address)) => element(context(7, false), &[&address.octets()])?,
-        Some(IpAddr::V6(address)) => element(context(7, false), &[&address.octets()])?,
-        None => Vec::new(),
-    };
-    let names = element(Tag::Sequence, &[&guid, &address])?;
-    element(
-        Tag::Sequence,
-        &[
-            &extension(KEY_USAGE, true, &usage)?,
-            &extension(EXTENDED_KEY_USAGE, false, &purposes)?,
-            &extension(ALTERNATIVE_NAMES, false, &names)?,
-        ],
-    )
-}
-
 fn extension(kind: ObjectIdentifier, critical: bool, content: &[u8]) -> der::Result<Vec<u8>> {
     let critical = match critical {
         true => true.to_der()?,
@@ -248,6 +265,40 @@ fn extension(kind: ObjectIdentifier, critical: bool, content: &[u8]) -> der::Res
     };
     let content = element(Tag::OctetString, &[content])?;
     element(Tag::Sequence, &[&kind.to_der()?, &critical, &content])
+}
+
+/// What a certificate calls its key (RFC 5280 section 4.2.1.2), if it does.
+fn key_identifier(certificate: &[u8]) -> der::Result<Option<Vec<u8>>> {
+    let mut content = certificate;
+    // The certificate, what is signed of it, and its extensions.
+    let list = Tag::Sequence;
+    for tag in [list, list, context(3, true), list] {
+        let mut parts = elements(content)?.into_iter();
+        match parts.find(|part| part.header().tag() == tag) {
+            Some(found) => content = found.value(),
+            None => return Ok(None),
+        }
+    }
+    for extension in elements(content)? {
+        let parts = elements(extension.value())?;
+        if let [kind, .., held] = parts.as_slice()
+            && kind.value() == SUBJECT_KEY_IDENTIFIER.as_bytes()
+        {
+            let identifier = elements(held.value())?;
+            return Ok(identifier.first().map(|it| it.value().to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// The elements of which this is the encoding.
+fn elements(encoded: &[u8]) -> der::Result<Vec<AnyRef<'_>>> {
+    let mut reader = SliceReader::new(encoded)?;
+    let mut all = Vec::new();
+    while !reader.is_finished() {
+        all.push(AnyRef::decode(&mut reader)?);
+    }
+    Ok(all)
 }
 
 /// The RSA key that is in a key of PKCS #8 (RFC 5208 section 5).

@@ -50,6 +50,10 @@ fn a_certificate_says_whose_it_is_and_holds_for_its_time() {
     let settings = rsa_authority(folder.path());
     let signer = Authority::read(&settings.authority, &settings.key).unwrap();
     let units = ["space:s", "organization:o", "app:a"].map(str::to_owned);
+    let key = std::fs::read_to_string(&settings.key).unwrap();
+    let key = KeyPair::from_pem(&key).unwrap();
+    let mut signer_key = vec![0x30, 22, 0x80, 20];
+    signer_key.extend(CertificateParams::default().key_identifier(&key));
     // One ends beyond the years that are written with two digits.
     for begin in [1_800_000_000, 2_524_606_000] {
         let holder = Holder {
@@ -69,6 +73,8 @@ fn a_certificate_says_whose_it_is_and_holds_for_its_time() {
         let operator = Subject::of_issuer(&leaf).unwrap();
         let named: Vec<_> = operator.values(Attribute::Organization).collect();
         assert_eq!(named, ["Zoë's platform"]);
+        let mut parts = leaf.windows(signer_key.len());
+        assert!(parts.any(|part| part == signer_key), "the signer's key");
 
         let mut roots = RootCertStore::empty();
         roots.add(root).unwrap();
