@@ -57,6 +57,7 @@ hold = "{length}"
 fn comes_to(outcome: &str, how: &str, bound: &str) {
     answered(["6s", "30s", "60s"], |length| {
         let found = held(how, bound, length);
+        assert_eq!(found.len(), GROWING.len(), "{found:#?}");
         let (open, told): (Vec<&Value>, Vec<&Value>) = found.iter().partition(|one| is_open(one));
         for one in told {
             assert_eq!(one["outcome"], outcome, "{length}: {one:#}");

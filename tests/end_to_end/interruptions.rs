@@ -32,6 +32,8 @@ fn interrupt(signal: Signal, at: &str) -> (Lab, Option<i32>) {
         .spawn()
         .expect("headroom starts");
     lab.wait_for_event(&mut child, at);
+    let running = processes_of_run(&lab.run_folder());
+    assert!(!running.is_empty(), "nothing runs at {at:?}");
     kill(Pid::from_raw(child.id().cast_signed()), signal).expect("a running process");
     let status = child.wait().expect("a child");
     (lab, status.code())

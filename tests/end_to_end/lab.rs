@@ -268,21 +268,23 @@ pub(crate) fn is_open(expectation: &Value) -> bool {
 
 /// Processes that carry the mark of the run in `folder`, as `pid name` lines.
 pub(crate) fn processes_of_run(folder: &Path) -> Vec<String> {
-    let id = folder
-        .file_name()
-        .expect("a name")
-        .to_string_lossy()
-        .into_owned();
-    let mark = format!("HEADROOM_RUN={id}");
+    let text = fs::read_to_string(folder.join("environment.json")).expect("an environment");
+    let run: Value = serde_json::from_str(&text).expect("JSON");
+    // The mark has the run's name, the process that makes it and its start; runs of two tests may have one name.
+    let id = run["run_id"].as_str().expect("a name");
+    let begin = id.replace(|c: char| !c.is_ascii_alphanumeric(), "-") + ".";
+    let end = format!(".{}", run["started_at_unix_ns"]);
+    let is_marked = |variable: &[u8]| {
+        let marks = variable.strip_prefix(b"HEADROOM_RUN=").unwrap_or_default();
+        let mut marks = marks.split(|byte| *byte == b',');
+        marks.any(|mark| mark.starts_with(begin.as_bytes()) && mark.ends_with(end.as_bytes()))
+    };
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").filter_map(Result::ok) {
         let Ok(environment) = fs::read(entry.path().join("environ")) else {
             continue;
         };
-        if environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == mark.as_bytes())
-        {
+        if environment.split(|byte| *byte == 0).any(is_marked) {
             let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
             found.push(format!(
                 "{} {}",

@@ -8,8 +8,8 @@ use super::rig::{Rig, Wanted, exchange};
 use super::transcript::Differences;
 use crate::lab::wait_until;
 
-fn start() -> (Rig, Backend) {
-    let mut rig = Rig::start(&Wanted::default());
+fn start(wanted: &Wanted<'_>) -> (Rig, Backend) {
+    let mut rig = Rig::start(wanted);
     let echo = Backend::start(Does::Echo(""));
     rig.register("echo.ex.com", echo.port(), "i", &[]);
     let hang = Backend::start(Does::Hang);
@@ -20,7 +20,11 @@ fn start() -> (Rig, Backend) {
 
 #[test]
 fn a_drain_lets_requests_end_and_closes_what_is_idle() {
-    let (rig, _echo) = start();
+    // The request lasts for longer than the drain waits before it lets nobody in.
+    let (rig, _echo) = start(&Wanted {
+        more: "http_1_endpoint_timeout: 8s\n",
+        ..Wanted::default()
+    });
     let (http, status) = (rig.address("http"), rig.address("status"));
     let mut under_way = rig.client();
     under_way.send("GET / HTTP/1.1\r\nHost: hang.ex.com\r\n\r\n");
@@ -47,7 +51,7 @@ fn a_drain_lets_requests_end_and_closes_what_is_idle() {
     wait_until("a closed listener", || {
         std::net::TcpStream::connect(http).is_err()
     });
-    // It was there for the whole of its time (`endpoint_timeout`).
+    // It was there for the whole of its time (`http_1_endpoint_timeout`).
     let answer = under_way.answer(false);
     assert!(
         answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"),
@@ -60,7 +64,7 @@ fn a_drain_lets_requests_end_and_closes_what_is_idle() {
 #[test]
 fn to_be_told_to_end_is_to_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let (rig, _echo) = start();
+        let (rig, _echo) = start(&Wanted::default());
         let mut under_way = rig.client();
         under_way.send("GET / HTTP/1.1\r\nHost: hang.ex.com\r\n\r\n");
         rig.signal(signal);

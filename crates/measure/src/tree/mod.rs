@@ -49,16 +49,27 @@ impl Marks {
     /// The processes that carry them, in one look at all processes, also when the first of their
     /// tree has ended. One that overwrites its environment is found in its cgroup alone.
     pub fn carriers(&self) -> Vec<u32> {
-        let in_cgroup: HashSet<u32> = self.in_cgroup().into_iter().collect();
+        Self::carriers_of([self])
+    }
+
+    /// The same for several trees, also in one look.
+    pub fn carriers_of<'m>(all: impl IntoIterator<Item = &'m Self>) -> Vec<u32> {
+        let (mut in_cgroups, mut variables) = (HashSet::<u32>::new(), HashSet::<&[u8]>::new());
+        for marks in all {
+            in_cgroups.extend(marks.in_cgroup());
+            variables.extend(marks.variable.as_deref().map(str::as_bytes));
+        }
         let has_variable = |pid: u32| {
-            let variable = self.variable.as_deref();
-            variable.is_some_and(|variable| match environment(pid) {
-                Environment::Known(environ) => holds(&environ, variable),
-                Environment::NotYet | Environment::Nobody => false,
-            })
+            !variables.is_empty()
+                && match environment(pid) {
+                    Environment::Known(environ) => environ
+                        .split(|byte| *byte == 0)
+                        .any(|word| variables.contains(word)),
+                    Environment::NotYet | Environment::Nobody => false,
+                }
         };
         pids()
-            .filter(|pid| in_cgroup.contains(pid) || has_variable(*pid))
+            .filter(|pid| in_cgroups.contains(pid) || has_variable(*pid))
             .collect()
     }
 

@@ -162,6 +162,12 @@ impl Pool {
         Some(self.emptied.load(Ordering::Relaxed)).filter(|at| *at != NOT_EMPTY)
     }
 
+    /// Entries of its lists: what it takes in memory beside itself.
+    pub(super) fn entries(&self) -> usize {
+        let members = self.members.load();
+        members.as_slice().len() + members.maglev().map_or(0, <[u32]>::len)
+    }
+
     /// A pool of the same route with other settings and endpoints.
     pub(super) fn succeeded(&self, settings: Arc<PoolSettings>, members: Members) -> Self {
         Self {

@@ -34,6 +34,8 @@ struct Occupancy {
     routes: usize,
     /// Slots that are or were in use.
     used: usize,
+    /// Entries of the lists that stay with pools whose place another one took.
+    kept: usize,
 }
 
 /// Slots, a power of two of them; at least a quarter is always unused.
@@ -155,7 +157,7 @@ impl Shard {
         let occupancy = self.occupancy.lock();
         Writer {
             shard: self,
-            // A writer that panicked left slots whole: each change is one store.
+            // A writer that panicked left slots whole: nothing panics between two stores.
             occupancy: occupancy.unwrap_or_else(PoisonError::into_inner),
         }
     }
@@ -224,7 +226,9 @@ impl Writer<'_> {
             self.rebuild(&slots, None);
             slots = self.shard.slots.load();
         }
-        if let Some((old, _)) = slots.find_slot(hash, pool.key_bytes()) {
+        if let Some((old, known)) = slots.find_slot(hash, pool.key_bytes()) {
+            // Readers may still hold it, so its lists cannot be taken from it.
+            self.occupancy.kept += known.entries();
             // It lies behind the old one, which goes last: a reader meets one of both.
             slots.fill(mark(hash), pool);
             self.occupancy.used += 1;
@@ -232,9 +236,11 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether one more slot in use would leave too few unused ones.
+    /// Whether one more slot in use would leave too few unused ones. Kept entries count as
+    /// slots do: of a route with thousands of endpoints, old lists would soon take more memory
+    /// than all slots, and to build slots costs no more than these lists did.
     fn is_full(&self, slots: &Slots) -> bool {
-        (self.occupancy.used + 1) * 4 > slots.0.len() * 3
+        (self.occupancy.used + self.occupancy.kept + 1) * 4 > slots.0.len() * 3
     }
 
     /// Removes the pool of `key`.
@@ -263,6 +269,7 @@ impl Writer<'_> {
             slots.fill(mark, pool);
         }
         self.occupancy.used = self.occupancy.routes;
+        self.occupancy.kept = 0;
         self.shard.slots.store(Arc::new(slots));
         self.shard.depths.store(depths, Ordering::Relaxed);
     }

@@ -395,10 +395,8 @@ impl Measured<'_> {
         if let Some(most) = recoveries::at_most(faults, step, of, *number) {
             let seen = recoveries::value(faults, step, of, *number)?;
             // No probe is so exact that it could show nothing at all.
-            if is_exact && most.lasting_s < LATE_S {
-                return None;
-            }
-            return (bound(seen) != bound(most.value)).then(|| {
+            let is_nothing = is_exact && most.lasting_s < LATE_S;
+            if !is_nothing && bound(seen) != bound(most.value) {
                 let lasting = units::show_seconds(most.lasting_s);
                 let what = match number {
                     FaultNumber::Depth => {
@@ -406,11 +404,11 @@ impl Measured<'_> {
                     }
                     _ => format!("which may have lasted up to {lasting}"),
                 };
-                format!(
+                return Some(format!(
                     "too little was seen of {of} to tell: some of it was not well, or not asked, {what}; \
                      ask more often, or for longer before the fault",
-                )
-            });
+                ));
+            }
         }
         if !recoveries::is_lower_bound(faults, step, of, *number) {
             let seen = recoveries::value(faults, step, of, *number)?;

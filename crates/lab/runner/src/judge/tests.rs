@@ -307,4 +307,30 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
     assert!(late(Op::Less, 3.0).is_some());
     assert_eq!(late(Op::Less, 4.0), None);
     assert_eq!(late(Op::Greater, 2.0), None);
+    // Of two faults, what was not seen of one takes away no doubt about the other.
+    let two = |seen: FaultEffect, op, quantity| {
+        let faults = [FaultRecord {
+            effects: vec![effect(Some(20.0)), seen],
+            ..fault(None)
+        }];
+        let measured = Measured {
+            faults: &faults,
+            ..Measured::default()
+        };
+        measured.unfinished(&comparison(FaultNumber::Recovery, op, quantity), true)
+    };
+    let never = FaultEffect {
+        recovery_s: Some(10.0),
+        at_least: true,
+        ..effect(None)
+    };
+    let why = two(never, Op::Less, 30.0).unwrap();
+    assert!(why.contains("had not come back"), "{why}");
+    let seldom = FaultEffect {
+        recovery_s: Some(3.2),
+        resolution_s: Some(0.7),
+        ..effect(None)
+    };
+    let why = two(seldom, Op::Greater, 3.0).unwrap();
+    assert!(why.contains("up to 700 ms before that was seen"), "{why}");
 }

@@ -122,7 +122,7 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) -> Vec<OwnedFd> {
         let roots = roots.map(|running| (running.child.pid, running.marks.clone()));
         let mut now = measure::Trees::now(roots);
         if look > 0 {
-            now.extend(running.iter().flat_map(|running| running.marks.carriers()));
+            now.extend(Marks::carriers_of(running.iter().map(|it| &it.marks)));
         }
         let now = now.into_iter();
         let new: Vec<u32> = now.filter(|pid| found.insert(*pid)).collect();

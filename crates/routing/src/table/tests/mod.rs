@@ -440,6 +440,34 @@ fn a_route_whose_settings_change_again_and_again_is_there_once() {
 }
 
 #[test]
+fn long_lists_of_a_route_whose_settings_change_do_not_pile_up() {
+    let table = table();
+    // So many that there are unused slots for every round.
+    for route in 0..200 {
+        add(&table, &format!("one.host/{route}"), "1.1.1.1:1");
+    }
+    let identities: Vec<String> = (0..50).map(|port| format!("1.1.1.2:{port}")).collect();
+    let mut pools = Vec::new();
+    for round in 0..100 {
+        let url = format!("https://rs-{round}.ex");
+        for identity in &identities {
+            let registration = Registration {
+                route_service_url: &url,
+                ..at(identity)
+            };
+            table.register_with(&key("one.host"), &registration, 0);
+        }
+        let Lookup::Found(pool) = table.lookup(b"one.host", b"/") else {
+            panic!("the route is gone in round {round}");
+        };
+        pools.push(Arc::downgrade(&pool));
+    }
+    let kept = pools.iter().filter(|pool| pool.strong_count() > 0).count();
+    assert!((1..10).contains(&kept), "{kept}");
+    assert_eq!((table.len(), table.endpoints()), (201, 250));
+}
+
+#[test]
 fn a_host_whose_routes_are_gone_gives_its_room_back() {
     let table = table();
     let (host, _) = table.hasher.ends("one.host");
