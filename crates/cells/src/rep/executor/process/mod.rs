@@ -334,12 +334,13 @@ impl Executor for Process {
         let identified = tokio::select! {
             biased;
             // The steps hear of it.
-            () = stop.requested() => Ok(()),
+            () = stop.requested() => Ok(None),
             identified = self.identify(&job, &folder) => identified,
         };
-        if let Err(failure) = identified {
-            return ended(Err(failure), None);
-        }
+        let identity = match identified {
+            Ok(identity) => identity,
+            Err(failure) => return ended(Err(failure), None),
+        };
         let container = Container::new(self, &job, &folder);
         let steps = Steps {
             leaves: &container,
@@ -355,7 +356,7 @@ impl Executor for Process {
             tokio::select! {
                 biased;
                 () = stop.requested() => None,
-                failure = self.keep_identified(&job, &folder) => Some(failure),
+                failure = self.keep_identified(&job, identity.as_ref()) => Some(failure),
             }
         };
         let outcome = tokio::select! {

@@ -19,7 +19,7 @@ pub(super) fn put(job: &Job, folder: &Path) -> Result<(), String> {
         };
         let above = Path::new(FOLDER.trim_start_matches('/')).join(above);
         let above = folder_within(folder, &above).map_err(|cause| refuse(&cause.to_string()))?;
-        let put = put_file(&above.join(name), file.content.as_bytes(), 0o644);
+        let put = put_file(&above.join(name), file.content.as_bytes(), 0o644, None);
         put.map_err(|cause| refuse(&cause.to_string()))?;
     }
     Ok(())

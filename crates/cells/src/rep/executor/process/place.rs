@@ -6,8 +6,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Component, Path, PathBuf};
+
+use processes::Account;
 
 /// A container's path as one within its folder; `None`: it leads out.
 pub(super) fn inside(path: &str) -> Option<PathBuf> {
@@ -42,14 +44,23 @@ pub(super) fn program(folder: &Path, working: &Path, path: &str) -> PathBuf {
 }
 
 /// Puts a file in the place of what has its name, at once: whoever reads it sees all of the one or of
-/// the other. A link of that name is replaced and not followed.
-pub(super) fn put_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+/// the other. A link of that name is replaced and not followed. `owner`: whose it is, if not the rep's.
+pub(super) fn put_file(
+    path: &Path,
+    content: &[u8],
+    mode: u32,
+    owner: Option<&Account>,
+) -> io::Result<()> {
     // A name that nothing else has: `x.tmp`, say, may be a file of the container's beside `x`.
     let new = path.with_file_name(format!(".{:032x}", rand::random::<u128>()));
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
     let written = file.write_all(content);
-    let put = written.and_then(|()| fs::rename(&new, path));
+    let owned = written.and_then(|()| match owner {
+        Some(account) => fchown(&file, Some(account.uid), Some(account.gid)),
+        None => Ok(()),
+    });
+    let put = owned.and_then(|()| fs::rename(&new, path));
     if put.is_err() {
         // It may hold a part of a key.
         let _ = fs::remove_file(&new);

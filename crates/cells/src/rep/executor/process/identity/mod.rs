@@ -5,12 +5,17 @@ mod certificate;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant, SystemTime};
 
+use nix::fcntl::OFlag;
 use processes::Account;
 use telemetry::Fields;
 use tokio::sync::Semaphore;
@@ -22,13 +27,15 @@ use super::super::Job;
 use super::Process;
 use super::place::put_file;
 use super::transfer::{AbandonOnDrop, folder_within};
-use super::users::{self, FileCredentials};
+use super::users;
 use certificate::{Authority, Holder};
 #[cfg(test)]
 pub(super) use tests::rsa_authority;
 
 /// The folder of both within that of a container.
 const FOLDER: &str = "etc/cf-instance-credentials";
+const CERTIFICATE_NAME: &str = "instance.crt";
+const KEY_NAME: &str = "instance.key";
 const CERTIFICATE: &str = "etc/cf-instance-credentials/instance.crt";
 const KEY: &str = "etc/cf-instance-credentials/instance.key";
 
@@ -58,7 +65,7 @@ impl Identities {
 
     /// Makes a key and a certificate for a container, and puts them into its folder unless that is
     /// `given_up`. Blocks for as long as it takes to find a key. The error says what failed.
-    fn put(&self, job: &Job, folder: &Path, given_up: &AtomicBool) -> Result<(), String> {
+    fn put(&self, job: &Job, into: &IdentityFolder, given_up: &AtomicBool) -> Result<(), String> {
         let holder = Holder {
             guid: &job.guid,
             address: job.address.parse().ok(),
@@ -72,16 +79,33 @@ impl Identities {
             return Err("nobody wants it any more".into());
         }
         let account = owner(job);
-        // Where a link of the container's leads, the rep does no more than the container might.
-        let _acting = account.as_ref().map(FileCredentials::as_account);
-        for (file, text, mode) in [
-            (KEY, &made.key, 0o600),
-            (CERTIFICATE, &made.certificates, 0o644),
+        for (name, text, mode) in [
+            (KEY_NAME, &made.key, 0o600),
+            (CERTIFICATE_NAME, &made.certificates, 0o644),
         ] {
-            let put = put_file(&folder.join(file), text.as_bytes(), mode);
-            put.map_err(|cause| format!("write {file}: {cause}"))?;
+            let put = put_file(&into.path(name), text.as_bytes(), mode, account.as_ref());
+            put.map_err(|cause| format!("write {FOLDER}/{name}: {cause}"))?;
         }
         Ok(())
+    }
+}
+
+/// The folder of a container's key and certificate. It stays open: the container may put another one in its
+/// place, or a link that leads elsewhere, and the rep may write where the container may not.
+pub(super) struct IdentityFolder(File);
+
+impl IdentityFolder {
+    /// Opens that in the folder of a container, none of whose programs has run yet.
+    fn open(folder: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        options.read(true);
+        options.custom_flags((OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW).bits());
+        options.open(folder.join(FOLDER)).map(Self)
+    }
+
+    /// The path of a file in it, wherever it is by now.
+    fn path(&self, name: &str) -> PathBuf {
+        format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd()).into()
     }
 }
 
@@ -114,22 +138,35 @@ impl Process {
         users::change_owner(&account, &made).map_err(|cause| cause.to_string())
     }
 
-    /// Gives a container its first key and certificate, if it gets any.
-    pub(super) async fn identify(&self, job: &Arc<Job>, folder: &Path) -> Result<(), Failure> {
-        match &self.identities {
-            Some(identities) => self.issue(identities, job, folder).await,
-            None => Ok(()),
-        }
+    /// Gives a container its first key and certificate, if it gets any, and says where they are.
+    pub(super) async fn identify(
+        &self,
+        job: &Arc<Job>,
+        folder: &Path,
+    ) -> Result<Option<Arc<IdentityFolder>>, Failure> {
+        let Some(identities) = &self.identities else {
+            return Ok(None);
+        };
+        let into = IdentityFolder::open(folder);
+        let into =
+            into.map_err(|cause| self.unidentified(job, &format!("open {FOLDER}: {cause}")))?;
+        let into = Arc::new(into);
+        self.issue(identities, job, &into).await?;
+        Ok(Some(into))
     }
 
     /// Replaces a container's key and certificate in time, until that fails.
-    pub(super) async fn keep_identified(&self, job: &Arc<Job>, folder: &Path) -> Failure {
-        let Some(identities) = &self.identities else {
+    pub(super) async fn keep_identified(
+        &self,
+        job: &Arc<Job>,
+        into: Option<&Arc<IdentityFolder>>,
+    ) -> Failure {
+        let (Some(identities), Some(into)) = (&self.identities, into) else {
             return std::future::pending().await;
         };
         loop {
             tokio::time::sleep(renewed_after(identities.validity)).await;
-            if let Err(failure) = self.issue(identities, job, folder).await {
+            if let Err(failure) = self.issue(identities, job, into).await {
                 return failure;
             }
         }
@@ -139,19 +176,19 @@ impl Process {
         &self,
         identities: &Arc<Identities>,
         job: &Arc<Job>,
-        folder: &Path,
+        into: &Arc<IdentityFolder>,
     ) -> Result<(), Failure> {
         // Nobody closes the semaphore, so there always is one.
         let turn = Arc::clone(&identities.turns).acquire_owned().await.ok();
         let began = Instant::now();
         let (identities, container) = (Arc::clone(identities), Arc::clone(job));
-        let folder = folder.to_owned();
+        let into = Arc::clone(into);
         // Set when nobody waits for it any more.
         let waits = AbandonOnDrop::default();
         let given_up = Arc::clone(&waits.0);
         let put = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            identities.put(&container, &folder, &given_up)
+            identities.put(&container, &into, &given_up)
         });
         let put = put.await.map_err(|cause| cause.to_string()).flatten();
         let counters = &self.metrics.counters;
@@ -161,15 +198,15 @@ impl Process {
                 counters.certificate_time.add(began.elapsed());
                 Ok(())
             }
-            Err(cause) => {
-                counters.failed_certificates.add(1);
-                let event = "failed-to-generate-instance-identity-credentials";
-                let fields = Fields::new().and("container-guid", &job.guid);
-                self.logger.error(event, &cause, fields);
-                Err(Failure::plain(format!(
-                    "cred-manager-runner exited: {cause}"
-                )))
-            }
+            Err(cause) => Err(self.unidentified(job, &cause)),
         }
+    }
+
+    fn unidentified(&self, job: &Job, cause: &str) -> Failure {
+        self.metrics.counters.failed_certificates.add(1);
+        let event = "failed-to-generate-instance-identity-credentials";
+        let fields = Fields::new().and("container-guid", &job.guid);
+        self.logger.error(event, &cause, fields);
+        Failure::plain(format!("cred-manager-runner exited: {cause}"))
     }
 }

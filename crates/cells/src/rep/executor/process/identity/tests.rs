@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use wire::tls::{Attribute, Subject};
 
+use super::super::super::Definition;
 use super::certificate::Credentials;
 use super::*;
 
@@ -201,4 +202,33 @@ fn a_certificate_is_replaced_when_diego_would() {
         let after = renewed_after(Duration::from_secs(validity));
         assert_eq!(after, Duration::from_secs(expected), "{validity}");
     }
+}
+
+#[test]
+fn a_folder_that_is_open_is_written_into_whatever_takes_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let identities = Identities::open(&rsa_authority(folder.path())).unwrap();
+    let (credentials, other) = (folder.path().join(FOLDER), folder.path().join("other"));
+    for folder in [&credentials, &other] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let into = IdentityFolder::open(folder.path()).unwrap();
+    let moved = folder.path().join("moved");
+    std::fs::rename(&credentials, &moved).unwrap();
+    std::os::unix::fs::symlink(&other, &credentials).unwrap();
+    let job = Job {
+        cell: 0,
+        guid: "g-1".into(),
+        key: "g-1".into(),
+        address: "10.0.0.1".into(),
+        ports: Vec::new(),
+        network: None,
+        definition: Definition::Task(Box::default()),
+    };
+    identities
+        .put(&job, &into, &AtomicBool::new(false))
+        .unwrap();
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&moved).unwrap().count(), 2);
+    assert!(IdentityFolder::open(folder.path()).is_err());
 }
