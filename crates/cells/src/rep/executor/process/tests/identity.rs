@@ -104,8 +104,7 @@ async fn they_are_their_user_s_and_the_rep_follows_no_link_of_that_one_s() {
     std::fs::rename(&credentials, within.join("old")).unwrap();
     std::os::unix::fs::symlink(other.path(), &credentials).unwrap();
     let end = run().await.completion;
-    let expected = "Too many levels of symbolic links";
-    assert!(end.reason.contains(expected), "{}", end.reason);
+    assert!(end.reason.contains("Not a directory"), "{}", end.reason);
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
