@@ -203,9 +203,10 @@ impl Process {
         let trusted = self.trusted_certificates.as_deref();
         let trusted = trusted.filter(|_| job.wants_trusted_certificates());
         let trusted = trusted.map(|path| variable("CF_SYSTEM_CERT_PATH", path));
-        let identity = self.identities.as_ref().map(|_| identity::VARIABLES);
+        let identities = self.identities.as_ref();
+        let identity = identities.map(|_| identity::variables(folder));
         let identity = identity.into_iter().flatten();
-        let identity = identity.map(|(name, file)| variable(name, &folder.join(file)));
+        let identity = identity.map(|(name, file)| variable(name, &file));
         trusted.into_iter().chain(identity).collect()
     }
 

@@ -40,6 +40,7 @@ mod tests {
     use diego::models::{File, TaskDefinition};
 
     use super::super::super::Definition;
+    use super::super::tests::job;
     use super::*;
 
     fn with(files: &[(&str, &str)]) -> Job {
@@ -51,15 +52,7 @@ mod tests {
             volume_mounted_files: files.iter().map(file).collect(),
             ..TaskDefinition::default()
         };
-        Job {
-            cell: 0,
-            guid: "g-1".into(),
-            key: "g-1".into(),
-            address: "10.0.0.1".into(),
-            ports: Vec::new(),
-            network: None,
-            definition: Definition::Task(Box::new(definition)),
-        }
+        job(Definition::Task(Box::new(definition)))
     }
 
     #[test]

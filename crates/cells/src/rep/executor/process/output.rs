@@ -1,5 +1,6 @@
 //! What a process writes: the end of it is kept.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use tokio::io::AsyncReadExt;
@@ -41,12 +42,15 @@ pub(super) async fn follow(mut output: pipe::Receiver, mut each: impl FnMut(&[u8
 
 /// What was written, where a carriage return ends a line: so it does in Diego's log, for programs that show
 /// their progress.
-pub(super) fn returns_as_ends(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for byte in bytes.iter_mut().filter(|byte| **byte == b'\r') {
-        *byte = b'\n';
+pub(super) fn returns_as_ends(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.contains(&b'\r') {
+        return Cow::Borrowed(bytes);
     }
-    bytes
+    let ends = bytes.iter().map(|byte| match byte {
+        b'\r' => b'\n',
+        byte => *byte,
+    });
+    Cow::Owned(ends.collect())
 }
 
 #[cfg(test)]

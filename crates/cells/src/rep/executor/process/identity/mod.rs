@@ -36,12 +36,15 @@ pub(super) use tests::rsa_authority;
 const FOLDER: &str = "etc/cf-instance-credentials";
 const CERTIFICATE_NAME: &str = "instance.crt";
 const KEY_NAME: &str = "instance.key";
-const CERTIFICATE: &str = "etc/cf-instance-credentials/instance.crt";
-const KEY: &str = "etc/cf-instance-credentials/instance.key";
 
-/// Variables that say where they are, and their places within a container's folder.
-pub(super) const VARIABLES: [(&str, &str); 2] =
-    [("CF_INSTANCE_CERT", CERTIFICATE), ("CF_INSTANCE_KEY", KEY)];
+/// Variables that say where both are, with their places on the machine.
+pub(super) fn variables(folder: &Path) -> [(&'static str, PathBuf); 2] {
+    [
+        ("CF_INSTANCE_CERT", CERTIFICATE_NAME),
+        ("CF_INSTANCE_KEY", KEY_NAME),
+    ]
+    .map(|(variable, name)| (variable, folder.join(FOLDER).join(name)))
+}
 
 /// Makes the keys and certificates of all containers.
 pub(super) struct Identities {

@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use wire::tls::{Attribute, Subject};
 
 use super::super::super::Definition;
+use super::super::tests::job;
 use super::certificate::Credentials;
 use super::*;
 
@@ -216,15 +217,7 @@ fn a_folder_that_is_open_is_written_into_whatever_takes_its_place() {
     let moved = folder.path().join("moved");
     std::fs::rename(&credentials, &moved).unwrap();
     std::os::unix::fs::symlink(&other, &credentials).unwrap();
-    let job = Job {
-        cell: 0,
-        guid: "g-1".into(),
-        key: "g-1".into(),
-        address: "10.0.0.1".into(),
-        ports: Vec::new(),
-        network: None,
-        definition: Definition::Task(Box::default()),
-    };
+    let job = job(Definition::Task(Box::default()));
     identities
         .put(&job, &into, &AtomicBool::new(false))
         .unwrap();

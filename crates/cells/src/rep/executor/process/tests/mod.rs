@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-fn job(definition: Definition) -> Job {
+pub(super) fn job(definition: Definition) -> Job {
     Job {
         cell: 0,
         guid: "g-1".into(),
