@@ -8,21 +8,18 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::batches::{Batches, BufferPool, WAITING, finish};
 use super::syslog::{self, SyslogQueue};
 use crate::http::counters::{Counters, ThreadCounters};
 use crate::http::settings::AccessLogSettings;
 
-/// How often the writer looks whether it should reopen its file.
-const GLANCE: Duration = Duration::from_millis(200);
-
 /// The thread that writes. Ends when all [`Batches`] are gone, after the last of them.
 pub(super) struct LogWriter {
-    full: SyncSender<Vec<u8>>,
+    full: Sender<Vec<u8>>,
     spare: BufferPool,
     reopen: Arc<AtomicBool>,
     /// The writer's own, and the one that sends to syslog.
@@ -57,13 +54,13 @@ impl LogWriter {
             syslog: queue,
             counters: Arc::clone(counters.log_writer()),
         };
-        let (full, waiting) = sync_channel(WAITING);
+        let (full, waiting) = channel(WAITING);
         let spare = BufferPool::default();
         let reopen = Arc::new(AtomicBool::new(false));
         let (emptied, again) = (spare.clone(), Arc::clone(&reopen));
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write(sinks, &waiting, &emptied, &again))?;
+            .spawn(move || write(sinks, waiting, &emptied, &again))?;
         threads.push(thread);
         Ok(Some(Self {
             full,
@@ -75,18 +72,14 @@ impl LogWriter {
 
     /// Where a thread gathers its lines.
     pub(super) fn lines(&self) -> Batches {
-        let full = self.full.clone();
-        let offer = move |text| {
-            full.try_send(text).map_err(|error| match error {
-                TrySendError::Full(text) | TrySendError::Disconnected(text) => text,
-            })
-        };
-        Batches::new(Box::new(offer), self.spare.clone())
+        Batches::new(self.full.clone(), self.spare.clone())
     }
 
     /// Opens the file anew, soon: somebody has moved it away.
     pub(super) fn reopen(&self) {
-        self.reopen.store(true, Ordering::Relaxed);
+        self.reopen.store(true, Ordering::Release);
+        // No lines, for a writer that waits. One whose queue is full is awake.
+        let _ = self.full.try_send(Vec::new());
     }
 
     /// Waits for the last lines, as [`finish`]. All [`Batches`] must be gone.
@@ -132,22 +125,19 @@ fn open(path: &PathBuf) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write(mut sinks: Sinks, waiting: &Receiver<Vec<u8>>, spare: &BufferPool, reopen: &AtomicBool) {
-    loop {
-        let text = match waiting.recv_timeout(GLANCE) {
-            Ok(text) => Some(text),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if reopen.swap(false, Ordering::Relaxed)
+fn write(
+    mut sinks: Sinks,
+    mut waiting: Receiver<Vec<u8>>,
+    spare: &BufferPool,
+    reopen: &AtomicBool,
+) {
+    while let Some(mut text) = waiting.blocking_recv() {
+        if reopen.swap(false, Ordering::Acquire)
             && let Some(path) = &sinks.path
             && let Ok(file) = open(path)
         {
             (sinks.file, sinks.file_torn) = (Some(file), false);
         }
-        let Some(mut text) = text else {
-            continue;
-        };
         // A full disk or a closed pipe costs lines; requests go on.
         let mut lost = 0;
         if let Some(file) = &mut sinks.file {
@@ -172,6 +162,8 @@ fn write(mut sinks: Sinks, waiting: &Receiver<Vec<u8>>, spare: &BufferPool, reop
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::http::settings::{SyslogNetwork, SyslogSettings};
 

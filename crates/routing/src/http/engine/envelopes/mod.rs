@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::batches::{Batches, BufferPool, WAITING, finish};
@@ -95,13 +94,7 @@ impl EnvelopeSender {
 
     /// Where a thread gathers its envelopes.
     pub(super) fn batches(&self) -> Batches {
-        let full = self.full.clone();
-        let offer = move |bytes| {
-            full.try_send(bytes).map_err(|error| match error {
-                TrySendError::Full(bytes) | TrySendError::Closed(bytes) => bytes,
-            })
-        };
-        Batches::new(Box::new(offer), self.spare.clone())
+        Batches::new(self.full.clone(), self.spare.clone())
     }
 
     /// Waits for the last envelopes, as [`finish`]. All [`Batches`] must be gone.
