@@ -163,7 +163,7 @@ pub struct BackendSettings {
     pub certificate: (String, Secret),
     /// Authorities of backends beside those of the public web, PEM (`ca_certs`).
     pub authorities: String,
-    /// Accept any certificate (`skip_ssl_validation`).
+    /// Accept any certificate. gorouter checks those of backends always.
     pub insecure: bool,
     /// How long a failed endpoint is left out of choices (`droplet_stale_threshold` / 4).
     pub failed_for: Duration,

@@ -240,8 +240,9 @@ fn backends(form: &mut Form<'_>, http: &mut HttpSettings) {
     });
     backends.attempts = backends.attempts.max(1);
     pem(form, "ca_certs", &mut backends.authorities);
-    form.value("skip_ssl_validation", "", &mut backends.insecure);
-    http.route_services.insecure = backends.insecure;
+    // Of route services alone: an endpoint that has moved is known by its certificate.
+    let insecure = &mut http.route_services.insecure;
+    form.value("skip_ssl_validation", "", insecure);
     limit(form, "endpoint_timeout", &mut backends.timeout);
     // Of one protocol; 0 is not "no limit" but "as endpoint_timeout says".
     for (key, into) in [

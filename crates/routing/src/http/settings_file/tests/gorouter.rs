@@ -55,7 +55,7 @@ tls_pem:
 client_cert_validation: request
 client_ca_certs: "CLIENTS"
 ca_certs: [A, B]
-skip_ssl_validation: false
+skip_ssl_validation: true
 forwarded_client_cert: sanitize_set
 hop_by_hop_headers_to_filter: [X-Forwarded-For, B3]
 isolation_segments: [gold]
@@ -117,6 +117,7 @@ fn a_file_of_gorouter_serves_here() {
     );
     assert!(http.client_tls.tls13);
     assert_eq!(http.backends.authorities, "A\nB");
+    assert!(http.route_services.insecure && !http.backends.insecure);
     assert_eq!((http.backends.attempts, http.backends.in_flight), (1, 500));
     assert_eq!(http.backends.idle, 49);
     assert_eq!(http.backends.timeout, Duration::from_secs(900));
