@@ -34,7 +34,7 @@ pub struct Gauges {
 pub struct Registrations {
     /// Messages and what became of them.
     pub registry: RegistryTotals,
-    /// Routes that were pruned while there was no NATS.
+    /// Endpoints that were pruned while there was no NATS.
     pub pruned_without_nats: u64,
     /// NATS, as it is now.
     pub stats: FeedStats,
@@ -180,7 +180,8 @@ fn gorouters(page: &mut Page, totals: &Totals, gauges: &Gauges, feeds: &Registra
     page.counter(
         "routes_pruned",
         "number of pruned routes",
-        feeds.registry.routes_pruned + feeds.pruned_without_nats,
+        // Whatever it is called, gorouter counts the endpoints.
+        feeds.registry.endpoints_pruned + feeds.pruned_without_nats,
     )
     .gauge(
         "total_dropped_messages",
@@ -309,8 +310,11 @@ mod tests {
                     unregistered: 2,
                     ..ComponentTotals::default()
                 }],
+                routes_pruned: 1,
+                endpoints_pruned: 3,
                 ..RegistryTotals::default()
             },
+            pruned_without_nats: 1,
             ..Registrations::default()
         };
         let gauges = Gauges {
@@ -326,6 +330,7 @@ mod tests {
             "registry_message{action=\"added\",component=\"route-emitter\"} 5",
             "unregistry_message{component=\"route-emitter\"} 2",
             "total_routes 5",
+            "routes_pruned 4",
             "latency_bucket{le=\"2\"} 0",
             "latency_bucket{le=\"4\"} 1",
             "latency_sum 3",

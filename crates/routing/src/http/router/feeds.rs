@@ -71,7 +71,7 @@ pub(super) struct Feeds {
     registry: Arc<RegistryCounters>,
     /// Set once NATS is connected.
     nats: OnceLock<Arc<Feed>>,
-    /// Routes pruned while there is no NATS.
+    /// Endpoints pruned while there is no NATS.
     pruned: AtomicU64,
 }
 
@@ -260,8 +260,8 @@ async fn prune(feeds: Arc<Feeds>, parts: Arc<Parts>) {
     loop {
         ticks.tick().await;
         let pruned = parts.table.prune(wire::clock::now());
-        let routes = pruned.routes as u64;
-        feeds.pruned.fetch_add(routes, Ordering::Relaxed);
+        let endpoints = pruned.endpoints as u64;
+        feeds.pruned.fetch_add(endpoints, Ordering::Relaxed);
         if pruned.endpoints > 0 {
             let fields = Fields::new()
                 .and("routes", pruned.routes)
