@@ -293,6 +293,10 @@ fn table(form: &mut Form<'_>, settings: &mut RouterSettings) {
     ] {
         form.value(key, "", into);
     }
+    // A route that is not told to be there must not hide a wildcard that would serve.
+    if !settings.http.empty_pool_is_503 {
+        table.empty_pool_stays = Duration::ZERO;
+    }
     let suspend = &mut settings.suspend_pruning;
     form.value("suspend_pruning_if_nats_unavailable", "", suspend);
     // Senders that were told to wait longer than the threshold must not be pruned.

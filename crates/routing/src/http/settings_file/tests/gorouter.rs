@@ -391,6 +391,15 @@ fn no_bound_of_idle_connections_is_gos_own() {
 }
 
 #[test]
+fn a_route_without_endpoints_stays_only_where_it_is_answered_with_503() {
+    for (with_503, expected) in [("true", 10), ("false", 0)] {
+        let text = format!("empty_pool_response_code_503: {with_503}\nempty_pool_timeout: 10s\n");
+        let table = gorouter(&text).unwrap().settings.table;
+        assert_eq!(table.empty_pool_stays, Duration::from_secs(expected));
+    }
+}
+
+#[test]
 fn envelopes_go_where_gorouter_sends_them() {
     let read = |text: &str| gorouter(text).unwrap().settings.http.envelopes;
     assert_eq!(read("logging: {level: info}\n"), None);
