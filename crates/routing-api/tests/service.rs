@@ -451,7 +451,7 @@ async fn router_groups_are_locked_for_a_backup() {
     let list = api.call(Method::GET, groups, "").await;
     assert_eq!(
         text(&list),
-        r#"{"name":"DBCommunicationError","message":"Database unavailable due to backup or restore"}"#
+        r#"{"name":"DBCommunicationError","message":"database unavailable due to backup or restore"}"#
     );
     assert_eq!(put("unlock_router_group_reads").await, StatusCode::OK);
     assert_eq!(put("unlock_router_group_writes").await, StatusCode::OK);

@@ -29,7 +29,7 @@ impl GroupLocks {
             || (writes && self.writes.load(Ordering::Relaxed));
         match locked {
             true => Err(ApiError::database(
-                "Database unavailable due to backup or restore",
+                "database unavailable due to backup or restore",
             )),
             false => Ok(()),
         }
