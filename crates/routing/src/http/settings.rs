@@ -392,6 +392,16 @@ pub enum ExtraField {
     BackendTime,
     /// `local_address`
     LocalAddress,
+    /// `tls_sni`
+    TlsSni,
+    /// `caller_cf_app`
+    CallerApp,
+    /// `caller_cf_space`
+    CallerSpace,
+    /// `caller_cf_org`
+    CallerOrganization,
+    /// `route_policy`
+    RoutePolicy,
 }
 
 /// What becomes of queries in the access log.

@@ -11,6 +11,7 @@ use wire::http1::RequestHead;
 
 pub(super) use self::quote::quoted;
 use self::quote::quoted_or_dash;
+use super::identity::{CallerIdentity, Rules};
 use super::pipeline::target::escaped;
 use super::pipeline::text::{decimal, digits, hex, log_time};
 use super::pipeline::{Client, Exchange, Pipeline, Times};
@@ -70,6 +71,15 @@ pub(super) fn write_short_line(
         line.write(out);
     }
 }
+
+/// What the connection says of the client: told where domains ask for certificates, unless the
+/// settings choose among these, and say where they stand.
+const OF_CALLERS: [ExtraField; 4] = [
+    ExtraField::TlsSni,
+    ExtraField::CallerApp,
+    ExtraField::CallerSpace,
+    ExtraField::CallerOrganization,
+];
 
 struct Line<'a> {
     pipeline: &'a Pipeline,
@@ -156,29 +166,29 @@ impl Line<'_> {
             error => error,
         };
         quoted_or_dash(error, out);
-        if !self.pipeline.settings().domains.is_empty() {
-            self.caller(out);
+        let chosen = |field: &ExtraField| settings.extra_fields.contains(field);
+        if !self.pipeline.settings().domains.is_empty() && !OF_CALLERS.iter().any(chosen) {
+            for field in OF_CALLERS {
+                self.extra_field(field, out);
+            }
         }
         self.extra_headers(out);
         out.push(b'\n');
     }
 
-    /// What the connection says of the client, where domains ask for it.
-    fn caller(&self, out: &mut Vec<u8>) {
-        let tls = self.client.tls();
-        let caller = self.client.caller().and_then(|it| it.identity.as_ref());
-        for (name, value) in [
-            (&b" tls_sni:"[..], tls.map(|tls| &tls.server_name)),
-            (b" caller_cf_app:", caller.map(|caller| &caller.app)),
-            (b" caller_cf_space:", caller.map(|caller| &caller.space)),
-            (
-                b" caller_cf_org:",
-                caller.map(|caller| &caller.organization),
-            ),
-        ] {
-            out.extend_from_slice(name);
-            quoted_or_dash(value.map_or(&[], |value| value.as_bytes()), out);
-        }
+    /// Who called, where a domain asks for it.
+    fn caller(&self) -> Option<&CallerIdentity> {
+        let caller = self.client.caller();
+        caller.and_then(|caller| caller.identity.as_ref())
+    }
+
+    /// What the route's rules decided on; empty: it has none, or they were not looked at.
+    fn policy(&self) -> String {
+        let exchange = self.exchange;
+        let pool = exchange.pool.as_ref().filter(|_| exchange.guarded);
+        let rules = pool.and_then(|pool| Rules::of(pool.settings()));
+        let endpoint = exchange.progress.endpoint.as_deref();
+        rules.map_or_else(String::new, |rules| rules.deciding(self.caller(), endpoint))
     }
 
     /// `"GET /path?query HTTP/1.1"`
@@ -287,6 +297,26 @@ impl Line<'_> {
                     None => out.extend_from_slice(b"\"-\""),
                 }
             }
+            ExtraField::TlsSni => {
+                let name = self.client.tls().map(|tls| tls.server_name.as_str());
+                text(b" tls_sni:", name, out);
+            }
+            ExtraField::CallerApp => {
+                let app = self.caller().map(|caller| caller.app.as_str());
+                text(b" caller_cf_app:", app, out);
+            }
+            ExtraField::CallerSpace => {
+                let space = self.caller().map(|caller| caller.space.as_str());
+                text(b" caller_cf_space:", space, out);
+            }
+            ExtraField::CallerOrganization => {
+                let caller = self.caller();
+                let organization = caller.map(|caller| caller.organization.as_str());
+                text(b" caller_cf_org:", organization, out);
+            }
+            ExtraField::RoutePolicy => {
+                text(b" route_policy:", Some(self.policy().as_str()), out);
+            }
         }
     }
 
@@ -319,6 +349,12 @@ fn halved<'t>(text: &'t [u8], most: usize, name: &str) -> Cow<'t, [u8]> {
         text = Cow::Owned(half);
     }
     text
+}
+
+/// Appends a name and a text in quotes, or a dash in place of nothing.
+fn text(name: &[u8], value: Option<&str>, out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    quoted_or_dash(value.unwrap_or_default().as_bytes(), out);
 }
 
 /// Appends nanoseconds as seconds with six decimals, rounded.

@@ -161,9 +161,14 @@ fn all_extra_fields_without_an_endpoint() {
             ExtraField::TlsTime,
             ExtraField::BackendTime,
             ExtraField::LocalAddress,
+            ExtraField::TlsSni,
+            ExtraField::CallerApp,
+            ExtraField::CallerSpace,
+            ExtraField::CallerOrganization,
+            ExtraField::RoutePolicy,
         ];
     });
-    let expected = r#" failed_attempts:0 failed_attempts_time:"-" dns_time:"-" dial_time:"-" tls_time:"-" backend_time:"-" local_address:"-" x_cf_routererror:"unknown_route""#;
+    let expected = r#" failed_attempts:0 failed_attempts_time:"-" dns_time:"-" dial_time:"-" tls_time:"-" backend_time:"-" local_address:"-" tls_sni:"-" caller_cf_app:"-" caller_cf_space:"-" caller_cf_org:"-" route_policy:"-" x_cf_routererror:"unknown_route""#;
     assert!(line.contains(expected), "{line}");
 }
 

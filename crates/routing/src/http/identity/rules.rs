@@ -57,21 +57,29 @@ impl<'a> Rules<'a> {
         if self.scope == Scope::Unknown {
             return Err(Denial::OutOfScope);
         }
-        let policies = self.policies.split(',').map(str::trim);
-        let mut policies = policies.filter(|policy| !policy.is_empty()).peekable();
-        if policies.peek().is_none() {
+        if self.policies().next().is_none() {
             return Err(Denial::NoPolicies);
         }
-        let names = |policy: &str| {
+        let named = self.policy_of(caller).is_some();
+        named.then_some(()).ok_or(Denial::NotNamed)
+    }
+
+    fn policies(&self) -> impl Iterator<Item = &'a str> {
+        let policies = self.policies.split(',').map(str::trim);
+        policies.filter(|policy| !policy.is_empty())
+    }
+
+    /// The first policy that names a caller.
+    fn policy_of(&self, caller: &CallerIdentity) -> Option<&'a str> {
+        self.policies().find(|policy| {
             let is = |kind: &str, guid: &str| {
                 !guid.is_empty() && policy.strip_prefix(kind) == Some(guid)
             };
-            policy == "cf:any"
+            *policy == "cf:any"
                 || is("cf:app:", &caller.app)
                 || is("cf:space:", &caller.space)
                 || is("cf:org:", &caller.organization)
-        };
-        policies.any(names).then_some(()).ok_or(Denial::NotNamed)
+        })
     }
 
     /// Whether a caller is near enough to an endpoint, as its tags `space_id` and
@@ -99,6 +107,29 @@ impl<'a> Rules<'a> {
             Scope::Unknown => false,
         };
         reached.then_some(()).ok_or(Denial::OutOfScope)
+    }
+
+    /// What let a caller in or turned it away, in the words of gorouter's log
+    /// (`route_policy`). `endpoint`: the one that was chosen, if any was.
+    pub fn deciding(&self, caller: Option<&CallerIdentity>, endpoint: Option<&Endpoint>) -> String {
+        let reaches = |()| endpoint.map_or(Ok(()), |endpoint| self.reaches(caller, endpoint));
+        match (self.admit(caller).and_then(reaches), self.scope) {
+            (Ok(()), _) => {
+                let policy = caller.and_then(|caller| self.policy_of(caller));
+                format!("route:{}", policy.unwrap_or_default())
+            }
+            (Err(Denial::Unidentified), _) => "identity_extraction".to_owned(),
+            (Err(Denial::NoPolicies), _) => "route:no_route_policies".to_owned(),
+            (Err(Denial::NotNamed), _) => "route:route_policies".to_owned(),
+            (Err(Denial::OutOfScope), scope) => {
+                let scope = match scope {
+                    Scope::Organization => "org",
+                    Scope::Space => "space",
+                    Scope::Any | Scope::Unknown => "unknown",
+                };
+                format!("domain:scope={scope}:post-selection")
+            }
+        }
     }
 }
 

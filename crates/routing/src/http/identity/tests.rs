@@ -182,6 +182,30 @@ fn policies_name_who_may_call() {
 }
 
 #[test]
+fn what_decided_is_told_as_in_gorouters_log() {
+    let caller = caller("a1", "s1", "o1");
+    let there = Endpoint::default();
+    for (scope, policies, expected) in [
+        ("any", "cf:app:a2, cf:space:s1,cf:any", "route:cf:space:s1"),
+        ("any", "", "route:no_route_policies"),
+        ("any", "cf:app:a2", "route:route_policies"),
+        ("org", "cf:any", "domain:scope=org:post-selection"),
+        ("space", "cf:any", "domain:scope=space:post-selection"),
+        ("galaxy", "cf:any", "domain:scope=unknown:post-selection"),
+    ] {
+        let pool = route(scope, policies);
+        let rules = Rules::of(&pool).unwrap();
+        let deciding = rules.deciding(Some(&caller), Some(&there));
+        assert_eq!(deciding, expected, "{scope} {policies}");
+        assert_eq!(rules.deciding(None, None), "identity_extraction");
+    }
+    // No endpoint was chosen: nobody is out of its reach.
+    let pool = route("org", "cf:any");
+    let deciding = Rules::of(&pool).unwrap().deciding(Some(&caller), None);
+    assert_eq!(deciding, "route:cf:any");
+}
+
+#[test]
 fn a_scope_ends_at_the_endpoint() {
     let endpoint = |tags: &[(&str, &str)]| {
         let tags = tags.iter().map(|(a, b)| ((*a).into(), (*b).into()));

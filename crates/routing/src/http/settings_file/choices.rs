@@ -17,7 +17,7 @@ pub(super) const ALGORITHMS: [(&str, Algorithm); 2] = [
 ];
 
 /// Names of the fields that may be added to the access log.
-pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 7] = [
+pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 12] = [
     ("failed_attempts", ExtraField::FailedAttempts),
     ("failed_attempts_time", ExtraField::FailedAttemptsTime),
     ("dns_time", ExtraField::DnsTime),
@@ -25,6 +25,11 @@ pub(super) const EXTRA_FIELDS: [(&str, ExtraField); 7] = [
     ("tls_time", ExtraField::TlsTime),
     ("backend_time", ExtraField::BackendTime),
     ("local_address", ExtraField::LocalAddress),
+    ("tls_sni", ExtraField::TlsSni),
+    ("caller_cf_app", ExtraField::CallerApp),
+    ("caller_cf_space", ExtraField::CallerSpace),
+    ("caller_cf_org", ExtraField::CallerOrganization),
+    ("route_policy", ExtraField::RoutePolicy),
 ];
 
 /// What may become of queries in the access log.

@@ -13,7 +13,7 @@ use super::bench::{Backend, Bench, PATIENCE, Seen, nobody, ok, read_message};
 use super::http2::run;
 use super::tls::{Authority, TlsClient, parsed};
 use crate::http::identity::{CertificateFormat, MtlsDomain};
-use crate::http::settings::HttpSettings;
+use crate::http::settings::{ExtraField, HttpSettings};
 use crate::table::{Endpoint, PoolSettings, RouteKey};
 
 /// A router with the domain `*.apps.internal`, and `public.test` beside it.
@@ -234,6 +234,44 @@ fn the_log_says_who_called() {
     // The application whose route it is hears of the one that was turned away.
     let address = backend.address.to_string();
     assert!(log.lines().next().unwrap().contains(&address), "{log}");
+}
+
+#[test]
+fn what_the_log_says_of_callers_can_be_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let backend = telling();
+    let platform = Platform::with(backend.address, CertificateFormat::Envoy, |settings| {
+        settings.access_log.file = Some(path.clone());
+        settings.access_log.extra_fields = vec![ExtraField::RoutePolicy, ExtraField::CallerApp];
+    });
+    let known = platform.instance("a1", "s1");
+    let stranger = platform.instance("a2", "s2");
+    for (who, host) in [
+        (&known, "named.apps.internal"),
+        (&stranger, "named.apps.internal"),
+        (&stranger, "near.apps.internal"),
+        (&known, "closed.apps.internal"),
+        (&known, "open.apps.internal"),
+    ] {
+        platform.ask("x.apps.internal", Some(who), host);
+    }
+    drop(platform);
+    let log = std::fs::read_to_string(path).unwrap();
+    let expected = [
+        "\"route:cf:app:a1\" caller_cf_app:\"a1\" x_cf_routererror:\"-\"",
+        "\"route:route_policies\" caller_cf_app:\"a2\" \
+         x_cf_routererror:\"caller_not_in_policies\"",
+        "\"domain:scope=space:post-selection\" caller_cf_app:\"a2\" \
+         x_cf_routererror:\"caller_out_of_scope\"",
+        "\"route:no_route_policies\" caller_cf_app:\"a1\" \
+         x_cf_routererror:\"route_without_policies\"",
+        "\"-\" caller_cf_app:\"a1\" x_cf_routererror:\"-\"",
+    ];
+    // The others are not told then, as in gorouter.
+    let told = log.lines().map(|line| line.split_once(" route_policy:"));
+    let told: Vec<_> = told.map(|told| told.unwrap_or_default().1).collect();
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -141,6 +141,8 @@ fn a_file_of_2026_serves_here_and_unknown_keys_are_named() {
     let tls = &settings.http.client_tls;
     assert_eq!(tls.client_certificates, ClientCertificates::Require);
     assert_eq!(settings.http.domains[0].name, "*.apps.mtls.internal");
+    let fields = &settings.http.access_log.extra_fields;
+    assert_eq!((fields.len(), fields[5]), (6, ExtraField::RoutePolicy));
     let backends = &settings.http.backends;
     // 0 of one protocol: the limit of both.
     let limits = [false, true].map(|http2| backends.timeout_of(http2).as_secs());
