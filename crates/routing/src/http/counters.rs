@@ -251,15 +251,15 @@ counters! {
         rejected,
         /// Requests with a `Content-Length` without a value, which are refused.
         empty_content_length,
-        /// Answers 502, 503, 525, 526 and 496 for backends that failed.
+        /// Answers 502 for backends that failed.
         bad_gateways,
         /// Requests for which every endpoint had too many in flight.
         exhausted,
-        /// Attempts that failed because the backend's certificate is for another name.
+        /// Answers 503 because the backend's certificate is for another name.
         invalid_backend_id,
-        /// Attempts that failed because the backend's certificate is not trusted.
+        /// Answers 526 because the backend's certificate is not trusted.
         invalid_backend_certificate,
-        /// Attempts whose TLS handshake failed otherwise.
+        /// Answers 525 because the backend's TLS handshake failed otherwise.
         failed_handshakes,
         /// Upgrades that backends accepted.
         upgrades,

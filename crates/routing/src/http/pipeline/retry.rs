@@ -143,7 +143,7 @@ pub fn note_no_endpoint(exchange: &mut Exchange) {
 }
 
 /// What the client is told of a failure.
-pub fn refusal(failure: Failure<'_>) -> Refusal {
+fn refusal(failure: Failure<'_>) -> Refusal {
     match failure {
         Failure::Tls(failure) => match failure {
             TlsFailure::OtherName { .. } | TlsFailure::CommonNameOnly => Refusal::NameMismatch,

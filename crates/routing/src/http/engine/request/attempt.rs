@@ -14,9 +14,7 @@ use super::{ActiveRequest, FINISHED, Flow, ONGOING, ThreadResources};
 use crate::http::engine::backends::errno_text;
 use crate::http::engine::context::Context;
 use crate::http::engine::tls::PeerKind;
-use crate::http::pipeline::retry::{
-    Attempt, Failure, Fate, Verdict, judge, note_no_endpoint, refusal,
-};
+use crate::http::pipeline::retry::{Attempt, Failure, Fate, Verdict, judge, note_no_endpoint};
 use crate::http::pipeline::{Refusal, Upgrade};
 use crate::selection::{Choice, Next};
 use crate::table::{BackendProtocol, Endpoint, Nanos};
@@ -364,15 +362,6 @@ impl ActiveRequest {
                 self.gone += 1;
             }
             (Fate::Remove, None) | (Fate::Stays, _) => {}
-        }
-        let counters = &context.counters;
-        match (refusal(failure), failure) {
-            (Refusal::NameMismatch, _) => counters.invalid_backend_id.increment(),
-            (Refusal::UntrustedCertificate, _) => counters.invalid_backend_certificate.increment(),
-            (_, Failure::Tls(_) | Failure::TlsTimeout | Failure::TlsOther(_)) => {
-                counters.failed_handshakes.increment();
-            }
-            _ => {}
         }
         self.leave_backend(resources.backends, context);
         match verdict {

@@ -162,6 +162,10 @@ impl ActiveRequest {
             Some(refusal) if refusal.is_rejection() => counters.rejected.increment(),
             Some(Refusal::Overloaded) => counters.exhausted.increment(),
             Some(Refusal::EndpointFailure) => counters.bad_gateways.increment(),
+            // Once for a request, and not if another endpoint served it: as in gorouter.
+            Some(Refusal::NameMismatch) => counters.invalid_backend_id.increment(),
+            Some(Refusal::UntrustedCertificate) => counters.invalid_backend_certificate.increment(),
+            Some(Refusal::HandshakeFailure) => counters.failed_handshakes.increment(),
             _ => {}
         }
         if exchange.upgrade() == Upgrade::WebSocket && self.attempts > 0 && !self.answered {

@@ -289,7 +289,41 @@ fn failures_of_tls_have_their_own_answers_and_end_the_endpoint() {
         let told = seen.field("x-cf-routererror").unwrap();
         assert!(told.contains(error), "{told}");
         assert_eq!(client.get("/").status, 503, "the endpoint is gone");
+        let expected: [u64; 4] = match status {
+            503 => [1, 0, 0, 0],
+            526 => [0, 1, 0, 0],
+            525 => [0, 0, 1, 0],
+            _ => [0, 0, 0, 1],
+        };
+        bench.until("it was counted once", |totals| {
+            let found = [
+                totals.invalid_backend_id,
+                totals.invalid_backend_certificate,
+                totals.failed_handshakes,
+                totals.bad_gateways,
+            ];
+            found == expected
+        });
     }
+}
+
+#[test]
+fn a_failure_that_another_endpoint_made_good_is_counted_as_a_retry() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let bench = Bench::with(&[], |settings| {
+        settings.backends.authorities = authority.pem();
+    });
+    register(&bench, backend(&authority, "instance-1"), "instance-1");
+    let foreign = backend(&other, "instance-1");
+    // In one of two rounds the foreign one, which leaves then, comes first.
+    for round in 0..4 {
+        register(&bench, foreign, "instance-1");
+        assert_eq!(bench.client().get("/").status, 200, "round {round}");
+    }
+    bench.until("all were answered", |totals| totals.responses[2] == 4);
+    let totals = bench.totals();
+    assert!(totals.retries > 0);
+    assert_eq!(totals.invalid_backend_certificate, 0);
 }
 
 #[test]
