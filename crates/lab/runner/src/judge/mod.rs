@@ -6,7 +6,9 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use lab_experiment::expr::{Comparison, Expr, FaultNumber, Metric, Metrics, Op, Stat};
+use lab_experiment::expr::{
+    Affected, Comparison, Expr, FaultNumber, Metric, Metrics, Op, ProbeSeries, Stat,
+};
 use lab_experiment::plan::{Expect, LeftOut, Plan, Watch};
 use lab_lifecycle::{Table, Turns, span, summarise};
 use lab_load::Summary;
@@ -415,17 +417,26 @@ impl Measured<'_> {
             let least = recoveries::least(faults, step, of, *number).filter(|_| !is_exact)?;
             return (bound(seen) != bound(least)).then(|| {
                 let unknown = units::show_seconds(seen - least);
+                let remedy = recoveries::remedy(faults, step, of);
                 format!(
                     "too little was seen of {of} to tell: it may have come back up to {unknown} before that \
-                     was seen; ask more often"
+                     was seen; {remedy}"
                 )
             });
         }
         let from_below = matches!(comparison.op, Op::Greater | Op::GreaterOrEqual);
         (held != from_below).then(|| {
+            // Everything else is looked at often enough to tell.
+            let (seldom, often) = match of {
+                Affected::Probe {
+                    series: ProbeSeries::Value,
+                    ..
+                } => (", or was asked too seldom to tell", ", or ask more often"),
+                _ => ("", ""),
+            };
             format!(
-                "{of} had not come back when the measurement ended, or was asked too seldom to tell, so it \
-                 may be more; measure for longer, or ask more often"
+                "{of} had not come back when the measurement ended{seldom}, so it may be more; \
+                 measure for longer{often}"
             )
         })
     }

@@ -326,11 +326,21 @@ fn a_recovery_that_could_not_be_seen_decides_only_what_it_decides_either_way() {
     };
     let why = two(never, Op::Less, 30.0).unwrap();
     assert!(why.contains("had not come back"), "{why}");
+    // Requests are not seen better by sending more of them: they did not succeed.
+    assert!(!why.contains("more often"), "{why}");
     let seldom = FaultEffect {
         recovery_s: Some(3.2),
         resolution_s: Some(0.7),
         ..effect(None)
     };
-    let why = two(seldom, Op::Greater, 3.0).unwrap();
+    let why = two(seldom.clone(), Op::Greater, 3.0).unwrap();
     assert!(why.contains("up to 700 ms before that was seen"), "{why}");
+    assert!(why.contains("ask more often"), "{why}");
+    // Where that would not help, what does is said instead.
+    let slow = FaultEffect {
+        remedy: Some("leave room for that".into()),
+        ..seldom
+    };
+    let why = two(slow, Op::Greater, 3.0).unwrap();
+    assert!(why.ends_with("was seen; leave room for that"), "{why}");
 }

@@ -23,6 +23,8 @@ const STEADY_S: f64 = 1.0;
 const SAMPLE_S: f64 = 0.1;
 /// After so many times the usual time between two looks of a probe, one was missed.
 const LONG_GAP: f64 = 2.0;
+/// The same for the requests of a load, which may be due at random.
+const LONG_WAIT: f64 = 10.0;
 /// Most milliseconds with requests that are kept of a load: more than an hour of one in each.
 const MOST: usize = 4_000_000;
 
@@ -79,6 +81,7 @@ pub(crate) fn effects(
         // Two generators of a load may overlap in their last answers.
         seen.due.sort_by(|a, b| a.0.total_cmp(&b.0));
         seen.waits.sort_by(|a, b| a.0.total_cmp(&b.0));
+        seen.failures.sort_by(|a, b| a.0.total_cmp(&b.0));
         let of = Affected::Load(load.clone()).to_string();
         let last_s = seen.due.last().map_or(0.0, |last| last.0);
         let first_s = seen.due.first().map_or(0.0, |first| first.0);
@@ -193,10 +196,12 @@ fn samples(counts: &[EntityCount], what: &str, state: &str, end_s: f64) -> Vec<(
 }
 
 impl Seen {
-    /// How many requests failed that were due from one second on, and before another.
+    /// How many requests failed that were due from one second on, and before another. Failures
+    /// are in order of time.
     fn failed(&self, from_s: f64, to_s: f64) -> f64 {
-        let within = self.failures.iter();
-        let within = within.filter(|(at_s, _)| (from_s..to_s).contains(at_s));
+        let from = self.failures.partition_point(|one| one.0 < from_s);
+        let to = self.failures.partition_point(|one| one.0 < to_s);
+        let within = self.failures[from..to.max(from)].iter();
         within.map(|(_, failed)| f64::from(*failed)).sum()
     }
 }
@@ -222,7 +227,7 @@ struct Measure<'a> {
 }
 
 impl Measure<'_> {
-    /// Adds to each fault what it did to this measure.
+    /// Adds to each fault what it did to this measure. Faults are in order of their start.
     fn around(&self, faults: &mut [FaultRecord]) {
         // What came before has to be over, or it would be taken for what is usual.
         let mut usual_from_s = self.span.0;
@@ -232,9 +237,8 @@ impl Measure<'_> {
             if begin_s < self.span.0 || begin_s > self.span.1 {
                 continue;
             }
-            let next = faults.iter().map(|fault| fault.begin_s);
-            let next = next.filter(|begin_s| *begin_s >= end_s && *begin_s > faults[place].begin_s);
-            let until_s = next.fold(self.span.1, f64::min).max(end_s);
+            let next_s = next_s(faults, begin_s, end_s).unwrap_or(self.span.1);
+            let until_s = next_s.min(self.span.1).max(end_s);
             let window = Window {
                 fault_begin_s: begin_s,
                 fault_end_s: end_s,
@@ -335,14 +339,69 @@ impl Measure<'_> {
             }
             _ => false,
         };
-        let looked: Vec<f64> = match self.signal_within(window) {
-            Signal::Requests(looks) => looks.iter().map(|look| look.0).collect(),
-            Signal::Samples(looks) => looks.iter().map(|look| look.0).collect(),
-            _ => Vec::new(),
-        };
-        let gaps = looked.windows(2).filter(|pair| pair[1] > from_s);
+        let looks = self.looks(window, from_s);
         let is_long = |pair: &[f64]| pair[1] - pair[0] > LONG_GAP * self.grain_s;
-        failed || self.grain_s > 0.0 && gaps.into_iter().any(is_long)
+        failed || self.grain_s > 0.0 && looks.windows(2).any(is_long)
+    }
+
+    /// When it was looked at: the last time until an instant, and since.
+    fn looks(&self, window: &Window, instant_s: f64) -> Vec<f64> {
+        fn since<T>(looks: &[(f64, T)], instant_s: f64) -> Vec<f64> {
+            let after = looks.partition_point(|look| look.0 <= instant_s);
+            let since = looks[after.saturating_sub(1)..].iter();
+            since.map(|look| look.0).collect()
+        }
+        match self.signal_within(window) {
+            Signal::Requests(looks) => since(looks, instant_s),
+            Signal::Samples(looks) => since(looks, instant_s),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What would make the instant of a return better known, where asking more often would not.
+    fn remedy(&self, returned: Return, window: &Window) -> Option<&'static str> {
+        let Return::After {
+            from_begin_s,
+            resolution_s,
+            ..
+        } = returned
+        else {
+            return None;
+        };
+        if resolution_s <= STEADY_S / 2.0 {
+            return None;
+        }
+        let back_s = window.fault_begin_s + from_begin_s;
+        let looks = self.looks(window, back_s - resolution_s);
+        let gaps = looks.windows(2).take_while(|pair| pair[0] < back_s);
+        let gap_s = gaps.map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        let is_level = matches!(self.signal, Signal::Samples(_));
+        if is_level && resolution_s > self.grain_s.max(LONG_GAP * gap_s) {
+            return Some(
+                "the return itself was slow or noisy, and more samples would not help: leave room \
+                 for that in the bound, or judge something that varies less",
+            );
+        }
+        if self.grain_s > 0.0 {
+            // A try that ends with its time may lie a whole one before what is asked next.
+            let is_missed = gap_s > (LONG_GAP + 0.5) * self.grain_s;
+            return is_missed.then_some(match is_level {
+                true => {
+                    "tries in between had no answer, and more of them would not help: shorten \
+                     `within`, or judge the probe's `ok`, which counts such tries"
+                }
+                false => "the probe itself was late, so leave it a processor",
+            });
+        }
+        let Signal::Requests(requests) = self.signal else {
+            return None;
+        };
+        let (from_s, to_s) = (window.hold_begin_s, window.fault_begin_s);
+        let usual_s = (to_s - from_s) / within(requests, from_s, to_s).len() as f64;
+        (gap_s > LONG_WAIT * usual_s).then_some(
+            "far fewer requests were sent then than before; if users waited for answers, shorten \
+             the load's `timeout`, or give it a rate",
+        )
     }
 
     /// What lies between the start of what is usual and the end of what is looked at: of many
@@ -381,6 +440,7 @@ impl Measure<'_> {
             recovery_from_end_s: Some(from_end_s.max(0.0)),
             at_least,
             resolution_s,
+            remedy: self.remedy(seen.returned, window).map(str::to_owned),
             depth_share: seen.depth_share,
             lost: Some(lost),
         };
@@ -430,6 +490,12 @@ impl Measure<'_> {
         }
         text
     }
+}
+
+/// When the first of the faults begins that begin after one, and not while it lasts.
+fn next_s(faults: &[FaultRecord], begin_s: f64, end_s: f64) -> Option<f64> {
+    let next = faults.partition_point(|fault| fault.begin_s < end_s || fault.begin_s <= begin_s);
+    faults.get(next).map(|fault| fault.begin_s)
 }
 
 /// What was seen from one second of the run to another; it is in order of time.
@@ -591,6 +657,18 @@ pub(crate) fn least(
     let unknown_s = found(faults, step, of).filter_map(|effect| effect.resolution_s);
     let unknown_s = unknown_s.reduce(f64::max)?;
     (unknown_s > STEADY_S / 2.0).then(|| (seen_s - unknown_s).max(0.0))
+}
+
+/// What would make a time to recover better known, of several the one that is known worst.
+pub(crate) fn remedy<'f>(
+    faults: &'f [FaultRecord],
+    step: Option<&'f str>,
+    of: &Affected,
+) -> &'f str {
+    let known = found(faults, step, of).filter_map(|effect| Some((effect.resolution_s?, effect)));
+    let worst = known.max_by(|a, b| a.0.total_cmp(&b.0));
+    let remedy = worst.and_then(|(_, effect)| effect.remedy.as_deref());
+    remedy.unwrap_or("ask more often")
 }
 
 /// Why a metric of faults has no value.

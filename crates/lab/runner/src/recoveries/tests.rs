@@ -1,6 +1,7 @@
 //! Probes of a target that stands still for a known time, asked as a run asks them.
 
 use lab_experiment::expr::ProbeSeries;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -206,4 +207,118 @@ fn an_outage_no_longer_than_one_before_is_not_said_to_be_nothing() {
     assert_eq!((effect.seen, effect.lost), (Some(false), Some(0.0)));
     assert!(effect.text.starts_with("no effect seen"), "{effect:?}");
     assert_eq!(depth, None);
+}
+
+/// The effect of a fault from 40 s to 42 s on a number that is asked for every 100 ms.
+fn effect_on_number(level: Vec<(f64, f64)>) -> FaultEffect {
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Value,
+    };
+    let mut faults = [fault(40.0, 42.0)];
+    around_probe(&of, 0.1, &SeenByProbe::Level(level), &mut faults, 1e9);
+    faults[0].effects[0].clone()
+}
+
+#[track_caller]
+fn assert_remedy(effect: &FaultEffect, expected: Option<&str>) {
+    assert!(effect.resolution_s > Some(0.5), "{effect:?}");
+    let remedy = effect.remedy.as_deref();
+    let is_right = match (remedy, expected) {
+        (Some(remedy), Some(part)) => remedy.contains(part),
+        (None, None) => true,
+        _ => false,
+    };
+    assert!(is_right, "{effect:?}");
+}
+
+#[test]
+fn a_return_that_is_slow_among_noise_is_not_blamed_on_too_few_looks() {
+    // Up to 2 to either side, and never alike for long.
+    let noise = |tick: u32| 4.0 * (f64::from(tick * 41 % 101) / 100.0 - 0.5);
+    let level = (0..1200).map(|tick| {
+        let at_s = f64::from(tick) * 0.1;
+        let fallen = match at_s {
+            at_s if at_s < 40.0 => 0.0,
+            at_s if at_s < 42.0 => 70.0,
+            at_s => 70.0 * (-(at_s - 42.0) / 5.0).exp(),
+        };
+        (at_s, 100.0 - fallen + noise(tick))
+    });
+    assert_remedy(&effect_on_number(level.collect()), Some("slow or noisy"));
+}
+
+#[test]
+fn a_return_amid_tries_without_an_answer_is_not_blamed_on_too_few_tries() {
+    // It falls, then nobody answers for two seconds, then all is as before.
+    let level = (0..800).map(|tick| f64::from(tick) * 0.1);
+    let answered = level.filter(|at_s| !(41.0..43.0).contains(at_s));
+    let level = answered.map(|at_s| match (40.0..41.0).contains(&at_s) {
+        true => (at_s, 1.0),
+        false => (at_s, 7.0),
+    });
+    assert_remedy(&effect_on_number(level.collect()), Some("`within`"));
+}
+
+#[test]
+fn what_is_asked_seldom_is_to_be_asked_more_often() {
+    let samples = asked(1.0, 0.5, (40.2, 47.2), 80.0);
+    assert_remedy(&effect(&samples, 1.0, (40.2, 47.2)), None);
+}
+
+#[test]
+fn users_who_wait_for_answers_are_not_to_ask_more_often() {
+    // A hundred requests a second; from 40 s on ten users wait for two seconds each, three times.
+    let usual = |tick: u32| f64::from(tick) * 0.01;
+    let before = (0..4000).map(|tick| (usual(tick), true));
+    let waits = [40.0, 42.0, 44.0].map(|at_s| [(at_s, false); 10]);
+    let after = (4600..8000).map(|tick| (usual(tick), true));
+    let requests: Vec<(f64, bool)> = before
+        .chain(waits.into_iter().flatten())
+        .chain(after)
+        .collect();
+    let measure = Measure {
+        of: "users.good".into(),
+        well: None,
+        waits: &[],
+        signal: Signal::Requests(&requests),
+        span: (0.0, 79.0),
+        lost: None,
+        unit: "requests",
+        grain_s: 0.0,
+        is_cut: false,
+    };
+    let mut faults = [fault(39.995, 46.0)];
+    measure.around(&mut faults);
+    assert_remedy(&faults[0].effects[0], Some("`timeout`"));
+}
+
+proptest! {
+    #[test]
+    fn a_search_finds_what_looking_at_everything_does(
+        mut begins in proptest::collection::vec(0_u8..20, 1..12),
+        lasted in 0_u8..9,
+        mut failures in proptest::collection::vec((0_u8..20, 1_u32..5), 0..20),
+        (from, to) in (0_u8..21, 0_u8..21),
+    ) {
+        begins.sort_unstable();
+        let begins = begins.into_iter().map(f64::from);
+        let faults: Vec<_> = begins.map(|begin_s| fault(begin_s, begin_s)).collect();
+        for one in &faults {
+            let end_s = one.begin_s + f64::from(lasted);
+            let later = faults.iter().map(|other| other.begin_s);
+            let later = later.filter(|other_s| *other_s >= end_s && *other_s > one.begin_s);
+            prop_assert_eq!(next_s(&faults, one.begin_s, end_s), later.reduce(f64::min));
+        }
+        failures.sort_unstable();
+        let failures = failures.into_iter().map(|(at, count)| (f64::from(at), count));
+        let seen = Seen {
+            failures: failures.collect(),
+            ..Seen::default()
+        };
+        let (from_s, to_s) = (f64::from(from), f64::from(to));
+        let within = seen.failures.iter().filter(|one| (from_s..to_s).contains(&one.0));
+        let expected: u32 = within.map(|one| one.1).sum();
+        prop_assert_eq!(seen.failed(from_s, to_s), f64::from(expected));
+    }
 }
