@@ -13,7 +13,7 @@ pub(crate) const LATE_S: f64 = 0.25;
 /// What is looked at of one probe.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
-    /// Each try by when it was due, with whether it went well. One that was left out because
+    /// Each try by when it was due, in that order, with whether it went well. One that was left out because
     /// the one before it had no answer yet did not.
     Tries(Vec<(f64, bool)>),
     /// The same of several copies, and which share of them answered well when last asked.
@@ -42,8 +42,10 @@ impl Seen {
         let (Self::Tries(tries) | Self::Copies { tries, .. }) = self else {
             return 0.0;
         };
-        let failed = |(at_s, ok): &&(f64, bool)| !ok && (from_s..to_s).contains(at_s);
-        tries.iter().filter(failed).count() as f64
+        let from = tries.partition_point(|(at_s, _)| *at_s < from_s);
+        let to = tries.partition_point(|(at_s, _)| *at_s < to_s);
+        let within = tries[from..to.max(from)].iter();
+        within.filter(|(_, ok)| !ok).count() as f64
     }
 }
 

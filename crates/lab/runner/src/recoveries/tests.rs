@@ -320,5 +320,10 @@ proptest! {
         let within = seen.failures.iter().filter(|one| (from_s..to_s).contains(&one.0));
         let expected: u32 = within.map(|one| one.1).sum();
         prop_assert_eq!(seen.failed(from_s, to_s), f64::from(expected));
+        let is_ok = |one: &(f64, u32)| one.1 > 1;
+        let tries = seen.failures.iter().map(|one| (one.0, is_ok(one))).collect();
+        let within = seen.failures.iter().filter(|one| (from_s..to_s).contains(&one.0));
+        let expected = within.filter(|one| !is_ok(one)).count();
+        prop_assert_eq!(SeenByProbe::Tries(tries).failed(from_s, to_s), expected as f64);
     }
 }
