@@ -26,6 +26,10 @@ const SCHEMES: [(&str, Protocol, bool, Option<u16>); 15] = [
     ("postgresql", Protocol::Postgres, false, Some(5432)),
 ];
 
+/// What is expected of a place.
+const PLACE: &str = "expected a host, with a port or without, such as 10.0.0.7, [::1]:8080 or \
+                     canary.example.org:8443";
+
 impl Target {
     /// Reads a URL: where requests go, and path with query (nothing for TCP and UDP).
     /// The path may hold variables of requests; it is not looked at here.
@@ -38,9 +42,9 @@ impl Target {
     /// | `grpc`, `grpcs` | gRPC; the path is `/package.Service/Method` |
     /// | `tcp`, `tls`, `udp` | bytes; the port must be given |
     /// | `redis`, `rediss` | commands of Redis; `redis://user@host:6379/2` names user and database |
+    /// | `postgres`, `postgresql` | statements of SQL; `postgres://user@host:5432/database` |
     ///
     /// Without a scheme `http` is meant. A fragment (`#…`) is dropped, as browsers do.
-    /// | `postgres`, `postgresql` | statements of SQL; `postgres://user@host:5432/database` |
     ///
     /// A password is refused, and so is a user name but for databases: URLs are kept in results.
     ///
@@ -101,16 +105,16 @@ impl Target {
     /// says another.
     ///
     /// # Errors
-    /// Text of another form.
+    /// Text of another form, or with more behind host and port.
     pub fn place(text: &str, port: u16) -> Result<(String, u16), UnitError> {
+        if let Some(end) = text.find(['/', '?', '#']) {
+            let message = format!("{PLACE}, and nothing behind it; found \"{}\"", &text[end..]);
+            return Err(UnitError::new(end..text.len(), message));
+        }
         let read = |place: &str| Self::parse(&format!("tcp://{place}"));
         match read(text).or_else(|_| read(&format!("{text}:{port}"))) {
             Ok((found, _)) => Ok((found.host, found.port)),
-            Err(_) => Err(UnitError::new(
-                0..text.len(),
-                "expected a host, with a port or without, such as 10.0.0.7, [::1]:8080 or \
-                 canary.example.org:8443",
-            )),
+            Err(_) => Err(UnitError::new(0..text.len(), PLACE)),
         }
     }
 

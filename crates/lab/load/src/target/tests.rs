@@ -181,6 +181,33 @@ fn databases_have_a_user_and_a_name() {
 }
 
 #[test]
+fn a_place_is_a_host_and_a_port_and_nothing_else() {
+    let place = |text: &str| Target::place(text, 8080);
+    assert_eq!(place("a"), Ok(("a".to_owned(), 8080)));
+    assert_eq!(place("[::1]:80"), Ok(("::1".to_owned(), 80)));
+    for (text, rest) in [
+        ("a:80#x", "#x"),
+        ("a:80#", "#"),
+        ("a:80/", "/"),
+        ("a/", "/"),
+        ("a:80/#?", "/#?"),
+        ("a:80?b", "?b"),
+        ("http://a:80", "//a:80"),
+    ] {
+        let error = place(text).expect_err(text);
+        assert_eq!(&text[error.at.clone()], rest, "{error}");
+        let found = format!("nothing behind it; found \"{rest}\"");
+        assert!(error.message.ends_with(&found), "{error}");
+    }
+    for text in [
+        "", "a:", "a:0", "a:80:90", "me@a", "a b", "::1", "[::1", "a%b",
+    ] {
+        let error = place(text).expect_err(text);
+        assert_eq!(error.at, 0..text.len(), "{text}: {error}");
+    }
+}
+
+#[test]
 fn variables_may_stand_in_the_path() {
     let (target, path) = Target::parse("http://a:1/b?c={uniform 0 9}").unwrap();
     assert_eq!((target.port, path.as_str()), (1, "/b?c={uniform 0 9}"));
