@@ -45,7 +45,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome> {
     let url = args.url.as_deref().context("load what? Give a URL")?;
     let plan = Plan::of(args, url)?;
     if args.kubernetes.kubernetes {
-        return kubernetes::render(args, plan.workload.threads);
+        return kubernetes::render(args, &plan.workload.target, plan.workload.threads);
     }
     let mut files = Files::create(args)?;
     let mut generator = start(args, &plan.workload, &interrupt, &mut files)?;

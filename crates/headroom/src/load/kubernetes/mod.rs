@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use lab_load::Target;
 use lab_load::kubernetes::{FILES, Manifests, NatsServer, manifests};
 use lab_store::Outcome;
 
@@ -79,8 +80,8 @@ fn memory_mib(text: &str) -> Result<u32, String> {
     u32::try_from(bytes.div_ceil(1 << 20)).map_err(|error| error.to_string())
 }
 
-/// Prints the manifests of a load whose workers have so many threads.
-pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
+/// Prints the manifests of a load on a target, whose workers have so many threads.
+pub(super) fn render(args: &LoadArgs, target: &Target, threads: u32) -> Result<Outcome> {
     for (flag, path) in [
         ("--csv", &args.csv),
         ("--hdr", &args.hdr),
@@ -102,6 +103,7 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
             );
         }
     }
+    refuse_password(target)?;
     let given: Vec<String> = std::env::args_os()
         .skip_while(|argument| argument != "load")
         .skip(1)
@@ -150,6 +152,19 @@ pub(super) fn render(args: &LoadArgs, threads: u32) -> Result<Outcome> {
     })?;
     print(&text)?;
     Ok(Outcome::Pass)
+}
+
+/// Refuses a password: the variable that it comes from would be missing in the pod, and the load
+/// would fail there.
+fn refuse_password(target: &Target) -> Result<()> {
+    match target.protocol.password_variable() {
+        Some(variable) if !target.login.password.is_empty() => bail!(
+            "{variable} is a secret, which these manifests do not carry; unset it here, and give it to the \
+             coordinator's container from a Secret of yours: under env, name: {variable} with \
+             valueFrom.secretKeyRef"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// The arguments as the coordinator's pod needs them: without those about workers and

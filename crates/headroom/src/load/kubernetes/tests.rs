@@ -97,7 +97,26 @@ fn secrets_do_not_travel_in_a_config_map() {
         let Command::Load(args) = cli.command else {
             panic!("{line}: not a load");
         };
-        let refused = render(&args, 1).unwrap_err().to_string();
+        let (target, _) = Target::parse("http://h/").unwrap();
+        let refused = render(&args, &target, 1).unwrap_err().to_string();
         assert!(refused.starts_with(flag), "{refused}");
+    }
+}
+
+#[test]
+fn the_password_of_a_database_is_not_left_behind_in_silence() {
+    for (url, variable) in [
+        ("redis://me@h/1", "REDISCLI_AUTH"),
+        ("postgres://me@h/x", "PGPASSWORD"),
+    ] {
+        let (mut target, _) = Target::parse(url).unwrap();
+        refuse_password(&target).unwrap();
+        target.login.password = "hunter2".to_owned();
+        let refused = refuse_password(&target).unwrap_err().to_string();
+        assert!(refused.starts_with(variable), "{refused}");
+        assert!(
+            refused.contains("Secret") && !refused.contains("hunter2"),
+            "{refused}"
+        );
     }
 }
