@@ -1,12 +1,21 @@
 //! The tree of a settings file.
 
+use std::collections::BTreeMap;
+
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData};
+use saphyr_parser::{Event, Parser};
 use toml::de::{DeTable, DeValue};
 
 use crate::{Problem, Source, Span};
 
 /// Tables and lists within each other; deeper ones are refused.
 const MOST_DEPTH: usize = 32;
+
+/// Values that all aliases of a file stand for together; more are refused.
+const MOST_ALIASED: usize = 100_000;
+
+/// A text behind an alias counts as one value more for each so many bytes.
+const TEXT_BYTES: usize = 64;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,6 +154,7 @@ fn too_deep(span: Span) -> Problem {
 /// Where the text is not YAML, has a second document, or is no table.
 pub fn parse_yaml(source: &Source) -> Result<Node, Vec<Problem>> {
     let places = Places::of(&source.text);
+    check_size(source, &places).map_err(|problem| vec![problem])?;
     let documents = MarkedYaml::load_from_str(&source.text).map_err(|error| {
         let at = places.byte(error.marker().index());
         let message = format!("this is not YAML: {}", error.info());
@@ -154,7 +164,7 @@ pub fn parse_yaml(source: &Source) -> Result<Node, Vec<Problem>> {
         [] => None,
         [only] => Some(yaml_node(only, &places, 0).map_err(|problem| vec![problem])?),
         [_, second, ..] => {
-            let span = places.span(second);
+            let span = places.span(second.span);
             return Err(vec![Problem::new(
                 span,
                 "a second document begins here; expected one",
@@ -174,6 +184,50 @@ pub fn parse_yaml(source: &Source) -> Result<Node, Vec<Problem>> {
     }
 }
 
+/// Refuses what cannot be loaded: values so deep that the stack would not hold them, and aliases
+/// of aliases that stand for more than fits into memory. What is no YAML is left to who loads it.
+fn check_size(source: &Source, places: &Places) -> Result<(), Problem> {
+    // What is open: its anchor, 0 without one, and how many values it has so far.
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut anchored: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut aliased = 0;
+    for event in Parser::new_from_iter(source.text.chars()) {
+        let Ok((event, at)) = event else { break };
+        let span = || places.span(at);
+        let (anchor, values) = match event {
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                if open.len() > MOST_DEPTH {
+                    return Err(too_deep(span()));
+                }
+                open.push((anchor, 1));
+                continue;
+            }
+            Event::SequenceEnd | Event::MappingEnd => open.pop().unwrap_or_default(),
+            Event::Scalar(text, _, anchor, _) => (anchor, 1 + text.len() / TEXT_BYTES),
+            Event::Alias(anchor) => {
+                let values = anchored.get(&anchor).copied().unwrap_or(1);
+                aliased += values;
+                if aliased > MOST_ALIASED {
+                    let message = format!(
+                        "up to here aliases stand for more than {MOST_ALIASED} values, where each \
+                         {TEXT_BYTES} bytes of a text are one"
+                    );
+                    return Err(Problem::new(span(), message).help("use fewer aliases"));
+                }
+                (0, values)
+            }
+            _ => continue,
+        };
+        if anchor > 0 {
+            anchored.insert(anchor, values);
+        }
+        if let Some((_, inside)) = open.last_mut() {
+            *inside += values;
+        }
+    }
+    Ok(())
+}
+
 fn empty(source: &Source) -> Node {
     Node {
         span: 0..source.text.len(),
@@ -182,7 +236,7 @@ fn empty(source: &Source) -> Node {
 }
 
 fn yaml_node(yaml: &MarkedYaml<'_>, places: &Places, depth: usize) -> Result<Node, Problem> {
-    let span = places.span(yaml);
+    let span = places.span(yaml.span);
     if depth > MOST_DEPTH {
         return Err(too_deep(span));
     }
@@ -201,7 +255,7 @@ fn yaml_node(yaml: &MarkedYaml<'_>, places: &Places, depth: usize) -> Result<Nod
         YamlData::Mapping(mapping) => {
             let mut entries = Vec::with_capacity(mapping.len());
             for (key, value) in mapping {
-                let key_span = places.span(key);
+                let key_span = places.span(key.span);
                 let YamlData::Value(name) = &key.data else {
                     return Err(Problem::new(key_span, "expected a name here"));
                 };
@@ -243,8 +297,8 @@ impl Places {
         }
     }
 
-    fn span(&self, yaml: &MarkedYaml<'_>) -> Span {
-        let start = self.byte(yaml.span.start.index());
-        start..self.byte(yaml.span.end.index()).max(start)
+    fn span(&self, at: saphyr_parser::Span) -> Span {
+        let start = self.byte(at.start.index());
+        start..self.byte(at.end.index()).max(start)
     }
 }

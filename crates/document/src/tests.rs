@@ -174,6 +174,43 @@ fn every_kind_of_mistake_is_named_with_its_line() {
 }
 
 #[test]
+fn aliases_stand_for_no_more_than_memory_holds() {
+    let (settings, _) = yaml("inner: &i {wait: 1s}\nmore: *i").unwrap();
+    assert_eq!(settings.more, Some(settings.inner));
+
+    let ten = |value: &str| vec![value; 10].join(", ");
+    let list = |name: &str, value: &str| format!("{name}: &{name} [{}]\n", ten(value));
+    let key = |name: &str, value: &str| format!("{name}: &{name} {{? [{}] : y}}\n", ten(value));
+    let names = [
+        ("a", "x"),
+        ("b", "*a"),
+        ("c", "*b"),
+        ("d", "*c"),
+        ("e", "*d"),
+    ];
+    let lists: String = names.map(|(name, value)| list(name, value)).concat();
+    let keys: String = names.map(|(name, value)| key(name, value)).concat();
+    let text = format!(
+        "a: &a {}\nb: [{}*a]\n",
+        "x".repeat(64_000),
+        "*a, ".repeat(100)
+    );
+    for (bomb, line) in [(lists, 5), (keys, 5), (text, 2)] {
+        let problems = yaml(&bomb).unwrap_err().to_string();
+        let place = format!("x.conf:{line}:");
+        assert!(problems.starts_with(&place), "{problems}");
+        let expected = "stand for more than 100000 values";
+        assert!(problems.contains(expected), "{problems}");
+    }
+    // So many levels would not fit on the stack.
+    let problems = yaml(&"- ".repeat(100_000)).unwrap_err().to_string();
+    assert!(
+        problems.contains("nested more than 32 levels deep"),
+        "{problems}"
+    );
+}
+
+#[test]
 fn what_has_no_effect_is_a_warning() {
     let (settings, warnings) = yaml("old: {a: 1}\ncount: 3").unwrap();
     assert_eq!(settings.count, 3);
