@@ -164,6 +164,30 @@ export class LifeView {
     if (last > first) this.zoomedRows = [first, last];
   }
 
+  /** The zoom of the rows as a text, with the order that they have; null: there is none. */
+  get rowsAsText(): string | null {
+    return this.zoomedRows && JSON.stringify([this.sort, ...this.zoomedRows]);
+  }
+
+  /** Zooms to the rows that a text tells, if this lifecycle has them. */
+  zoomToText(text: string | null): void {
+    let told: unknown;
+    try {
+      told = JSON.parse(text ?? 'null');
+    } catch {
+      return;
+    }
+    if (!Array.isArray(told) || told.length !== 3 || !told.slice(1).every(Number.isInteger)) return;
+    const { groups, count } = this.lives;
+    const sorts: Sort[] = ['start', 'end', 'total', ...this.phases.map((_, phase) => ({ phase }))];
+    if (groups.length > 0) sorts.push('group');
+    const sort = sorts.find((one) => JSON.stringify(one) === JSON.stringify(told[0]));
+    const [from, to]: number[] = told.slice(1);
+    if (sort === undefined || from < 0 || from >= to || to > count) return;
+    this.setSort(sort);
+    this.zoomRows(from, to);
+  }
+
   reset(): void {
     this.zoomedRows = null;
     this.ownZoom = null;
