@@ -264,6 +264,14 @@ await check('colours and zoom survive a reload', demo, async (page) => {
   await whole.click();
   await reload();
   assert.equal(await whole.count(), 0);
+  const section = life(page);
+  const groups = section.locator('.rows span');
+  await section.getByLabel('Sort by').selectOption('group');
+  await section.locator('td.group button').first().click();
+  const one = await groups.allInnerTexts();
+  assert.equal(one.length, 1);
+  await reload();
+  assert.deepEqual(await groups.allInnerTexts(), one);
 });
 
 await check('follows the system to dark, and fits 700 pixels', demo, async (page) => {

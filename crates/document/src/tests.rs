@@ -178,7 +178,7 @@ fn aliases_stand_for_no_more_than_memory_holds() {
     let (settings, _) = yaml("inner: &i {wait: 1s}\nmore: *i").unwrap();
     assert_eq!(settings.more, Some(settings.inner));
 
-    let ten = |value: &str| vec![value; 10].join(", ");
+    let ten = |value: &str| [value; 10].join(", ");
     let list = |name: &str, value: &str| format!("{name}: &{name} [{}]\n", ten(value));
     let key = |name: &str, value: &str| format!("{name}: &{name} {{? [{}] : y}}\n", ten(value));
     let names = [
