@@ -168,7 +168,7 @@ pub struct FaultEffect {
     /// By how much the times may be off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_s: Option<f64>,
-    /// What would make them better known, where that is not to ask more often.
+    /// What would show more, where something is not known well and to ask more often would not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The largest distance from what was usual, as a share of it.

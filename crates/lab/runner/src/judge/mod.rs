@@ -406,9 +406,11 @@ impl Measured<'_> {
                     }
                     _ => format!("which may have lasted up to {lasting}"),
                 };
+                let remedy = recoveries::remedy(faults, step, of, |effect| effect.at_most_s)
+                    .unwrap_or("ask more often, or for longer before the fault");
                 return Some(format!(
                     "too little was seen of {of} to tell: some of it was not well, or not asked, {what}; \
-                     ask more often, or for longer before the fault",
+                     {remedy}",
                 ));
             }
         }
@@ -417,7 +419,8 @@ impl Measured<'_> {
             let least = recoveries::least(faults, step, of, *number).filter(|_| !is_exact)?;
             return (bound(seen) != bound(least)).then(|| {
                 let unknown = units::show_seconds(seen - least);
-                let remedy = recoveries::remedy(faults, step, of);
+                let remedy = recoveries::remedy(faults, step, of, |effect| effect.resolution_s)
+                    .unwrap_or("ask more often");
                 format!(
                     "too little was seen of {of} to tell: it may have come back up to {unknown} before that \
                      was seen; {remedy}"

@@ -1,5 +1,7 @@
 //! What faults did to loads and to numbers of entities, as numbers.
 
+mod remedy;
+
 use std::collections::BTreeMap;
 
 use lab_experiment::expr::{Affected, FaultNumber, Metric, ProbeSeries};
@@ -23,8 +25,6 @@ const STEADY_S: f64 = 1.0;
 const SAMPLE_S: f64 = 0.1;
 /// After so many times the usual time between two looks of a probe, one was missed.
 const LONG_GAP: f64 = 2.0;
-/// The same for the requests of a load, which may be due at random.
-const LONG_WAIT: f64 = 10.0;
 /// Most milliseconds with requests that are kept of a load: more than an hour of one in each.
 const MOST: usize = 4_000_000;
 
@@ -274,8 +274,10 @@ impl Measure<'_> {
                 let lost = self.lost_beyond_usual(window, window.fault_end_s);
                 let lost = lost.unwrap_or(0.0);
                 let at_most_s = self.is_doubtful(window).then_some(unseen.lasting_s);
+                let remedy = at_most_s.and_then(|_| self.remedy_unseen(window));
                 let effect = FaultEffect {
                     at_most_s,
+                    remedy: remedy.map(str::to_owned),
                     seen: Some(false),
                     recovery_s: Some(0.0),
                     recovery_from_end_s: Some(0.0),
@@ -356,52 +358,6 @@ impl Measure<'_> {
             Signal::Samples(looks) => since(looks, instant_s),
             _ => Vec::new(),
         }
-    }
-
-    /// What would make the instant of a return better known, where asking more often would not.
-    fn remedy(&self, returned: Return, window: &Window) -> Option<&'static str> {
-        let Return::After {
-            from_begin_s,
-            resolution_s,
-            ..
-        } = returned
-        else {
-            return None;
-        };
-        if resolution_s <= STEADY_S / 2.0 {
-            return None;
-        }
-        let back_s = window.fault_begin_s + from_begin_s;
-        let looks = self.looks(window, back_s - resolution_s);
-        let gaps = looks.windows(2).take_while(|pair| pair[0] < back_s);
-        let gap_s = gaps.map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-        let is_level = matches!(self.signal, Signal::Samples(_));
-        if is_level && resolution_s > self.grain_s.max(LONG_GAP * gap_s) {
-            return Some(
-                "the return itself was slow or noisy, and more samples would not help: leave room \
-                 for that in the bound, or judge something that varies less",
-            );
-        }
-        if self.grain_s > 0.0 {
-            // A try that ends with its time may lie a whole one before what is asked next.
-            let is_missed = gap_s > (LONG_GAP + 0.5) * self.grain_s;
-            return is_missed.then_some(match is_level {
-                true => {
-                    "tries in between had no answer, and more of them would not help: shorten \
-                     `within`, or judge the probe's `ok`, which counts such tries"
-                }
-                false => "the probe itself was late, so leave it a processor",
-            });
-        }
-        let Signal::Requests(requests) = self.signal else {
-            return None;
-        };
-        let (from_s, to_s) = (window.hold_begin_s, window.fault_begin_s);
-        let usual_s = (to_s - from_s) / within(requests, from_s, to_s).len() as f64;
-        (gap_s > LONG_WAIT * usual_s).then_some(
-            "far fewer requests were sent then than before; if users waited for answers, shorten \
-             the load's `timeout`, or give it a rate",
-        )
     }
 
     /// What lies between the start of what is usual and the end of what is looked at: of many
@@ -659,16 +615,18 @@ pub(crate) fn least(
     (unknown_s > STEADY_S / 2.0).then(|| (seen_s - unknown_s).max(0.0))
 }
 
-/// What would make a time to recover better known, of several the one that is known worst.
+/// What would show better what faults did, of several effects for the one of which most is unknown, and
+/// where that is not to ask more often.
 pub(crate) fn remedy<'f>(
     faults: &'f [FaultRecord],
     step: Option<&'f str>,
     of: &Affected,
-) -> &'f str {
-    let known = found(faults, step, of).filter_map(|effect| Some((effect.resolution_s?, effect)));
-    let worst = known.max_by(|a, b| a.0.total_cmp(&b.0));
-    let remedy = worst.and_then(|(_, effect)| effect.remedy.as_deref());
-    remedy.unwrap_or("ask more often")
+    unknown_s: fn(&FaultEffect) -> Option<f64>,
+) -> Option<&'f str> {
+    let effects = found(faults, step, of);
+    let effects = effects.filter_map(|effect| Some((unknown_s(effect)?, effect)));
+    let (_, worst) = effects.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    worst.remedy.as_deref()
 }
 
 /// Why a metric of faults has no value.

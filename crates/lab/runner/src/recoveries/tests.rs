@@ -132,6 +132,7 @@ fn what_the_probe_left_out_by_itself_is_unknown() {
         found.at_most_s.is_some_and(|most_s| most_s >= 1.5),
         "{found:?}"
     );
+    assert_says(&found, "the probe itself was late");
 }
 
 #[test]
@@ -161,6 +162,26 @@ fn a_value_that_nobody_could_ask_for_is_unknown() {
         "what it was then, nobody knows"
     );
     assert_eq!(at_most(FaultNumber::Lost), None);
+    assert_says(found, "`within`");
+}
+
+#[test]
+fn what_fails_anyway_hides_what_fails_because_of_a_fault() {
+    // Two tries of three fail, all the time.
+    let tries = (0..800).map(|tick| (f64::from(tick) * 0.1, tick % 3 == 0));
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Ok,
+    };
+    let mut faults = [fault(40.0, 41.0)];
+    let seen = SeenByProbe::Tries(tries.collect());
+    around_probe(&of, 0.1, &seen, &mut faults, 1e9);
+    let found = &faults[0].effects[0];
+    assert!(
+        found.seen == Some(false) && found.at_most_s.is_some(),
+        "{found:?}"
+    );
+    assert_says(found, "failed before the fault");
 }
 
 #[test]
@@ -203,6 +224,7 @@ fn an_outage_no_longer_than_one_before_is_not_said_to_be_nothing() {
     assert!(!effect.text.contains("no effect"), "{effect:?}");
     assert!(effect.text.contains("tries lost"), "{effect:?}");
     assert_eq!(depth.map(|most| most.value), Some(1.0));
+    assert_eq!(effect.remedy, None, "to ask more often helps");
     let (effect, depth) = found(false);
     assert_eq!((effect.seen, effect.lost), (Some(false), Some(0.0)));
     assert!(effect.text.starts_with("no effect seen"), "{effect:?}");
@@ -220,16 +242,11 @@ fn effect_on_number(level: Vec<(f64, f64)>) -> FaultEffect {
     faults[0].effects[0].clone()
 }
 
+/// Whether what would help is said in these words.
 #[track_caller]
-fn assert_remedy(effect: &FaultEffect, expected: Option<&str>) {
-    assert!(effect.resolution_s > Some(0.5), "{effect:?}");
+fn assert_says(effect: &FaultEffect, part: &str) {
     let remedy = effect.remedy.as_deref();
-    let is_right = match (remedy, expected) {
-        (Some(remedy), Some(part)) => remedy.contains(part),
-        (None, None) => true,
-        _ => false,
-    };
-    assert!(is_right, "{effect:?}");
+    assert!(remedy.is_some_and(|text| text.contains(part)), "{effect:?}");
 }
 
 #[test]
@@ -245,7 +262,7 @@ fn a_return_that_is_slow_among_noise_is_not_blamed_on_too_few_looks() {
         };
         (at_s, 100.0 - fallen + noise(tick))
     });
-    assert_remedy(&effect_on_number(level.collect()), Some("slow or noisy"));
+    assert_says(&effect_on_number(level.collect()), "slow or noisy");
 }
 
 #[test]
@@ -257,13 +274,15 @@ fn a_return_amid_tries_without_an_answer_is_not_blamed_on_too_few_tries() {
         true => (at_s, 1.0),
         false => (at_s, 7.0),
     });
-    assert_remedy(&effect_on_number(level.collect()), Some("`within`"));
+    assert_says(&effect_on_number(level.collect()), "`within`");
 }
 
 #[test]
 fn what_is_asked_seldom_is_to_be_asked_more_often() {
     let samples = asked(1.0, 0.5, (40.2, 47.2), 80.0);
-    assert_remedy(&effect(&samples, 1.0, (40.2, 47.2)), None);
+    let found = effect(&samples, 1.0, (40.2, 47.2));
+    assert!(found.resolution_s > Some(0.5), "{found:?}");
+    assert_eq!(found.remedy, None);
 }
 
 #[test]
@@ -290,7 +309,7 @@ fn users_who_wait_for_answers_are_not_to_ask_more_often() {
     };
     let mut faults = [fault(39.995, 46.0)];
     measure.around(&mut faults);
-    assert_remedy(&faults[0].effects[0], Some("`timeout`"));
+    assert_says(&faults[0].effects[0], "`timeout`");
 }
 
 proptest! {
