@@ -127,11 +127,11 @@ fn a_worker_killed_under_load_is_lost_and_the_rest_is_right() {
         recorded.lost
     );
     let requests = recorded.total.requests();
-    assert_eq!(requests.sent, recorded.total.planned);
     // What the lost one had under way at the end of its last second, one request for each of
-    // its connections at most, it did not live to tell of.
+    // its connections at most, it did not live to tell of; nor of what was due and a little late.
     let untold = requests.sent.checked_sub(requests.answered).unwrap();
-    assert!(untold <= 100, "{untold}");
+    let unsent = recorded.total.planned.checked_sub(requests.sent).unwrap();
+    assert!(untold <= 100 && unsent <= 100, "{untold}, {unsent}");
     assert!(requests.errors.is_empty(), "{:?}", requests.errors);
     // One half whole, of the other the seconds that it told of.
     let half = (RATE * 3.0) as u64;
