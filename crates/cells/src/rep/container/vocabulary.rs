@@ -35,7 +35,7 @@ pub struct Completion {
     pub reason: String,
     /// May another cell do better?
     pub retryable: bool,
-    /// Content of the result file of a task that succeeded.
+    /// Content of a task's result file, also of one that failed.
     pub result: String,
 }
 

@@ -372,26 +372,23 @@ impl Executor for Process {
             outcome = &mut contained => outcome,
         };
         let exit_status = container.exit_status();
-        if let (Ok(()), Definition::Task(task)) = (&outcome, &job.definition)
+        let mut end = ended(outcome, exit_status);
+        if let Definition::Task(task) = &job.definition
             && !task.result_file.is_empty()
         {
-            return match read_result(&place::found(&folder, &task.result_file)).await {
-                Ok(result) => End {
-                    completion: Completion {
-                        result,
-                        ..Completion::default()
-                    },
-                    exit_status,
-                },
+            match read_result(&place::found(&folder, &task.result_file)).await {
+                Ok(result) => end.completion.result = result,
+                // What failed before keeps its reason.
+                Err(_) if end.completion.failed => {}
                 Err(cause) => {
                     let logger = &self.logger;
                     logger.error("failed-to-read-result", &cause, container.fields());
                     let failure = Failure::plain("failed to fetch result");
-                    ended(Err(failure), exit_status)
+                    end = ended(Err(failure), exit_status);
                 }
-            };
+            }
         }
-        ended(outcome, exit_status)
+        end
     }
 
     fn forget(&self, job: &Job) {

@@ -147,6 +147,10 @@ async fn statuses_and_results_come_back() {
         end.completion.reason, "TEST: Exited with status 1",
         "its own reason stays"
     );
+    let script = "printf 'so far' > answer; exit 1";
+    let end = bench.run(result_of(sh(script), "answer")).await.completion;
+    assert_eq!(end.reason, "TEST: Exited with status 1");
+    assert_eq!(end.result, "so far");
 }
 
 #[tokio::test]
