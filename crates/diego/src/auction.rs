@@ -90,7 +90,7 @@ pub struct Task {
     /// What it takes.
     #[serde(flatten)]
     pub resource: Resource,
-    /// `Invalid` in a request; `Pending`, `Running`, `Completed` in a cell's state.
+    /// `Invalid` in a request; `Running` or `Completed` in a cell's state.
     pub state: String,
     /// Did it fail?
     pub failed: bool,

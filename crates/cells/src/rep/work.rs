@@ -75,20 +75,19 @@ pub(super) fn keys(lrp: &Lrp, cell_id: &str) -> (ActualLrpKey, ActualLrpInstance
 }
 
 /// The state of an instance as a cell reports it.
-pub(super) fn lrp_state(phase: &Phase, stopping: bool) -> &'static str {
+pub(super) fn lrp_state(phase: &Phase) -> &'static str {
     match phase {
         Phase::Reserved | Phase::Creating | Phase::Created => "CLAIMED",
         Phase::Running => "RUNNING",
-        Phase::Completed(_) | Phase::Deleted if stopping => "SHUTDOWN",
-        Phase::Completed(_) | Phase::Deleted => "CRASHED",
+        Phase::Completed(end) if end.failed => "CRASHED",
+        Phase::Completed(_) | Phase::Deleted => "SHUTDOWN",
     }
 }
 
 /// The state of a task as a cell reports it.
 pub(super) fn task_state(phase: &Phase) -> &'static str {
     match phase {
-        Phase::Reserved => "Pending",
-        Phase::Creating | Phase::Created | Phase::Running => "Running",
+        Phase::Reserved | Phase::Creating | Phase::Created | Phase::Running => "Running",
         Phase::Completed(_) | Phase::Deleted => "Completed",
     }
 }
@@ -113,7 +112,27 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
+    use super::super::container::Completion;
     use super::*;
+
+    #[test]
+    fn a_cell_tells_states_as_diegos_do() {
+        let completed = |failed| {
+            Phase::Completed(Completion {
+                failed,
+                ..Completion::default()
+            })
+        };
+        for (phase, lrp, task) in [
+            (Phase::Reserved, "CLAIMED", "Running"),
+            (Phase::Created, "CLAIMED", "Running"),
+            (Phase::Running, "RUNNING", "Running"),
+            (completed(false), "SHUTDOWN", "Completed"),
+            (completed(true), "CRASHED", "Completed"),
+        ] {
+            assert_eq!((lrp_state(&phase), task_state(&phase)), (lrp, task));
+        }
+    }
 
     #[test]
     fn guids_have_version_and_variant() {

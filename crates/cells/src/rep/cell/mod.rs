@@ -127,7 +127,7 @@ impl<E: Executor> Cell<E> {
             state.starting_container_count += i32::from(slot.machine.starting());
             match &*slot.work {
                 Work::Lrp(lrp) => state.lrps.push(Lrp {
-                    state: lrp_state(phase, slot.machine.stopping()).into(),
+                    state: lrp_state(phase).into(),
                     ..lrp.clone()
                 }),
                 Work::Task(task) => state.tasks.push(Task {
