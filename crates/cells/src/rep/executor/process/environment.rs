@@ -26,9 +26,9 @@ pub(super) fn of(
     );
     set("HOME", home.clone());
     set("TMPDIR", home);
-    set("INSTANCE_GUID", job.guid.clone());
-    set("CF_INSTANCE_GUID", job.guid.clone());
     if let Definition::Lrp(_, index) = job.definition {
+        set("INSTANCE_GUID", job.guid.clone());
+        set("CF_INSTANCE_GUID", job.guid.clone());
         set("INSTANCE_INDEX", index.to_string());
         set("CF_INSTANCE_INDEX", index.to_string());
     }

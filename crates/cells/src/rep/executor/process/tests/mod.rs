@@ -172,7 +172,8 @@ async fn processes_see_the_platforms_environment() {
             vec![variable("OWN", "0"), variable("ALL", "2")];
     }
     bench.run(job).await;
-    let vars = std::fs::read_to_string(bench.executor.folder.path.join("0-g-1/vars")).unwrap();
+    let file = bench.executor.folder.path.join("0-g-1/vars");
+    let vars = std::fs::read_to_string(&file).unwrap();
     for expected in [
         "INSTANCE_GUID=g-1",
         "NAME=ODD=x",
@@ -194,6 +195,12 @@ async fn processes_see_the_platforms_environment() {
     assert!(
         !vars.contains("CARGO"),
         "nothing of the rep's own environment"
+    );
+    bench.run(task(sh("env > vars"))).await;
+    let vars = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        vars.contains("CF_INSTANCE_IP=") && !vars.contains("INSTANCE_GUID"),
+        "a task is no instance: {vars}"
     );
 }
 
