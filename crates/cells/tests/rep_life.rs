@@ -284,6 +284,17 @@ async fn a_full_cell_refuses_and_a_repeated_request_does_no_harm() {
 }
 
 #[tokio::test]
+async fn of_more_than_fits_the_largest_instances_are_taken() {
+    let fleet = Fleet::start(1, |config| config.capacity.memory.0 = 128).await;
+    let mut large = lrp("large", 0);
+    large.resource.memory_mb = 128;
+    let refused = fleet
+        .give(&work(vec![lrp("small", 0), large], vec![]))
+        .await;
+    assert_eq!(refused.lrps, [lrp("small", 0)]);
+}
+
+#[tokio::test]
 async fn cells_register_and_release_their_presences() {
     let fleet = Fleet::start(5, |config| config.zones = 2).await;
     fleet.rep.registered().await;

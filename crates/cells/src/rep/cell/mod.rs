@@ -2,6 +2,7 @@
 
 mod shell;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -152,9 +153,10 @@ impl<E: Executor> Cell<E> {
         *self.held.borrow() == Hold::Held
     }
 
-    /// Takes work and returns what does not fit: all of it while the cell has no presence, and
-    /// once it is evacuated.
-    pub(super) fn accept(self: &Arc<Self>, work: auction::Work) -> auction::Work {
+    /// Takes work, the largest instances first, and returns what does not fit: all of it while
+    /// the cell has no presence, and once it is evacuated.
+    pub(super) fn accept(self: &Arc<Self>, mut work: auction::Work) -> auction::Work {
+        work.lrps.sort_by_key(|lrp| Reverse(lrp.resource.memory_mb));
         let mut refused = auction::Work::default();
         let mut taken = Vec::with_capacity(work.lrps.len() + work.tasks.len());
         let held = self.is_held();
