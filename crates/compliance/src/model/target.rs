@@ -144,19 +144,20 @@ pub fn named(targets: &[RuleTarget]) -> HashSet<&Target> {
     named
 }
 
-/// The nodes that any of a rule's targets has; `of` tells those of one word.
+/// The nodes that any of a rule's targets has and none excludes, as in Rudder, which makes one
+/// target of them all; `of` tells those of one word.
 pub fn nodes_of(targets: &[RuleTarget], of: &impl Fn(&Target) -> NodeSet) -> NodeSet {
-    let mut nodes = NodeSet::default();
+    let (mut nodes, mut excluded) = (NodeSet::default(), NodeSet::default());
     for target in targets {
         match target {
             RuleTarget::Simple(target) => nodes.union_with(&of(target)),
             RuleTarget::Composite { include, exclude } => {
-                let mut some = nodes_of_union(include, of);
-                some.subtract(&nodes_of_union(exclude, of));
-                nodes.union_with(&some);
+                nodes.union_with(&nodes_of_union(include, of));
+                excluded.union_with(&nodes_of_union(exclude, of));
             }
         }
     }
+    nodes.subtract(&excluded);
     nodes
 }
 

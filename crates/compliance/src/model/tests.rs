@@ -1,11 +1,15 @@
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::directive::{Directive, SectionValues};
 use super::group::{Group, canonify};
+use super::ids::NodeIx;
 use super::mode::{GlobalPolicyMode, PolicyMode, resolve, word_of_rule};
 use super::node::{Node, NodeKind, NodeState};
+use super::node_set::NodeSet;
 use super::rule::Rule;
-use super::target::{RuleTarget, Target};
+use super::target::{RuleTarget, Target, named, nodes_of};
 use super::technique::Technique;
 use super::{check_id, check_name};
 
@@ -109,6 +113,32 @@ fn targets_are_rudders_words() {
     let target: RuleTarget = serde_json::from_value(composite.clone()).unwrap();
     assert_eq!(target.size(), 3);
     assert_eq!(serde_json::to_value(&target).unwrap(), composite);
+}
+
+#[test]
+fn what_one_target_of_a_rule_excludes_no_other_brings_back() {
+    let of = |target: &Target| -> NodeSet {
+        let nodes: &[u32] = match target {
+            Target::All => &[0, 1, 2],
+            Target::Group(id) if id == "a" => &[0, 1],
+            _ => &[1],
+        };
+        nodes.iter().map(|&node| NodeIx(node)).collect()
+    };
+    let targets = |list| -> Vec<RuleTarget> { serde_json::from_value(list).unwrap() };
+    let but = |include: &str| json!({"include": {"or": [include]}, "exclude": {"or": ["group:b"]}});
+    for (list, expected) in [
+        (json!(["group:a", "group:b"]), "0 1"),
+        (json!([but("special:all")]), "0 2"),
+        (json!(["group:a", but("special:all")]), "0 2"),
+        (json!([but("group:a"), "group:b"]), "0"),
+    ] {
+        let found = nodes_of(&targets(list.clone()), &of);
+        let found: Vec<_> = found.iter().map(|node| node.0.to_string()).collect();
+        assert_eq!(found.join(" "), expected, "{list}");
+    }
+    let both = targets(json!([but("special:all"), "group:b"]));
+    assert_eq!(named(&both), HashSet::from([&Target::All]));
 }
 
 #[test]

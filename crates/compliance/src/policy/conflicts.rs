@@ -30,15 +30,29 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// By names of rule and directive; identities decide between equal names.
+    /// By names of rule and directive, in any case of letters as in Rudder; identities decide
+    /// between equal names.
     pub fn by_name(&self, other: &Self) -> Ordering {
         let (a, b) = (self, other);
-        a.rule_name
-            .cmp(&b.rule_name)
-            .then_with(|| a.directive_name.cmp(&b.directive_name))
+        in_any_case(&a.rule_name, &b.rule_name)
+            .then_with(|| in_any_case(&a.directive_name, &b.directive_name))
             .then_with(|| a.rule_id.cmp(&b.rule_id))
             .then_with(|| a.directive_id.cmp(&b.directive_id))
     }
+}
+
+/// Compares texts without regard to the case of letters. Most drafts of a node are of the same
+/// few rules, whose names are ASCII.
+fn in_any_case(a: &str, b: &str) -> Ordering {
+    if a == b {
+        return Ordering::Equal;
+    }
+    if a.is_ascii() && b.is_ascii() {
+        let small = a.bytes().map(|byte| byte.to_ascii_lowercase());
+        return small.cmp(b.bytes().map(|byte| byte.to_ascii_lowercase()));
+    }
+    let small = a.chars().flat_map(char::to_lowercase);
+    small.cmp(b.chars().flat_map(char::to_lowercase))
 }
 
 /// A policy that holds on a node: one draft, or several of a merged technique.
@@ -268,5 +282,21 @@ mod tests {
             .map(|one| one.split(':').next().unwrap())
             .collect();
         assert_eq!(mains, ["zz/x", "10 a/y", "10 a/z", "20 b/x"]);
+    }
+
+    #[test]
+    fn the_case_of_letters_is_no_order() {
+        let (policies, overridden, _) = words(&[
+            draft("Web", "x", "unique", 5),
+            draft("base", "y", "unique", 5),
+            draft("Éa", "x", "one", 5),
+            draft("éA", "B", "two", 5),
+            draft("éa", "a", "three", 5),
+        ]);
+        assert_eq!(
+            policies,
+            ["base/y: base/y", "éa/a: éa/a", "éA/B: éA/B", "Éa/x: Éa/x"]
+        );
+        assert_eq!(overridden, ["Web/x by base/y"]);
     }
 }

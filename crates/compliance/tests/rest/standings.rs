@@ -8,8 +8,8 @@ fn second_rule(all: &mut Value) {
     directive["id"] = json!("e");
     directive["displayName"] = json!("E");
     all["directives"]["e"] = directive;
-    let all_but = json!({"include": {"or": ["special:all", "special:all_exceptPolicyServers"]},
-        "exclude": {"or": ["group:nobody", "special:all_exceptPolicyServers"]}});
+    let all_but = json!({"include": {"or": ["special:all", "special:all_policyServers"]},
+        "exclude": {"or": ["group:nobody", "special:all_policyServers"]}});
     all["groups"]["nobody"] = json!({"id": "nobody", "displayName": "Nobody", "nodeIds": []});
     all["rules"]["s"] = json!({"id": "s", "displayName": "S", "directives": ["e"],
         "targets": [all_but, "group:g"]});
@@ -60,7 +60,6 @@ async fn a_target_is_asked_for_as_a_group_is() {
         ("group:g", "g", "G", &half, &half),
         ("nobody", "nobody", "Nobody", &none, &none),
         ("special:all", "special:all", "All nodes", &half, &awaited),
-        // It is named and excluded.
         (
             "special:all_exceptPolicyServers",
             "special:all_exceptPolicyServers",
@@ -68,6 +67,7 @@ async fn a_target_is_asked_for_as_a_group_is() {
             &half,
             &none,
         ),
+        // They are named and excluded.
         (
             "special:all_policyServers",
             "special:all_policyServers",
