@@ -3,7 +3,7 @@
 use super::super::attributes::{AttributeType, ObjectType};
 use super::super::ids::{GroupIx, NodeIx};
 use super::super::inventory::{InventoryPool, PooledInventory};
-use super::super::node::Node;
+use super::super::node::{Node, NodeKind};
 use super::super::node_set::NodeSet;
 use super::criterion::{KeyTest, ValueTest};
 use super::{CRITERIA, Composition, Condition, Criterion, DEPTH, Query, QueryError, Select};
@@ -75,8 +75,9 @@ impl CompiledQuery {
             elements: 0,
         };
         let test = match query.composition {
-            Composition::And => compiler.all(&query.criteria, 0)?,
-            Composition::Or => Test::Any(compiler.each(&query.criteria, 0)?),
+            // As in Rudder, a query that asks for nothing finds nothing.
+            Composition::And if !query.criteria.is_empty() => compiler.all(&query.criteria, 0)?,
+            _ => Test::Any(compiler.each(&query.criteria, 0)?),
         };
         Ok(Self {
             select: query.select,
@@ -94,7 +95,7 @@ impl CompiledQuery {
         scan: &mut Scan,
     ) -> bool {
         let candidate = match self.select {
-            Select::Node => !subject.node.kind.is_policy_server(),
+            Select::Node => subject.node.kind != NodeKind::Root,
             Select::NodeAndPolicyServer => true,
         };
         scan.found.resize_with(self.elements, Vec::new);
@@ -217,14 +218,32 @@ impl Compiler<'_> {
             ObjectType::Node => {
                 ValueTest::new(attribute, comparator, value).map(|test| Test::Node(column, test))
             }
-            _ => ValueTest::new(attribute, comparator, value).map(|test| {
-                self.elements += 1;
-                Test::Element {
-                    number: self.elements - 1,
-                    kind,
-                    columns: vec![(column, test)],
-                }
-            }),
+            _ => {
+                // Rudder looks in its directory for these, which knows no case of letters there.
+                let attribute = match attribute {
+                    AttributeType::Text if kind != ObjectType::Machine => {
+                        AttributeType::ChoiceAnyCase
+                    }
+                    other => other,
+                };
+                ValueTest::new(attribute, comparator, value).map(|test| {
+                    self.elements += 1;
+                    // Processes are a list of the node: what is not equal is equal to none of them.
+                    let denied = match kind {
+                        ObjectType::Process => test.denied(),
+                        _ => None,
+                    };
+                    let element = |test| Test::Element {
+                        number: self.elements - 1,
+                        kind,
+                        columns: vec![(column, test)],
+                    };
+                    match denied {
+                        Some(denied) => Test::Not(Box::new(element(denied))),
+                        None => element(test),
+                    }
+                })
+            }
         }
         .map_err(|message| self.wrong(message))
     }

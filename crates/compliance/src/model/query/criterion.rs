@@ -107,6 +107,14 @@ impl ValueTest {
         })
     }
 
+    /// What it denies, if it says that something holds of no value.
+    pub(super) fn denied(&self) -> Option<Self> {
+        self.negated.then(|| Self {
+            negated: false,
+            ..self.clone()
+        })
+    }
+
     /// Asks it of all values of an attribute: `any` says whether a question holds of any.
     pub(super) fn holds(&self, any: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
         any(&mut |value| self.holds_of(value)) != self.negated

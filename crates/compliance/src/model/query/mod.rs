@@ -24,7 +24,7 @@ pub const VALUE_BYTES: usize = 4_096;
 /// Which nodes belong to a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
-    /// Are policy servers among the nodes that can be found?
+    /// Is the root server among the nodes that can be found?
     #[serde(default)]
     pub select: Select,
     /// Must all criteria hold, or any?
@@ -33,8 +33,8 @@ pub struct Query {
     /// Are the nodes meant that are *not* found?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transform: Option<Transform>,
-    /// The criteria. Those on one kind of element that must all hold must hold of the same
-    /// element.
+    /// The criteria; without any, no node is found. Those on one kind of element that must all
+    /// hold must hold of the same element.
     #[serde(rename = "where", default)]
     pub criteria: Vec<Condition>,
 }
@@ -43,10 +43,10 @@ pub struct Query {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Select {
-    /// Nodes that are no policy servers.
+    /// All nodes but the root server.
     #[default]
     Node,
-    /// All nodes.
+    /// The root server, too.
     NodeAndPolicyServer,
 }
 

@@ -80,6 +80,9 @@ fn fleet() -> Fleet {
         let kind = ObjectType::Software;
         inventory.push(kind, &[("cn", software), ("softwareVersion", release)]);
         inventory.push(kind, &[("cn", "bash"), ("softwareVersion", "5.2")]);
+        let kind = ObjectType::Process;
+        inventory.push(kind, &[("name", software), ("user", "root")]);
+        inventory.push(kind, &[("name", "init"), ("user", "root")]);
         let space = (number * 100).to_string();
         inventory.push(
             ObjectType::FileSystem,
@@ -181,6 +184,14 @@ fn each_comparator_of_each_type_of_attribute() {
         ("software", "cn", "eq", "nginx", "web1 web2"),
         ("software", "cn", "exists", "", "web1 web2 db1"),
         ("software", "cn", "regex", "post.*", "db1"),
+        ("software", "cn", "eq", "NGINX", "web1 web2"),
+        ("software", "cn", "notEq", "nginx", "web1 web2 db1"),
+        ("software", "cn", "regex", "NGINX", ""),
+        ("process", "name", "eq", "Nginx", "web1 web2"),
+        ("process", "name", "notEq", "nginx", "db1"),
+        ("process", "name", "notRegex", "ngi.*", "db1"),
+        ("process", "name", "notExists", "", ""),
+        ("process", "tty", "notExists", "", "web1 web2 db1"),
         (
             "fileSystemLogicalElement",
             "fileSystemFreeSpace",
@@ -331,12 +342,27 @@ fn invert_select_and_nesting() {
             "web2 db1",
         ),
         (json!({"where": [{"not": {"or": [web, db]}}]}), ""),
-        (json!({"where": []}), "web1 web2 db1"),
+        (json!({"where": []}), ""),
         (json!({"where": [], "composition": "or"}), ""),
+        (json!({"where": [], "transform": "invert"}), "web1 web2 db1"),
     ];
     for (query, expected) in cases {
         let text = query.to_string();
         assert_eq!(fleet.find(&read(query)).as_deref(), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_relay_is_a_node_and_the_root_server_is_none() {
+    let mut fleet = fleet();
+    fleet.nodes[1].0.kind = NodeKind::Relay;
+    for (select, expected) in [
+        ("node", "web1 web2 db1"),
+        ("nodeAndPolicyServer", "web1 web2 db1 root"),
+    ] {
+        let query = read(json!({"select": select, "where": [
+            {"objectType": "node", "attribute": "nodeId", "comparator": "exists"}]}));
+        assert_eq!(fleet.find(&query).as_deref(), Ok(expected));
     }
 }
 
