@@ -35,6 +35,11 @@ impl Property {
     }
 }
 
+/// Does a property go that is changed to this value? As in Rudder, to nothing or an empty text.
+pub fn removes(value: &Value) -> bool {
+    value.is_null() || value == ""
+}
+
 /// What becomes of an object that another is laid over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Objects {

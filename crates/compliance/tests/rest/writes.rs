@@ -323,6 +323,41 @@ async fn what_is_set_for_a_node_reaches_its_policy_and_survives_an_inventory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn properties_that_a_change_does_not_name_stay() {
+    let data = tempfile::tempdir().unwrap();
+    let (server, admin, _) = reported(data.path()).await;
+    let of = |name: &str, value: Value| json!({"name": name, "value": value});
+    let (a, b, c) = (
+        of("a", json!(1)),
+        of("b", json!({"k": 2})),
+        of("c", json!("x")),
+    );
+    let made = json!({"id": "mine", "displayName": "Mine", "nodeIds": [], "properties": [a, b, c]});
+    admin.data(Method::PUT, "groups", Some(made)).await;
+    let b = of("b", json!([3]));
+    let gone = [of("a", json!(null)), of("c", json!(""))];
+    for (change, left) in [
+        (json!([b]), json!([a, c, b])),
+        (json!(gone), json!([b])),
+        (json!([]), json!([b])),
+    ] {
+        let change = json!({"properties": change});
+        let shown = admin.data(Method::POST, "groups/mine", Some(change)).await;
+        assert_eq!(shown["groups"][0]["properties"], left);
+    }
+    // So do those of a node.
+    let path = format!("nodes/{A}");
+    for (value, stays) in [(json!(1), true), (json!(null), false)] {
+        let change = json!({"properties": [of("mine", value)]});
+        let shown = admin.data(Method::POST, &path, Some(change)).await;
+        let properties = shown["nodes"][0]["properties"].as_array().unwrap();
+        let found = properties.iter().any(|one| one["name"] == "mine");
+        assert_eq!(found, stays);
+    }
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_a_node_that_is_refused_leaves_its_key() {
     let data = tempfile::tempdir().unwrap();
     let (server, admin, node) = reported(data.path()).await;

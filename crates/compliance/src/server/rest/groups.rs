@@ -8,7 +8,7 @@ use super::route::{Route, Work, routes};
 use super::schema::{Schema, TEXT, Wrong, object};
 use crate::definitions::Definitions;
 use crate::model::group::{Group, NODES};
-use crate::model::property::PROPERTIES;
+use crate::model::property::{PROPERTIES, removes};
 use crate::model::query::{CRITERIA, VALUE_BYTES};
 use crate::model::target::Target;
 use crate::server::service::Service;
@@ -89,7 +89,9 @@ static GROUP: Schema = object! { "Group"
     may "nodeIds": Schema::List(&Schema::Identity, NODES),
         "who belongs to it; of a dynamic group only shown, and kept if it is dynamic no more";
     may "enabled": Schema::Flag;
-    may "properties": PROPERTY_LIST, "what its members inherit";
+    may "properties": PROPERTY_LIST,
+        "what its members inherit; a change leaves those that it does not name, and null or an \
+         empty text removes one";
     may "target": Schema::Target, "only shown: how rules name it";
     may "groupClass": Schema::List(&TEXT, 2), "only shown: what agents know its members by";
     + SYSTEM;
@@ -164,6 +166,19 @@ impl Managed for Group {
             let members = service.compliance.lock().fleet.members(id);
             body.insert("nodeIds".into(), json!(members));
         }
+    }
+
+    /// Properties that are not named stay.
+    fn keep(&self, body: &mut Map<String, Value>) {
+        let named = body.get_mut("properties").and_then(Value::as_array_mut);
+        let Some(named) = named else {
+            return;
+        };
+        let kept = self.properties.iter();
+        let kept = kept.filter(|one| named.iter().all(|other| other["name"] != *one.name));
+        let mut all: Vec<Value> = kept.map(|one| json!(one)).collect();
+        all.extend(named.drain(..).filter(|one| !removes(&one["value"])));
+        *named = all;
     }
 
     fn complete(body: &mut Map<String, Value>, _: &Definitions) {

@@ -67,6 +67,8 @@ pub(super) trait Managed: Serialize + DeserializeOwned + Clone + Send + 'static 
     }
     /// Adds to fields that are to change what follows of them and is not defined.
     fn carry_over(_: &Service, _: &str, _: &mut Map<String, Value>) {}
+    /// Adds to fields that are to change what they leave of those that were.
+    fn keep(&self, _: &mut Map<String, Value>) {}
     /// Fills in what may be left out, and takes out what is only shown.
     fn complete(_: &mut Map<String, Value>, _: &Definitions) {}
     /// Fills in what may be left out of what it consists of.
@@ -112,6 +114,14 @@ fn all_fields<T: Managed>(one: &T) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
+}
+
+/// The fields of one, some of which are changed.
+fn changed<T: Managed>(one: &T, mut body: Map<String, Value>) -> Map<String, Value> {
+    one.keep(&mut body);
+    let mut whole = all_fields(one);
+    whole.extend(body);
+    whole
 }
 
 fn shown<T: Managed>(show: &Show<'_, T>, all: &Definitions, id: &str, one: &T) -> Value {
@@ -205,8 +215,7 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
         }
         T::carry_over(service, &id, &mut body);
         let make = MakeEdit::new(move |all| {
-            let mut whole = all_fields(own::<T>(all, &id)?);
-            whole.extend(body);
+            let whole = changed(own::<T>(all, &id)?, body);
             Ok(Edit::Put(fitting::<T>(whole, all)?.object()))
         });
         edited(service, make).await?;
@@ -218,8 +227,7 @@ pub(super) fn update<'a, T: Managed>(service: &'a Service, call: &'a Call<'a>) -
 pub(super) fn check<T: Managed>(service: &Service, call: &Call<'_>) -> Answer {
     let (body, id) = (fields(call), key_of(call));
     let all = Arc::clone(&service.view.read().definitions);
-    let mut whole = all_fields(own::<T>(&all, &id)?);
-    whole.extend(body);
+    let whole = changed(own::<T>(&all, &id)?, body);
     let changed = fitting::<T>(whole, &all)?;
     let show = T::show(service, &all);
     Ok(json!({T::LIST: [shown(&show, &all, &id, &changed)]}))

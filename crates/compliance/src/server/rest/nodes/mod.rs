@@ -17,7 +17,7 @@ use crate::acceptance::{DecisionError, NodeStatus};
 use crate::model::expiration;
 use crate::model::mode::PolicyMode;
 use crate::model::node::{Node, NodeKind, NodeState};
-use crate::model::property::Property;
+use crate::model::property::{Property, removes};
 use crate::reports::moment::Moment;
 use crate::server::administered::Administered;
 use crate::server::generator::Task;
@@ -106,7 +106,7 @@ impl Change {
         let properties = self.properties.into_iter();
         Administered {
             properties: properties
-                .map(|one| (one.name, Some(one.value).filter(|value| *value != "")))
+                .map(|one| (one.name, Some(one.value).filter(|value| !removes(value))))
                 .collect(),
             policy_mode: self.policy_mode.as_deref().map(mode),
             state: self.state,

@@ -105,7 +105,7 @@ pub(super) static ONE_DECISION: Schema = object! { "OneNodeDecision"
 pub(super) static CHANGE: Schema = object! { "NodeChange"
     may "properties": Schema::List(&object! { "PropertyChange"
         needed "name": Schema::PropertyName;
-        needed "value": Schema::Any, "any JSON; an empty text removes it";
+        needed "value": Schema::Any, "any JSON; null or an empty text removes it";
     }, PROPERTIES), "those that are left out stay";
     may "policyMode": MODES;
     may "state": STATES;
