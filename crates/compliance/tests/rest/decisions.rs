@@ -102,6 +102,8 @@ async fn what_was_decided_is_told_beside_what_was_not() {
 async fn decisions_that_can_all_be_made_are_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let (server, admin) = waiting(folder.path(), &["a", "b", "c"]).await;
+    let waits = admin.get(&format!("nodes/{}", id(1))).await;
+    assert_eq!(waits["nodes"][0]["status"], "pending");
     let path = "nodes/pending";
     let twice = decision("accepted", &[id(1), id(1), id(2)]);
     let data = admin.data(Method::POST, path, twice).await;

@@ -42,14 +42,13 @@ pub(super) const ROUTES: &[Route] = routes! {
         with_query(INCLUDE);
     get "nodes/pending/{id}" "pendingNodeDetails" "A node that waits"
         => "nodes": NODES,
-        Later(|service, call| Box::pin(service.included_one(call, NodeStatus::Pending))),
+        Later(|service, call| Box::pin(service.included_pending(call))),
         with_query(INCLUDE);
     get "nodes/status" "getNodesStatus" "Pending, accepted or unknown"
         => "nodes": NODE_STATUSES, Now(|service, call| Ok(service.statuses(call.query.get("ids")))),
         with_query(IDS);
-    get "nodes/{id}" "nodeDetails" "An accepted node"
-        => "nodes": NODES,
-        Later(|service, call| Box::pin(service.included_one(call, NodeStatus::Accepted))),
+    get "nodes/{id}" "nodeDetails" "A node, accepted or waiting"
+        => "nodes": NODES, Later(|service, call| Box::pin(service.included_known(call))),
         with_query(INCLUDE);
     get "nodes/{id}/inheritedProperties" "nodeInheritedProperties"
         "What a node has of its own and inherits, and from where"
@@ -172,8 +171,14 @@ impl Service {
         self.included(call, self.records(standing)).await
     }
 
-    async fn included_one(&self, call: &Call<'_>, standing: NodeStatus) -> Answer {
-        let record = self.record(call.id(), standing)?;
+    async fn included_known(&self, call: &Call<'_>) -> Answer {
+        let known = self.view.read().nodes.get(call.id()).cloned();
+        let record = known.ok_or_else(|| ApiError::not_found("node", call.id()))?;
+        self.included(call, vec![record]).await
+    }
+
+    async fn included_pending(&self, call: &Call<'_>) -> Answer {
+        let record = self.record(call.id(), NodeStatus::Pending)?;
         self.included(call, vec![record]).await
     }
 
