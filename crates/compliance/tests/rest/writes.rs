@@ -370,7 +370,7 @@ async fn a_change_of_a_node_that_is_refused_leaves_its_key() {
     assert_eq!(thief.enrol().await, 403);
     assert_eq!(node.enrol().await, 201);
     // Both that can be done are.
-    let change = json!({"keyStatus": "undefined", "policyMode": "audit"});
+    let change = json!({"agentKey": {"status": "undefined"}, "policyMode": "audit"});
     let shown = admin.data(Method::POST, &path, Some(change)).await;
     assert_eq!(shown["nodes"][0]["policyMode"], "audit");
     assert_eq!(thief.enrol().await, 201);

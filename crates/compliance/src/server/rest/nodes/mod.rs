@@ -90,6 +90,7 @@ struct Change {
     policy_mode: Option<String>,
     state: Option<NodeState>,
     key_status: Option<String>,
+    agent_key: Option<Value>,
     kind: Option<NodeKind>,
     policy_server_id: Option<String>,
 }
@@ -143,7 +144,7 @@ impl Service {
             }
         }
         self.one(id, NodeStatus::Accepted)?;
-        let reset = change.key_status.is_some();
+        let reset = change.key_status.is_some() || change.agent_key.is_some();
         let change = change.administered();
         if change != Administered::default() {
             let node = id.to_owned();

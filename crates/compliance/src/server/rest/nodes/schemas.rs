@@ -113,6 +113,9 @@ pub(super) static CHANGE: Schema = object! { "NodeChange"
     may "policyServerId": Schema::Identity, "root, or the relay that it is behind from now on";
     may "keyStatus": Schema::Word(&["undefined"]),
         "the node's next inventory may bring another key";
+    may "agentKey": object! { "AgentKey"
+        needed "status": Schema::Word(&["undefined"]);
+    }, "the same, as Rudder's clients ask for it";
 };
 
 pub(super) const IDS: &[Field] = &[may("ids", &TEXT).note("identities, separated by commas")];
