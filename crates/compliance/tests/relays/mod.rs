@@ -45,11 +45,20 @@ fn as_peer(folder: &Path, url: &str) -> Node {
     Node::with(read("uuid").trim(), identity, url)
 }
 
-/// Makes a node that is accepted a relay, once it is.
+/// Waits until a node is accepted.
+async fn accepted(admin: &Admin, node: &str) {
+    let path = format!("nodes/{node}");
+    let is_accepted = async || {
+        let shown = admin.call(Method::GET, &path, None).await.body;
+        shown["data"]["nodes"][0]["status"] == "accepted"
+    };
+    until(is_accepted, "the node to be accepted").await;
+}
+
+/// Makes a node a relay, once it is accepted.
 async fn promote(admin: &Admin, relay: &str) {
+    accepted(admin, relay).await;
     let path = format!("nodes/{relay}");
-    let accepted = async || admin.call(Method::GET, &path, None).await.status == 200;
-    until(accepted, "the relay to be a node").await;
     let kind = json!({"kind": "relay"});
     let set = admin.data(Method::POST, &path, Some(kind)).await;
     assert_eq!(set["nodes"][0]["kind"], "relay");

@@ -128,9 +128,7 @@ async fn a_relay_that_nobody_made_one_serves_nobody() {
     let a = Node::new(A, &relay_url(&relay));
     // New nodes reach the server all the same, which puts them behind itself.
     assert_eq!(a.enrol_behind(relay.id()).await, 201);
-    let path = format!("nodes/{A}");
-    let accepted = async || admin.call(Method::GET, &path, None).await.status == 200;
-    until(accepted, "the node").await;
+    accepted(&admin, A).await;
     let shown = admin.get(&format!("nodes/{A}")).await;
     assert_eq!(shown["nodes"][0]["policyServerId"], "root");
     let answer = a
