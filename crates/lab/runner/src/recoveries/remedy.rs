@@ -4,8 +4,8 @@ use lab_findings::recovery::{Return, Signal, Window};
 
 use super::{LONG_GAP, Measure, STEADY_S, within};
 
-/// After so many times the usual time between two requests of a load, which may be due at random,
-/// some were missing.
+/// How much longer than chance makes it the longest time between two requests of a load is where
+/// some were missing, in times the usual one.
 const LONG_WAIT: f64 = 10.0;
 
 impl Measure<'_> {
@@ -24,7 +24,7 @@ impl Measure<'_> {
         }
         let back_s = window.fault_begin_s + from_begin_s;
         let looks = self.looks(window, back_s - resolution_s);
-        let gap_s = longest_gap_s(&looks, back_s);
+        let (gap_s, gaps) = longest_gap(&looks, back_s);
         let is_level = matches!(self.signal, Signal::Samples(_));
         if is_level && resolution_s > self.grain_s.max(LONG_GAP * gap_s) {
             return Some(
@@ -32,14 +32,14 @@ impl Measure<'_> {
                  for that in the bound, or judge something that varies less",
             );
         }
-        self.of_gap(gap_s, window)
+        self.of_gap(gap_s, gaps, window)
     }
 
     /// Of an effect that was not seen but may have been there.
     pub(super) fn remedy_unseen(&self, window: &Window) -> Option<&'static str> {
         let looks = self.looks(window, window.fault_begin_s);
-        let gap_s = longest_gap_s(&looks, window.until_s);
-        self.of_gap(gap_s, window).or_else(|| {
+        let (gap_s, gaps) = longest_gap(&looks, window.until_s);
+        self.of_gap(gap_s, gaps, window).or_else(|| {
             let Signal::Requests(requests) = self.signal else {
                 return None;
             };
@@ -52,8 +52,8 @@ impl Measure<'_> {
         })
     }
 
-    /// Of a time without a look that is longer than usual.
-    fn of_gap(&self, gap_s: f64, window: &Window) -> Option<&'static str> {
+    /// Of a time without a look that is longer than usual: the longest of so many.
+    fn of_gap(&self, gap_s: f64, gaps: usize, window: &Window) -> Option<&'static str> {
         let is_level = matches!(self.signal, Signal::Samples(_));
         if self.grain_s > 0.0 {
             // A try that ends with its time may lie a whole one before what is asked next.
@@ -71,15 +71,20 @@ impl Measure<'_> {
         };
         let (from_s, to_s) = (window.hold_begin_s, window.fault_begin_s);
         let usual_s = (to_s - from_s) / within(requests, from_s, to_s).len() as f64;
-        (gap_s > LONG_WAIT * usual_s).then_some(
+        // Due at random, the longest of N is about ln N times the usual one.
+        let by_chance = (gaps.max(1) as f64).ln();
+        (gap_s > (by_chance + LONG_WAIT) * usual_s).then_some(
             "far fewer requests were sent then than before; if users waited for answers, shorten \
              the load's `timeout`, or give it a rate",
         )
     }
 }
 
-/// The longest time between two looks, of which the first was before an instant.
-fn longest_gap_s(looks: &[f64], instant_s: f64) -> f64 {
+/// The longest time between two looks, of which the first was before an instant, and of how many.
+fn longest_gap(looks: &[f64], instant_s: f64) -> (f64, usize) {
     let gaps = looks.windows(2).take_while(|pair| pair[0] < instant_s);
-    gaps.map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
+    let gaps = gaps.map(|pair| pair[1] - pair[0]);
+    gaps.fold((0.0_f64, 0_usize), |(longest_s, count), gap_s| {
+        (longest_s.max(gap_s), count + 1)
+    })
 }

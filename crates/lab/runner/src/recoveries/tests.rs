@@ -296,20 +296,44 @@ fn users_who_wait_for_answers_are_not_to_ask_more_often() {
         .chain(waits.into_iter().flatten())
         .chain(after)
         .collect();
-    let measure = Measure {
+    let mut faults = [fault(39.995, 46.0)];
+    of_load(&requests).around(&mut faults);
+    assert_says(&faults[0].effects[0], "`timeout`");
+}
+
+#[test]
+fn a_long_wait_among_many_requests_that_are_due_at_random_is_no_lack_of_them() {
+    // About a thousand a second; the longest wait, at 65 s, is twelve times the usual one.
+    let mut at_s = 0.0_f64;
+    let random = (0..100_000_u32).map(|turn| {
+        let share = (f64::from(turn * 40_503 % 65_536) + 0.5) / 65_536.0;
+        at_s -= 0.001 * share.ln();
+        (at_s, true)
+    });
+    let requests: Vec<(f64, bool)> = random.collect();
+    let window = Window {
+        fault_begin_s: 40.0,
+        fault_end_s: 41.0,
+        hold_begin_s: 0.0,
+        until_s: 79.0,
+        steady_s: STEADY_S,
+    };
+    assert_eq!(of_load(&requests).remedy_unseen(&window), None);
+}
+
+/// What is looked at of a load until 79 s.
+fn of_load(requests: &[(f64, bool)]) -> Measure<'_> {
+    Measure {
         of: "users.good".into(),
         well: None,
         waits: &[],
-        signal: Signal::Requests(&requests),
+        signal: Signal::Requests(requests),
         span: (0.0, 79.0),
         lost: None,
         unit: "requests",
         grain_s: 0.0,
         is_cut: false,
-    };
-    let mut faults = [fault(39.995, 46.0)];
-    measure.around(&mut faults);
-    assert_says(&faults[0].effects[0], "`timeout`");
+    }
 }
 
 proptest! {
