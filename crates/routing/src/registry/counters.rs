@@ -67,8 +67,6 @@ pub struct RegistryTotals {
     /// Endpoints that were refused, since there are as many routes, endpoints of their
     /// route, or endpoints in all, as there may be.
     pub refused: u64,
-    /// Routes that were pruned.
-    pub routes_pruned: u64,
     /// Endpoints that were pruned.
     pub endpoints_pruned: u64,
     /// Answers to `router.greet`.

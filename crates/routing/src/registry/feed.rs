@@ -232,10 +232,9 @@ impl Feeder {
             return;
         }
         let pruned = self.table.prune(wire::clock::now());
-        self.counters.with(|totals| {
-            totals.routes_pruned += pruned.routes as u64;
-            totals.endpoints_pruned += pruned.endpoints as u64;
-        });
+        let endpoints = pruned.endpoints as u64;
+        self.counters
+            .with(|totals| totals.endpoints_pruned += endpoints);
         if pruned.endpoints > 0 {
             let fields = Fields::new()
                 .and("routes", pruned.routes)

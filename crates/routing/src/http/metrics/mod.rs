@@ -310,7 +310,6 @@ mod tests {
                     unregistered: 2,
                     ..ComponentTotals::default()
                 }],
-                routes_pruned: 1,
                 endpoints_pruned: 3,
                 ..RegistryTotals::default()
             },
