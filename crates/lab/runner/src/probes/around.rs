@@ -13,8 +13,8 @@ pub(crate) const LATE_S: f64 = 0.25;
 /// What is looked at of one probe.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
-    /// Each try by when it was due, in that order, with whether it went well. One that was left out because
-    /// the one before it had no answer yet did not.
+    /// Each try by when it was due, in that order, with whether it went well. One that was left
+    /// out because the one before it had no answer yet did not.
     Tries(Vec<(f64, bool)>),
     /// The same of several copies, and which share of them answered well when last asked.
     Copies {
@@ -42,11 +42,16 @@ impl Seen {
         let (Self::Tries(tries) | Self::Copies { tries, .. }) = self else {
             return 0.0;
         };
-        let from = tries.partition_point(|(at_s, _)| *at_s < from_s);
-        let to = tries.partition_point(|(at_s, _)| *at_s < to_s);
-        let within = tries[from..to.max(from)].iter();
-        within.filter(|(_, ok)| !ok).count() as f64
+        let tries = between(tries, from_s, to_s).iter();
+        tries.filter(|(_, ok)| !ok).count() as f64
     }
+}
+
+/// What was due from one second on, and before another, of what is in order of time.
+pub(crate) fn between<T>(all: &[(f64, T)], from_s: f64, to_s: f64) -> &[(f64, T)] {
+    let from = all.partition_point(|one| one.0 < from_s);
+    let to = all.partition_point(|one| one.0 < to_s);
+    &all[from..to.max(from)]
 }
 
 /// What is looked at: of every probe which tries went well, and the numbers that expectations

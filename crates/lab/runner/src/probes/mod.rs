@@ -45,7 +45,7 @@ use crate::underway::Viewers;
 
 #[cfg(test)]
 pub(crate) use around::tries;
-pub(crate) use around::{LATE_S, Seen, level, series};
+pub(crate) use around::{LATE_S, Seen, between, level, series};
 pub(crate) use numbers::Tried;
 
 /// Time between two views of what was answered.

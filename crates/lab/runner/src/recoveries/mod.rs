@@ -14,7 +14,7 @@ use lab_store::{EntityCount, FaultEffect, FaultRecord, ProbeSample};
 use stats::Lasted;
 use units::{show_count, show_seconds, show_share};
 
-use crate::probes::{self, Seen as SeenByProbe};
+use crate::probes::{self, Seen as SeenByProbe, between};
 
 #[cfg(test)]
 mod tests;
@@ -199,10 +199,8 @@ impl Seen {
     /// How many requests failed that were due from one second on, and before another. Failures
     /// are in order of time.
     fn failed(&self, from_s: f64, to_s: f64) -> f64 {
-        let from = self.failures.partition_point(|one| one.0 < from_s);
-        let to = self.failures.partition_point(|one| one.0 < to_s);
-        let within = self.failures[from..to.max(from)].iter();
-        within.map(|(_, failed)| f64::from(*failed)).sum()
+        let failures = between(&self.failures, from_s, to_s).iter();
+        failures.map(|(_, failed)| f64::from(*failed)).sum()
     }
 }
 
