@@ -168,8 +168,6 @@ pub(super) struct AnyValue {
     bool_value: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     int_value: Option<Int>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    double_value: Option<f64>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -178,12 +176,11 @@ struct Int(#[serde(with = "number")] i64);
 
 impl From<AnyValue> for message::AnyValue {
     fn from(value: AnyValue) -> Self {
-        use message::Value::{Bool, Double, Int, Text};
+        use message::Value::{Bool, Int, Text};
         let text = value.string_value.map(Text);
         let value = text
             .or(value.bool_value.map(Bool))
-            .or(value.int_value.map(|int| Int(int.0)))
-            .or(value.double_value.map(Double));
+            .or(value.int_value.map(|int| Int(int.0)));
         Self { value }
     }
 }
@@ -195,7 +192,6 @@ impl From<message::AnyValue> for AnyValue {
             Some(message::Value::Text(text)) => json.string_value = Some(text),
             Some(message::Value::Bool(yes)) => json.bool_value = Some(yes),
             Some(message::Value::Int(int)) => json.int_value = Some(Int(int)),
-            Some(message::Value::Double(double)) => json.double_value = Some(double),
             None => {}
         }
         json

@@ -116,11 +116,11 @@ pub(super) struct KeyValue {
     pub(super) value: Option<AnyValue>,
 }
 
-/// Lists, maps and bytes are values too; they read as none.
+/// Fractions, lists, maps and bytes are values too; they read as none.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(from = "json::AnyValue", into = "json::AnyValue")]
 pub(super) struct AnyValue {
-    #[prost(oneof = "Value", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "Value", tags = "1, 2, 3")]
     pub(super) value: Option<Value>,
 }
 
@@ -132,6 +132,4 @@ pub(super) enum Value {
     Bool(bool),
     #[prost(int64, tag = "3")]
     Int(i64),
-    #[prost(double, tag = "4")]
-    Double(f64),
 }

@@ -213,7 +213,7 @@ fn plain(attribute: &KeyValue) -> attributes::Value<'_> {
             u64::try_from(*int).map_or(attributes::Value::Other, attributes::Value::Number)
         }
         Some(Value::Bool(yes)) => attributes::Value::Bool(*yes),
-        Some(Value::Double(_)) | None => attributes::Value::Other,
+        None => attributes::Value::Other,
     }
 }
 

@@ -115,7 +115,8 @@ fn json_is_as_the_specification_has_it() {
 fn json_of_lenient_writers_is_read() {
     let text = r#"{"resourceSpans":[{"resource":{"attributes":[
         {"key":"service.name","value":{"stringValue":"s"}},
-        {"key":"list","value":{"arrayValue":{"values":[{"intValue":"1"}]}}}]},
+        {"key":"list","value":{"arrayValue":{"values":[{"intValue":"1"}]}}},
+        {"key":"ratio","value":{"doubleValue":"NaN"}},{"key":"part","value":{"doubleValue":0.5}}]},
         "scopeSpans":[{"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C",
         "spanId":"EEE19B7EC3C1B174","name":"n","kind":"SPAN_KIND_CLIENT","parentSpanId":"",
         "startTimeUnixNano":7,"endTimeUnixNano":"9","status":{"code":"STATUS_CODE_ERROR"},
