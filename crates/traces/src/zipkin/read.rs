@@ -72,7 +72,7 @@ pub(super) struct Read<'a> {
     #[serde(borrow, default)]
     remote_endpoint: Option<Endpoint<'a>>,
     #[serde(borrow, default)]
-    tags: Option<HashMap<Cow<'a, str>, Cow<'a, str>>>,
+    tags: Option<HashMap<Cow<'a, str>, serde_json::Value>>,
     #[serde(default)]
     shared: Option<bool>,
     #[serde(borrow, default)]
@@ -160,7 +160,7 @@ impl Read<'_> {
             service: self.local_endpoint.as_ref(),
             other: self.remote_endpoint.as_ref(),
             tags: tags
-                .map(|(tag, value)| (&**tag, Value::Text(value)))
+                .map(|(tag, value)| (&**tag, Value::from(value)))
                 .collect(),
         }]
     }

@@ -180,6 +180,15 @@ fn a_length_below_zero_costs_its_span_alone() {
 }
 
 #[test]
+fn tags_that_are_no_texts_cost_nothing() {
+    let text = r#"[{"traceId":"aa","id":"1","kind":"SERVER","timestamp":5,
+        "tags":{"http.status_code":200,"error":true,"user":null,"http.path":"/buy"}}]"#;
+    let spans = of(text).unwrap();
+    assert_eq!((spans[0].status, &*spans[0].name), (200, "/buy"));
+    assert!(spans[0].has_failed());
+}
+
+#[test]
 fn what_is_missing_or_wrong_is_named() {
     let id = r#""traceId":"aa","id":"1""#;
     assert_eq!(of(&format!("[{{{id}}}]")).unwrap(), []);
