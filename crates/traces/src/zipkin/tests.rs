@@ -82,6 +82,21 @@ fn a_span_is_as_zipkin_has_it() {
 }
 
 #[test]
+fn an_answer_of_500_is_marked_as_an_error() {
+    let failed = |status: u16| {
+        let span = Span {
+            status,
+            ..crate::samples::server(1, 2, 5_000, 9_000)
+        };
+        let json = write(&[span], &Origin::unix());
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        json[0]["tags"]["error"].as_str().map(str::to_owned)
+    };
+    assert_eq!(failed(500).as_deref(), Some(""));
+    assert_eq!((failed(404), failed(200)), (None, None));
+}
+
+#[test]
 fn another_implementation_is_understood() {
     let spans = of(include_str!("../../tests/data/zipkin-python-1.45.2.json")).unwrap();
     let [client, work, server] = &spans[..] else {

@@ -96,7 +96,9 @@ struct Tags<'a> {
 impl Serialize for Tags<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let cause = self.span.cause;
-        let failed = (!cause.is_empty()).then_some(("error", Value::Text(cause)));
+        // The page marks red what has it, also if nothing but the status is known.
+        let failed = !cause.is_empty() || self.span.status >= 500;
+        let failed = failed.then_some(("error", Value::Text(cause)));
         let tags = failed.into_iter().chain(written(self.span, &NAMES));
         let tags = tags.chain(exact(self.start, self.end));
         serializer.collect_map(tags.map(|(key, value)| (key, Tag(value))))
