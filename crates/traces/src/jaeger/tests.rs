@@ -95,6 +95,20 @@ fn what_others_write_for_nothing_and_below_zero_costs_no_other_span() {
 }
 
 #[test]
+fn numbers_that_the_page_would_round_are_texts() {
+    let span = crate::samples::server(1, 2, 1 << 60, (1 << 60) + 5);
+    let json: Value = serde_json::from_slice(&write(&[span], &Origin::unix())).unwrap();
+    let tags = json["data"][0]["spans"][0]["tags"].as_array().unwrap();
+    let value = |key: &str| {
+        let tag = tags.iter().find(|tag| tag["key"] == key);
+        tag.map(|tag| tag["value"].clone())
+    };
+    let start = Value::from("1152921504606846976");
+    assert_eq!(value("headroom.start_ns"), Some(start));
+    assert_eq!(value("headroom.duration_ns"), Some(Value::from(5)));
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     let error = spans("{\n\"data\": [{\"spans\": [3]}]}").unwrap_err();
     assert!(error.to_string().contains("line 2"), "{error}");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::attributes::{ATTEMPT, PEER, Spelling, Value, exact, to_micros, written};
 use crate::{Origin, Span, SpanKind};
@@ -96,7 +96,18 @@ struct Tag<'a> {
     key: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(serialize_with = "exactly")]
     value: Value<'a>,
+}
+
+/// Jaeger has larger numbers as texts, too: its page would round them.
+const LARGEST: u64 = (1 << 53) - 1;
+
+fn exactly<S: Serializer>(value: &Value<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Value::Number(number) if *number > LARGEST => serializer.collect_str(number),
+        value => value.serialize(serializer),
+    }
 }
 
 impl<'a> Trace<'a> {
