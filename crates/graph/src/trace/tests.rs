@@ -223,6 +223,29 @@ async fn a_batch_is_given_up_and_counted() {
 }
 
 #[tokio::test]
+async fn spans_that_a_collector_rejects_are_not_sent() {
+    let listener = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (_stop, shutdown) = net::shutdown();
+    let handler = ::collector::Collector::new(StoreLimits::default());
+    tokio::spawn(net::serve(
+        listener,
+        None,
+        Limits::default(),
+        handler,
+        shutdown,
+    ));
+    let exporter = Exporter::start(export(Format::Otlp, &address), Origin::here(), HASTY);
+    // No trace has the number 0.
+    exporter.send(&[server(1, 1, 0, 1), server(0, 2, 0, 1)]);
+    while exporter.counts().sent + exporter.counts().dropped < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let counts = exporter.counts();
+    assert_eq!((counts.sent, counts.dropped, counts.failures), (1, 1, 0));
+}
+
+#[tokio::test]
 async fn a_collector_that_never_answers_costs_spans_and_no_time() {
     // It accepts connections, by the kernel's queue alone.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -281,6 +304,12 @@ fn targets_come_from_the_profile() {
         targets,
         ["http://z:9411/api/v2/spans", "http://o:4318/v1/traces"]
     );
+    let tracing = crate::topology::Tracing {
+        zipkin: Some("http://z:9411".parse().unwrap()),
+        otlp: Some("http://o:4318/".parse().unwrap()),
+        ..Default::default()
+    };
+    assert_eq!(Export::all(&tracing), exports);
     assert!(Export::all(&Default::default()).is_empty());
     let secret = Export {
         format: Format::Otlp,

@@ -66,6 +66,14 @@ impl Partial<'_> {
     }
 }
 
+/// Spans that a collector did not take, by the body of its answer in protobuf. One that is no such
+/// message tells of none.
+pub fn rejected(answer: &[u8]) -> u64 {
+    let response = Response::decode(answer).unwrap_or_default();
+    let partial = response.partial_success.unwrap_or_default();
+    u64::try_from(partial.rejected_spans).unwrap_or(0)
+}
+
 /// Why a request was refused, as the body of an answer in protobuf.
 pub fn status_protobuf(why: &str) -> Vec<u8> {
     let message = why.to_owned();
@@ -88,6 +96,8 @@ mod tests {
             why: "no",
         };
         assert_eq!(some.protobuf(), b"\x0a\x06\x08\x03\x12\x02no");
+        assert_eq!((rejected(&some.protobuf()), rejected(b"")), (3, 0));
+        assert_eq!(rejected(b"<html>"), 0);
         assert_eq!(
             some.json(),
             br#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#

@@ -11,7 +11,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use answer::{Partial, status_protobuf};
+pub use answer::{Partial, rejected, status_protobuf};
 pub(crate) use read::{decode_json, decode_json_lines, decode_protobuf, decode_protobuf_bodies};
 pub use write::{write_json, write_protobuf};
 

@@ -56,14 +56,22 @@ pub struct ExportCounts {
 }
 
 impl Export {
-    /// The targets that a profile names. A URL that is not of HTTP is left out.
+    /// The targets that a profile names: an address alone has the path that its format is posted
+    /// to. A URL that is not of HTTP is left out.
     pub fn all(tracing: &Tracing) -> Vec<Self> {
         let targets = [
             (Format::Zipkin, tracing.zipkin.as_ref()),
             (Format::Otlp, tracing.otlp.as_ref()),
         ];
         let exports = targets.into_iter().filter_map(|(format, target)| {
-            let target = target?.as_str().parse().ok()?;
+            let mut target = target?.clone();
+            if target.path() == "/" {
+                target.set_path(match format {
+                    Format::Zipkin => zipkin::PATH,
+                    Format::Otlp => otlp::PATH,
+                });
+            }
+            let target = target.as_str().parse().ok()?;
             Some(Self { format, target })
         });
         exports.collect()
@@ -87,6 +95,14 @@ impl Export {
         match self.format {
             Format::Zipkin => zipkin::write(spans, origin),
             Format::Otlp => otlp::write_protobuf(spans, origin),
+        }
+    }
+
+    /// Spans that were not taken, by the answer to a post that succeeded.
+    fn rejected(&self, answer: &[u8]) -> u64 {
+        match self.format {
+            Format::Zipkin => 0,
+            Format::Otlp => otlp::rejected(answer),
         }
     }
 }

@@ -69,15 +69,15 @@ impl Sender {
     /// Until the queue is closed and empty.
     pub(super) async fn run(self, mut batches: mpsc::Receiver<Vec<Span>>) {
         while let Some(batch) = batches.recv().await {
-            let counter = match self.deliver(&batch).await {
-                true => &self.counters.sent,
-                false => &self.counters.dropped,
-            };
-            counter.fetch_add(batch.len() as u64, Relaxed);
+            let all = batch.len() as u64;
+            let taken = all.saturating_sub(self.deliver(&batch).await.unwrap_or(all));
+            self.counters.sent.fetch_add(taken, Relaxed);
+            self.counters.dropped.fetch_add(all - taken, Relaxed);
         }
     }
 
-    async fn deliver(&self, batch: &[Span]) -> bool {
+    /// How many spans of a batch that was taken were not; `None`: it was not taken.
+    async fn deliver(&self, batch: &[Span]) -> Option<u64> {
         let body = bytes::Bytes::from(self.export.write(batch, &self.origin));
         let mut pause = self.options.pause;
         for attempt in 1..=self.options.attempts {
@@ -88,20 +88,22 @@ impl Sender {
                 body.clone(),
             );
             let again = match post.await {
-                Ok(answer) if answer.status.is_success() => return true,
+                Ok(answer) if answer.status.is_success() => {
+                    return Some(self.export.rejected(&answer.body));
+                }
                 Ok(answer) => may_change(answer.status),
                 Err(_) => true,
             };
             self.counters.failures.fetch_add(1, Relaxed);
             if !again {
-                return false;
+                return None;
             }
             if attempt < self.options.attempts {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
-        false
+        None
     }
 }
 
