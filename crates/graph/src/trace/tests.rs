@@ -209,11 +209,13 @@ async fn a_batch_is_given_up_and_counted() {
         (0, 1, 3, 3)
     );
     // What is refused for good is not sent again.
-    let (counts, asked) = sent_to(&[400]).await;
-    assert_eq!(
-        (counts.sent, counts.dropped, counts.failures, asked),
-        (0, 1, 1, 1)
-    );
+    for refused in [400, 500] {
+        let (counts, asked) = sent_to(&[refused]).await;
+        assert_eq!(
+            (counts.sent, counts.dropped, counts.failures, asked),
+            (0, 1, 1, 1)
+        );
+    }
     // Nobody listens there.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

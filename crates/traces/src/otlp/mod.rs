@@ -28,6 +28,7 @@ pub const PROTOBUF: &str = "application/x-protobuf";
 /// Names of attributes of resources.
 mod names {
     pub(super) const SERVICE: &str = "service.name";
-    pub(super) const HOST: &str = "host.id";
+    /// `host.id` would have to outlast a restart of the machine.
+    pub(super) const BOOT: &str = "headroom.boot_id";
     pub(super) const AHEAD: &str = "headroom.clock_ahead_ns";
 }

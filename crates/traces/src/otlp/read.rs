@@ -136,8 +136,8 @@ fn read(traces: &Traces, origin: &Origin, names: &mut Names, into: &mut Decoded)
 /// this machine and said so, for then no reading of a wall clock stands between.
 fn of_resource<'a>(resource: Option<&'a Resource>, origin: &Origin) -> (&'a str, Epoch) {
     let attributes = resource.map_or(&[][..], |resource| &resource.attributes);
-    let host = value(attributes, names::HOST).text();
-    let here = !origin.boot.is_empty() && host == Some(&*origin.boot);
+    let boot = value(attributes, names::BOOT).text();
+    let here = !origin.boot.is_empty() && boot == Some(&*origin.boot);
     let ahead = value(attributes, names::AHEAD).number().filter(|_| here);
     let service = value(attributes, names::SERVICE)
         .text()

@@ -109,6 +109,8 @@ fn json_is_as_the_specification_has_it() {
         "key": "http.response.status_code", "value": { "intValue": "200" },
     });
     assert!(attributes.contains(&status), "{attributes:?}");
+    let resource = &json["resourceSpans"][0]["resource"]["attributes"];
+    assert_eq!(resource[1]["key"], "headroom.boot_id");
 }
 
 #[test]

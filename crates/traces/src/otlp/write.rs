@@ -41,7 +41,7 @@ fn traces(spans: &[Span], origin: &Origin) -> Traces {
         resource: Some(Resource {
             attributes: vec![
                 attribute(names::SERVICE, Plain::Text(service)),
-                attribute(names::HOST, Plain::Text(&origin.boot)),
+                attribute(names::BOOT, Plain::Text(&origin.boot)),
                 attribute(names::AHEAD, Plain::Number(origin.epoch.nanos())),
             ],
         }),

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use net::{Client, ClientOptions};
 use tokio::sync::mpsc;
 
-use super::{Counters, Export};
+use super::{Counters, Export, Format};
 use traces::{Origin, Span};
 
 /// How patient a sender is.
@@ -91,7 +91,7 @@ impl Sender {
                 Ok(answer) if answer.status.is_success() => {
                     return Some(self.export.rejected(&answer.body));
                 }
-                Ok(answer) => may_change(answer.status),
+                Ok(answer) => may_change(self.export.format, answer.status),
                 Err(_) => true,
             };
             self.counters.failures.fetch_add(1, Relaxed);
@@ -107,11 +107,16 @@ impl Sender {
     }
 }
 
-/// Whether the same batch may be taken later (OTLP's rules, and those of HTTP).
-fn may_change(status: StatusCode) -> bool {
-    status.is_server_error()
-        || matches!(
+/// Whether the same batch may be taken later: OTLP says of which answers that is so.
+fn may_change(format: Format, status: StatusCode) -> bool {
+    match (format, status) {
+        (_, StatusCode::TOO_MANY_REQUESTS) => true,
+        (Format::Otlp, status) => matches!(
             status,
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
-        )
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+        ),
+        (Format::Zipkin, status) => {
+            status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT
+        }
+    }
 }
