@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
-use traces::{Nanos, Origin, StoreLimits, TraceFilter, normalise, otlp};
+use traces::{Origin, StoreLimits, normalise, otlp};
 use units::grouped;
 
 use super::output_file::OutputFile;
@@ -107,7 +107,7 @@ async fn serve(args: &CollectArgs, collector: Arc<Collector>) -> Result<()> {
 
 /// Writes all that is kept, whole or not.
 fn keep(collector: &Collector, file: OutputFile<'_>) -> Result<()> {
-    let mut traces = collector.store().whole(&TraceFilter::ended(Nanos::MAX));
+    let mut traces = collector.store().all();
     normalise(traces.iter_mut().flatten());
     let spans = traces.concat();
     let text = otlp::write_json(&spans, &Origin::unix());

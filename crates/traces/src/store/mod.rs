@@ -248,6 +248,14 @@ impl Store {
         traces
     }
 
+    /// The spans of all traces, whole or not, in the order of their change; without the slowest that
+    /// are remembered beyond the bounds.
+    pub fn all(&self) -> Vec<Vec<Span>> {
+        let inner = self.lock();
+        let entries = inner.order.values().filter_map(|id| inner.traces.get(id));
+        entries.map(|entry| entry.spans.clone()).collect()
+    }
+
     /// What it holds.
     pub fn counts(&self) -> StoreCounts {
         let inner = self.lock();

@@ -163,6 +163,9 @@ fn requests_under_way_are_not_whole() {
         let traces = store.whole(wanted);
         traces.iter().map(|spans| spans[0].trace.0).collect()
     };
+    let kept = store.all();
+    let kept: Vec<u128> = kept.iter().map(|spans| spans[0].trace.0).collect();
+    assert_eq!(kept, [1, 2, 3]);
     assert_eq!(whole(&TraceFilter::ended(10)), [1]);
     let all = TraceFilter::ended(20);
     assert_eq!(whole(&all), [1, 2]);
