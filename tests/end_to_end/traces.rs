@@ -198,6 +198,11 @@ fn a_collector_keeps_what_comes_over_http_and_grpc_and_writes_it_at_the_end() {
 
     assert!(post(http, "/v1/traces", &spans).starts_with("HTTP/1.1 200"));
     assert!(post(http, "/v1/traces", b"{\"resourceSpans\":3}").starts_with("HTTP/1.1 400"));
+    // Of a job that only calls others no server's span comes.
+    let job = br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"nightly","kind":3,
+        "traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174",
+        "startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000000001000"}]}]}]}"#;
+    assert!(post(http, "/v1/traces", job).starts_with("HTTP/1.1 200"));
     assert!(post(http, "/else", b"").starts_with("HTTP/1.1 405"));
     // A message without spans is one, and another call is none.
     let call = |path: &str| {
@@ -229,9 +234,11 @@ fn a_collector_keeps_what_comes_over_http_and_grpc_and_writes_it_at_the_end() {
     let output = child.wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("1,080 spans of 1,000 traces; 1,080 came in, 0 were dropped"),
+        said.contains("1,081 spans of 1,001 traces; 1,081 came in, 0 were dropped"),
         "{said}"
     );
+    let text = std::fs::read_to_string(&kept).expect("what was kept");
+    assert!(text.contains("nightly"), "{} bytes", text.len());
     let (said, _, status) = traces(&lab, &["compare"], &[&lab.path("spans.json"), &kept]);
     assert_eq!(status, Some(0), "{said}");
 }
