@@ -15,8 +15,9 @@ const Z99: f64 = 2.326_347_874_040_841;
 
 /// How long something takes.
 ///
-/// Written as `0`, `50ms`, `uniform 10ms 100ms`, `exponential 50ms` (mean) or
-/// `lognormal 900ms p99=4s` (median and 99th percentile).
+/// Written as `0`, `50ms`, `uniform 10ms 100ms`, `exponential 50ms` (mean),
+/// `lognormal 900ms p99=4s` (median and 99th percentile) or `5s +- 20%` (uniform from 4 s to
+/// 6 s), as [`units::check_distribution`] accepts them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
     /// Always the same.
@@ -67,7 +68,7 @@ impl Distribution {
 pub enum BadDistribution {
     /// The text has another shape.
     #[error(
-        "{0:?} is not a delay: write 50ms, uniform 10ms 100ms, exponential 50ms or lognormal 900ms p99=4s"
+        "{0:?} is not a delay: write 50ms, uniform 10ms 100ms, exponential 50ms, lognormal 900ms p99=4s or 5s +- 20%"
     )]
     Shape(String),
     /// A duration in it cannot be read.
@@ -120,6 +121,13 @@ impl FromStr for Distribution {
                 }
                 Ok(Self::LogNormal { median, p99 })
             }
+            [middle, "+-" | "±", share] => {
+                let middle = duration(middle)?;
+                let share = units::parse_share(share);
+                let share = share.map_err(|_| BadDistribution::Shape(text.into()))?;
+                let (least, most) = (middle.mul_f64(1.0 - share), middle.mul_f64(1.0 + share));
+                Ok(Self::Uniform(least, most))
+            }
             _ => Err(BadDistribution::Shape(text.into())),
         }
     }
@@ -140,30 +148,7 @@ impl fmt::Display for Distribution {
 }
 
 fn duration(text: &str) -> Result<Duration, BadDistribution> {
-    let bad = || BadDistribution::Duration(text.into());
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .ok_or_else(bad)?;
-    let (number, unit) = text.split_at(split);
-    let nanoseconds = match unit {
-        "ns" => 1_u64,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return Err(bad()),
-    };
-    // Whole numbers exactly; only fractions go through floating point.
-    if let Ok(whole) = number.parse::<u64>() {
-        let total = whole.checked_mul(nanoseconds).ok_or_else(bad)?;
-        return Ok(Duration::from_nanos(total));
-    }
-    let number: f64 = number.parse().map_err(|_| bad())?;
-    Duration::try_from_secs_f64(number * nanoseconds as f64 / 1e9).map_err(|_| bad())
+    units::parse_duration(text).map_err(|_| BadDistribution::Duration(text.into()))
 }
 
 #[cfg(test)]
@@ -195,6 +180,26 @@ mod tests {
         };
         assert_eq!(parse("lognormal 900ms p99=4s"), expected);
         assert_eq!(parse("lognormal p50=900ms p99=4s"), expected);
+        assert_eq!(
+            parse("5s +- 20%"),
+            Distribution::Uniform(MS(4000), MS(6000))
+        );
+    }
+
+    #[test]
+    fn what_an_experiment_accepts_is_read() {
+        for text in [
+            "0",
+            "1m30s",
+            "uniform 10ms 90ms",
+            "exponential 50ms",
+            "lognormal 900ms p99=4s",
+            "5s +- 20%",
+            "5s ± 20%",
+        ] {
+            assert_eq!(units::check_distribution(text), Ok(()), "{text}");
+            assert!(text.parse::<Distribution>().is_ok(), "{text}");
+        }
     }
 
     #[test]
@@ -208,6 +213,7 @@ mod tests {
             "uniform 3s 1s",
             "lognormal 0 p99=1s",
             "1e99h",
+            "5s +- 120%",
         ] {
             let error = bad.parse::<Distribution>().unwrap_err().to_string();
             assert!(
