@@ -123,15 +123,15 @@ Exit codes:
   4  error         the run could not be carried out";
 
 const CELLS: &str = "\
-bbs, auctioneer, rep and locket run until they are stopped. The other commands read or change the
-state and print JSON, one line per record:
+bbs, auctioneer, rep, route-emitter and locket run until they are stopped. The commands from domains
+on read or change the state and print JSON, one line per record:
   headroom cells actual-lrps --bbs http://127.0.0.1:8889
 
 Their exit codes are cfdot's:
   0  done
   3  wrong arguments
   4  a component refused or failed
-  5  anything else, such as no connection";
+  5  anything else, such as no connection to the BBS";
 
 const INIT: &str = "\
 It measures for five seconds at 20 requests a second, and writes expectations from the result:
