@@ -55,7 +55,7 @@ impl Failure {
                 "Is this the address of a BBS? Give its address, with https:// where it has certificates."
             }
             Type::InvalidStateTransition => {
-                "`task GUID` shows its state: only what is completed can be deleted, so cancel it first."
+                "`task GUID` shows its state: cancel one that is not completed, delete one that is."
             }
             Type::ResourceConflict => "Somebody else changed it at the same time; try again.",
             Type::ResourceExists => "Delete what is there first, or choose another guid.",
@@ -133,6 +133,10 @@ mod tests {
                 .to_string()
                 .contains("Type 19: ActualLRPCannotBeRemoved\n")
         );
+        // Who cancels a task that is completed hears it as well as who deletes one that is not.
+        let failure = Failure::Bbs(diego::error::error(Type::InvalidStateTransition));
+        let advice = failure.advice().unwrap();
+        assert!(advice.contains("cancel") && advice.contains("delete"));
         let failure = Failure::Bbs(models::Error {
             r#type: 99,
             message: "later".into(),
