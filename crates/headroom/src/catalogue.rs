@@ -80,8 +80,10 @@ fn cell_fleet() -> FleetKind {
             Setting::new("delays.start", Distribution),
             Setting::new("delays.run", Distribution),
             Setting::new("delays.stop", Distribution),
+            Setting::new("delays.check", Distribution),
             Setting::new("fail.create", Share),
             Setting::new("fail.run", Share),
+            Setting::new("fail.check", Share),
             Setting::new("heartbeat", Duration),
             Setting::new("presence_ttl", Duration),
             Setting::new("zones", Count),
@@ -148,6 +150,22 @@ fn cells_driver() -> DriverSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_gives_cells_every_delay_and_failure_that_the_rep_has() {
+        let catalogue = catalogue();
+        let mut fleets = catalogue.fleets.iter();
+        let cells = fleets.find(|fleet| fleet.kind == "cell").unwrap();
+        let mut builtins = catalogue.builtins.iter();
+        let rep = builtins.find(|known| known.command == cells.builtin);
+        for flag in &rep.unwrap().flags {
+            let name = flag.name.as_str();
+            let is_simulated = name.starts_with("--delays-") || name.starts_with("--fail-");
+            let mut settings = cells.settings.iter();
+            let is_set = settings.any(|setting| setting.flag() == name);
+            assert!(is_set || !is_simulated, "no setting is {name}");
+        }
+    }
 
     #[test]
     fn every_setting_of_a_fleet_is_a_flag_of_its_builtin() {
