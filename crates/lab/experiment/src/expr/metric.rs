@@ -72,7 +72,7 @@ pub enum Metric {
         stat: Stat,
     },
     /// `traffic p99`, `'step name': traffic p99`: what became of the requests of a load.
-    /// In `until` those of the last seconds, in an expectation those of the steady part.
+    /// In `until` those of the last seconds, in an expectation those of the whole step.
     Load {
         /// Name of the step; `None`: the only one that it runs in, or all of them.
         step: Option<String>,

@@ -104,7 +104,7 @@ pub(crate) enum Bound {
     High,
 }
 
-/// The value of a quantity of a load, over its steady part, at one of its bounds.
+/// The value of a quantity of a load in a step, at one of its bounds.
 fn value_at(summary: &Summary, quantity: LoadQuantity, bound: Bound) -> Option<f64> {
     let (distribution, stat) = match quantity {
         LoadQuantity::Latency(stat) => (&summary.latency.intended, stat),
