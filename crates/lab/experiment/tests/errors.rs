@@ -238,6 +238,20 @@ fn lists_have_a_largest_length() {
 }
 
 #[test]
+fn matchers_have_a_largest_length() {
+    let file = |bytes: usize| {
+        let start = "x".repeat(bytes);
+        format!("{HEAD}[[loop]]\nname = \"l\"\nstart = \"{start}\"\nend = \"y\"\n{STEP}")
+    };
+    assert!(checked(&file(4096), &[]).is_ok());
+    let rendered = checked(&file(4097), &[]).unwrap_err();
+    assert!(
+        rendered.contains("the matcher has 4097 bytes; at most 4096 are allowed"),
+        "{rendered}"
+    );
+}
+
+#[test]
 fn a_command_of_many_words_is_read_in_one_go() {
     let words = "x ".repeat(400_000);
     let file = format!("{HEAD}[[system]]\nname = \"a\"\nrun = \"{words}\"\n{STEP}");

@@ -1,6 +1,7 @@
 //! `[[lifecycle]]` and `[[loop]]`: what is mined from logs.
 
 use document::Problem;
+use lab_lifecycle::{Matcher, MatcherError};
 use regex::Regex;
 
 use super::entries::Entry;
@@ -156,6 +157,10 @@ pub(super) fn matcher(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Strin
     if says_nothing || matcher.contains('\n') {
         let message = "a matcher is text of one line; this one matches every line or none";
         return reader.refuse(Problem::new(field.span(), message));
+    }
+    // No run takes it.
+    if let Err(error @ MatcherError::TooLong { .. }) = Matcher::parse(matcher) {
+        return reader.refuse(Problem::new(field.span(), error.to_string()));
     }
     if let Some(pattern) = between_slashes(matcher)
         && let Err(error) = Regex::new(pattern)
