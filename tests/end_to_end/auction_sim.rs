@@ -77,7 +77,7 @@ fn what_cannot_be_simulated_is_told() {
             "--zones: expected a number from 1 to 100, found 101",
         ),
         (&["--cell", "9"], "expected COUNT*MEMORY/DISK/CONTAINERS"),
-        (&["--process", "1*1GB/1GiB*1"], "is not a size"),
+        (&["--process", "1*1GX/1GiB*1"], "is not a size"),
         (&["--starting-container-weight", "nan"], "found NaN"),
         (
             &["--instances", "1", "--report", "/nowhere/x.html"],

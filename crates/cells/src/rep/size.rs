@@ -3,13 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A size in whole MiB, written `512MiB`, `12GiB`, `2TiB` or, as MiB, `512`.
+/// A size in whole MiB, written `512MiB`, `1.5GiB`, `10GB` or, as MiB, `512`. What is no whole MiB is
+/// rounded down: a cell must not promise more than it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mebibytes(pub i32);
 
 /// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a size: write a whole number up to 2047TiB with MiB, GiB or TiB")]
+#[error(
+    "{0:?} is not a size: write a number from 1MiB to 2047TiB with MiB, GiB, TiB, MB, GB or TB, or 0"
+)]
 pub struct BadSize(String);
 
 impl FromStr for Mebibytes {
@@ -18,18 +21,18 @@ impl FromStr for Mebibytes {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || BadSize(text.into());
         let text = text.trim();
-        let split = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let factor = match unit.trim_start() {
-            "" | "MiB" => 1,
-            "GiB" => 1 << 10,
-            "TiB" => 1 << 20,
-            _ => return Err(bad()),
+        let size = match text.parse::<u32>() {
+            Ok(size) => u64::from(size),
+            Err(_) => {
+                let bytes = units::parse_bytes(text).map_err(|_| bad())?;
+                let size = bytes >> 20;
+                if size == 0 && bytes > 0 {
+                    return Err(bad());
+                }
+                size
+            }
         };
-        let number: i32 = number.parse().map_err(|_| bad())?;
-        Ok(Self(number.checked_mul(factor).ok_or_else(bad)?))
+        i32::try_from(size).map(Self).map_err(|_| bad())
     }
 }
 
@@ -50,11 +53,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_in_binary_units() {
-        assert_eq!("12GiB".parse(), Ok(Mebibytes(12 * 1024)));
-        assert_eq!("512".parse(), Ok(Mebibytes(512)));
-        assert_eq!("1 TiB".parse(), Ok(Mebibytes(1 << 20)));
-        for bad in ["", "GiB", "-1", "3GB", "1.5GiB", "2048TiB"] {
+    fn sizes_are_read_as_in_experiments() {
+        for (text, size) in [
+            ("12GiB", 12 * 1024),
+            ("512", 512),
+            ("1TiB", 1 << 20),
+            ("1.5GiB", 1536),
+            ("10GB", 9536),
+            ("0", 0),
+            ("0GiB", 0),
+        ] {
+            assert_eq!(text.parse(), Ok(Mebibytes(size)), "{text}");
+        }
+        for bad in [
+            "",
+            "GiB",
+            "-1",
+            "3gb",
+            "1MB",
+            "2048TiB",
+            "4294967295",
+            "1 GiB",
+        ] {
             assert!(bad.parse::<Mebibytes>().is_err(), "{bad}");
         }
     }
