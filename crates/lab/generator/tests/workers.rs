@@ -234,8 +234,11 @@ fn a_worker_ended_by_its_user_says_so() {
             Flow::Continue
         })
         .unwrap();
-    assert!(recorded.total.planned < 20 * RATE);
-    assert_eq!(recorded.cut.as_deref(), Some("told to stop"));
+    // The load of the other went on to its end.
+    let planned = recorded.total.planned;
+    assert!((10 * RATE..20 * RATE).contains(&planned), "{planned}");
+    assert_eq!(recorded.cut, None);
+    assert_eq!(recorded.lost, ["leaves (ended by its own user)"]);
     leaves.end().unwrap();
     let next = remote.run(&segment(2), &mut go_on).unwrap();
     assert_eq!(next.lost, ["leaves (ended by its own user)"]);

@@ -127,7 +127,15 @@ fn follow(
                         "this is a mistake in headroom; report it",
                     )),
                 };
-                WorkerReport::Done { run, end }
+                match end {
+                    // It leaves: what it said counts, and those that stay go on.
+                    Ok(End { cut: Some(_), .. })
+                        if settings.interrupted.load(Ordering::Relaxed) =>
+                    {
+                        continue;
+                    }
+                    end => WorkerReport::Done { run, end },
+                }
             }
         };
         driver.with(|core| core.send(&report));
