@@ -17,6 +17,7 @@ mod worker;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -80,8 +81,8 @@ impl StaticBackend {
     /// Starts to answer.
     ///
     /// # Errors
-    /// When the address cannot be listened on, certificate or key are of no use, or a thread
-    /// cannot be started.
+    /// When the address cannot be listened on, as when another backend does, certificate or key are
+    /// of no use, or a thread cannot be started.
     pub fn start(settings: &BackendSettings) -> io::Result<Self> {
         Self::start_with(settings, None)
     }
@@ -117,6 +118,9 @@ impl StaticBackend {
             shared,
             threads: Threads::default(),
         };
+        // Listeners that share their address would share it with another backend's, too: each of the
+        // two would have a part of the connections, and behave as nobody asked. This one does not.
+        drop(backend.listen(false)?);
         for _ in 0..threads {
             // The first thread finds the port that the others then share.
             backend.add_thread()?;
@@ -124,12 +128,16 @@ impl StaticBackend {
         Ok(backend)
     }
 
-    fn add_thread(&mut self) -> io::Result<()> {
+    fn listen(&self, shared: bool) -> io::Result<OwnedFd> {
         let address = self.address;
-        let listener = socket::listen_tcp(address, BACKLOG, true).map_err(|errno| {
+        socket::listen_tcp(address, BACKLOG, shared).map_err(|errno| {
             let cause = io::Error::from(errno);
             io::Error::new(cause.kind(), format!("listen on {address}: {cause}"))
-        })?;
+        })
+    }
+
+    fn add_thread(&mut self) -> io::Result<()> {
+        let listener = self.listen(true)?;
         self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
         let waker = poller.waker().clone();

@@ -266,3 +266,18 @@ fn a_certificate_that_is_none_is_said_at_the_start() {
     let error = StaticBackend::start(&settings).unwrap_err().to_string();
     assert!(error.starts_with("prepare TLS of the backend: "), "{error}");
 }
+
+#[test]
+fn an_address_is_of_one_backend_alone() {
+    let first = backend(1);
+    let settings = BackendSettings {
+        listen: first.address(),
+        body_bytes: 1,
+        threads: Some(1),
+        id: String::new(),
+        control: None,
+        tls: None,
+    };
+    let error = StaticBackend::start(&settings).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");
+}
