@@ -50,7 +50,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<Outcome> {
         bail!("write {}: there is no such folder", args.out.display());
     }
     let (target, summary) = match &args.target[..] {
-        [url] if url.contains("://") => (DraftTarget::Url(url.clone()), measured(url)?),
+        [url] if is_url(url) => (DraftTarget::Url(url.clone()), measured(url)?),
+        [url, ..] if is_url(url) => bail!(
+            "{url} is no program, so nothing stands behind it; options stand before it: headroom init \
+             --out FILE {url}"
+        ),
         [address] if is_address(address) && !Path::new(address).exists() => bail!(
             "{address} is no program; of a service that runs give the address as http://{address}{}",
             if address.contains('/') { "" } else { "/" }
@@ -141,6 +145,12 @@ fn not_working(sent: u64, statuses: &BTreeMap<u16, u64>, errors: &[ErrorCount]) 
         "answered {sent} requests so: {}; a first experiment begins with something that works: {help}",
         outcomes.join(", ")
     )
+}
+
+/// Whether a word is an address with its scheme, and no command that has one among its arguments.
+fn is_url(word: &str) -> bool {
+    let scheme = word.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// Whether a word is `HOST:PORT`, with a path or without, as nobody calls a program.
@@ -327,6 +337,14 @@ mod tests {
             "a:99999",
         ] {
             assert!(!is_address(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_told_from_a_command_that_has_one() {
+        assert!(is_url("http://127.0.0.1:8080/") && is_url("h2c://a/?b=c://d"));
+        for command in ["./serve", "serve --to http://a/", "127.0.0.1:80"] {
+            assert!(!is_url(command), "{command}");
         }
     }
 
