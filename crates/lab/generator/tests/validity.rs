@@ -555,6 +555,17 @@ fn no_answer_of_many_is_timed_out_by_a_stop() {
     assert_eq!(all.failed(), 0, "{:?}", all.errors);
 }
 
+/// What fell due while it stood still wants more connections than are open, and is given the time
+/// after the end in which they open.
+#[test]
+fn a_stop_beyond_the_end_blames_no_target_for_what_is_sent_late() {
+    let target = slow(DELAY);
+    let stop = Duration::from_millis(4_500);
+    let recorded = stopped(target.address, 8, 20.0, Some(stop));
+    let all = recorded.total.requests();
+    assert_eq!((all.answered, all.failed()), (80, 0), "{:?}", all.errors);
+}
+
 #[test]
 fn a_generator_that_is_left_alone_tells_what_the_target_took() {
     for (users, rate) in [(50, 250.0), (8, 0.0)] {

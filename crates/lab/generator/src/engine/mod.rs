@@ -58,7 +58,7 @@ pub(crate) use sampling::{End, Sample, Sampler};
 /// Length of a span.
 const SECOND: u64 = 1_000_000_000;
 /// Arrivals that were due when the segment ended and wait for a connection are sent up
-/// to so much later, in nanoseconds.
+/// to so much after that was seen, in nanoseconds.
 const DRAIN: u64 = 1_000_000_000;
 /// Bytes that one read can take, and that an incomplete part of an answer may have.
 const BUFFER: usize = 128 * 1024;
@@ -286,7 +286,7 @@ impl Engine {
                     if !own_over {
                         self.finish(at);
                     }
-                    self.end_at(at, stop);
+                    self.end_at(at, now, stop);
                 } else if !by_time && users.is_none() {
                     if let Some(at) = own_end
                         && now >= at
@@ -306,8 +306,8 @@ impl Engine {
                     }
                 }
             }
-            if let Some(ended) = self.ended() {
-                if now >= ended.saturating_add(DRAIN) {
+            if self.ended().is_some() {
+                if now >= self.traffic.source.given_up_at() {
                     self.give_up_backlog(now);
                 }
                 if self.traffic.source.is_exhausted() && self.traffic.is_idle() {
@@ -462,8 +462,8 @@ impl Engine {
     }
 
     /// Ends the segment: no user goes on, no arrival falls due any more.
-    fn end_at(&mut self, at: u64, stop: bool) {
-        for place in self.traffic.source.end(at, stop) {
+    fn end_at(&mut self, at: u64, now: u64, stop: bool) {
+        for place in self.traffic.source.end(at, now, stop) {
             self.traffic.break_off(place, at);
         }
         if self.traffic.source.is_users() {

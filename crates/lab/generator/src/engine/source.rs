@@ -78,6 +78,8 @@ pub(super) struct Source {
     later_steps: u64,
     /// When the segment ended; requests may still be under way.
     ended: Option<u64>,
+    /// When arrivals that still wait for a connection are given up.
+    given_up_at: u64,
     /// Whether journeys end with it, and are not gone on with.
     cut_off: bool,
 }
@@ -97,6 +99,7 @@ impl Source {
             came_due: 0,
             later_steps: 0,
             ended: None,
+            given_up_at: NEVER,
             cut_off: false,
         }
     }
@@ -105,7 +108,7 @@ impl Source {
     pub(super) fn begin(&mut self, segment: &Segment, began: u64, workload: &Workload) {
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
-        self.cut_off = false;
+        (self.given_up_at, self.cut_off) = (NEVER, false);
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
         self.pacing = match &segment.model {
             Model::Open(arrivals) => {
@@ -146,6 +149,11 @@ impl Source {
         self.ended
     }
 
+    /// When arrivals that still wait for a connection are given up; never before the end.
+    pub(super) fn given_up_at(&self) -> u64 {
+        self.given_up_at
+    }
+
     /// Whether no step of a journey begins any more after a pause.
     pub(super) fn is_cut_off(&self) -> bool {
         self.cut_off
@@ -167,13 +175,15 @@ impl Source {
 
     /// All that the segment has was begun; those that pause go on.
     pub(super) fn run_out(&mut self, at: u64) {
-        self.ended = Some(at);
+        (self.ended, self.given_up_at) = (Some(at), at.saturating_add(DRAIN));
     }
 
-    /// Ends the segment: what was due by then may still be sent, unless all is to stop.
+    /// Ends the segment: what was due by then may still be sent, unless all is to stop. A thread
+    /// that did not run sees the end at `now` only, and what fell due meanwhile has its time too.
     /// Gives the places whose users paused; none goes on.
-    pub(super) fn end(&mut self, at: u64, stop: bool) -> Vec<u32> {
+    pub(super) fn end(&mut self, at: u64, now: u64, stop: bool) -> Vec<u32> {
         (self.ended, self.cut_off) = (Some(at), true);
+        self.given_up_at = now.saturating_add(DRAIN);
         if stop || self.users {
             self.pacing = Pacing::Nobody;
         }
@@ -332,13 +342,24 @@ impl Source {
             _ => None,
         };
         let given_up = self.first_waiting(within).map_or(NEVER, |(_, at)| at);
-        let drained = self
-            .ended
-            .map_or(NEVER, |ended| ended.saturating_add(DRAIN));
         self.pauses
             .next()
             .min(arrival.unwrap_or(NEVER))
             .min(given_up)
-            .min(drained)
+            .min(self.given_up_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_seen_late_leaves_arrivals_their_time() {
+        let mut source = Source::new(0, 1);
+        assert_eq!(source.given_up_at(), NEVER);
+        assert!(source.end(1_000, 9 * DRAIN, false).is_empty());
+        assert_eq!(source.ended(), Some(1_000));
+        assert_eq!(source.given_up_at(), 10 * DRAIN);
     }
 }
