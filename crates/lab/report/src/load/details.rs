@@ -134,9 +134,13 @@ fn connections(summary: &Summary) -> String {
             text += &format!(", {} {what}", grouped(count));
         }
     }
-    if summary.requests.retried > 0 {
-        let retried = grouped(summary.requests.retried);
-        text += &format!(", {retried} requests sent once more because the target let them go");
+    match summary.requests.retried {
+        0 => {}
+        1 => text += ", 1 request sent once more because the target let it go",
+        retried => {
+            let retried = grouped(retried);
+            text += &format!(", {retried} requests sent once more because the target let them go");
+        }
     }
     let sent = summary.requests.sent;
     if sent > 0 {

@@ -233,6 +233,17 @@ fn an_invalid_load_says_why_and_what_to_do_first() {
 }
 
 #[test]
+fn one_request_that_was_sent_once_more_is_one() {
+    let recorded = recorded((0..20).map(|at| second(at, false, 1)).collect());
+    let mut summary = summary(&workload(&["a"]), &recorded);
+    summary.requests.retried = 1;
+    let text = load_text(&summary, PLAIN);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = words.join(" ");
+    assert!(said.contains(", 1 request sent once more because the target let it go; "));
+}
+
+#[test]
 fn a_closed_loop_says_what_it_cannot_see() {
     let mut recorded = recorded((0..20).map(|at| second(at, false, 1)).collect());
     recorded.segment.model = Model::Closed {
