@@ -84,7 +84,7 @@ struct ListRunsArgs {
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The run [default: the one that began last]
+    /// The run [default: the latest that has ended]
     run: Option<PathBuf>,
     #[command(flatten)]
     within: InArgs,

@@ -11,7 +11,7 @@ use super::stored;
 const NAMED: usize = 5;
 
 /// The folder of the run that is meant: by a path, by a name or its beginning within `folder`, or
-/// the one that began last.
+/// the latest that has ended.
 pub(super) fn path(meant: Option<&Path>, folder: &Path) -> Result<PathBuf> {
     let Some(meant) = meant else {
         let latest = stored(folder)?;
