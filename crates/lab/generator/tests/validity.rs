@@ -357,7 +357,8 @@ fn requests_that_a_target_leaves_out_are_counted_and_in_the_law() {
 /// Where a load in another process goes to, and what kind it is.
 const TARGET: &str = "HEADROOM_TEST_LOAD";
 /// How many seconds it waits for answers, if not as long as usual.
-const TIMEOUT: &str = "HEADROOM_TEST_TIMEOUT";
+const TIMEOUT_MS: &str = "HEADROOM_TEST_TIMEOUT_MS";
+const CONNECTIONS: &str = "HEADROOM_TEST_CONNECTIONS";
 
 /// Not a test by itself: the load that others start in a process of its own, so that it
 /// can be stopped and limited.
@@ -371,9 +372,12 @@ fn load_in_a_process_of_its_own() {
     let users: u32 = words.next().unwrap().parse().unwrap();
     let rate: f64 = words.next().unwrap().parse().unwrap();
     let mut workload = plain(address, users);
-    workload.connections.most = users.max(200);
-    if let Ok(timeout) = std::env::var(TIMEOUT) {
-        workload.timeout = Duration::from_secs(timeout.parse().unwrap());
+    workload.connections.most = match std::env::var(CONNECTIONS) {
+        Ok(most) => most.parse().unwrap(),
+        Err(_) => users.max(200),
+    };
+    if let Ok(timeout) = std::env::var(TIMEOUT_MS) {
+        workload.timeout = Duration::from_millis(timeout.parse().unwrap());
     }
     let segment = match rate {
         0.0 => {
@@ -442,13 +446,13 @@ fn signal(child: &Child, name: &str) {
     );
 }
 
-/// Whether every thread of a process is stopped.
+/// Whether every thread of a process is stopped, or has ended.
 fn stands_still(child: &Child) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
     threads.flatten().all(|thread| {
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('T'))
+            .is_some_and(|(_, rest)| rest.starts_with(['T', 'Z']))
     })
 }
 
@@ -456,6 +460,10 @@ fn stands_still(child: &Child) -> bool {
 fn stop(child: &mut Child, length: Duration) {
     begun(child);
     std::thread::sleep(Duration::from_millis(1_000));
+    stop_now(child, length);
+}
+
+fn stop_now(child: &Child, length: Duration) {
     signal(child, "-STOP");
     // The signal is taken when one of its threads runs next; on a busy machine, that is later.
     while !stands_still(child) {
@@ -547,7 +555,7 @@ fn a_generator_that_is_stopped_withholds_what_the_stop_may_have_made() {
 fn no_answer_of_many_is_timed_out_by_a_stop() {
     wire::socket::allow_most_descriptors().unwrap();
     let target = slow(Duration::from_millis(300));
-    let waits = format!("export {TIMEOUT}=3;");
+    let waits = format!("export {TIMEOUT_MS}=3000;");
     let mut child = start(&waits, target.address, 700, 0.0);
     stop(&mut child, Duration::from_secs(4));
     let all = recorded(child).total.requests();
@@ -564,6 +572,58 @@ fn a_stop_beyond_the_end_blames_no_target_for_what_is_sent_late() {
     let recorded = stopped(target.address, 8, 20.0, Some(stop));
     let all = recorded.total.requests();
     assert_eq!((all.answered, all.failed()), (80, 0), "{:?}", all.errors);
+}
+
+/// What falls due while it stands still waits for a connection from when it goes on.
+#[test]
+fn no_request_is_given_up_that_was_not_waited_for() {
+    let target = slow(DELAY);
+    let waits = format!("export {TIMEOUT_MS}=500;");
+    let mut child = start(&waits, target.address, 8, 50.0);
+    stop(&mut child, Duration::from_secs(2));
+    let all = recorded(child).total.requests();
+    assert_eq!((all.answered, all.failed()), (200, 0), "{:?}", all.errors);
+}
+
+/// One connection could carry 200 a second, but answers lie unread four fifths of the time.
+#[test]
+fn requests_that_a_generator_keeps_from_their_connection_are_no_failures_of_the_target() {
+    let target = slow(DELAY);
+    let one = format!("export {CONNECTIONS}=1;");
+    let mut child = start(&one, target.address, 1, 100.0);
+    begun(&mut child);
+    for _ in 0..9 {
+        stop_now(&child, Duration::from_millis(400));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let recorded = recorded(child);
+    let all = recorded.total.requests();
+    assert!(all.failed() > 20, "{:?}", all.errors);
+    assert_eq!(all.starved(), all.failed());
+    let mut workload = plain(target.address, 1);
+    workload.guard.steal_share = 1.0;
+    let reasons = validity::check(&workload, &recorded).reasons;
+    let names: Vec<&str> = reasons.iter().map(|reason| &*reason.check).collect();
+    assert_eq!(names, [GENERATOR_LATE], "{reasons:?}");
+    for term in ["errors < 1%", "p99 < 1s", "rate > 90/s", "sent > 99%"] {
+        let judged = Slo::parse(term).unwrap().judge(&recorded);
+        assert_eq!(judged.holds, None, "{term}");
+        assert!(!validity::check_for(&workload, &recorded, &judged).valid);
+    }
+}
+
+/// The twin: one connection can carry 20 a second and not more.
+#[test]
+fn requests_that_a_target_keeps_from_their_connection_are_failures() {
+    let target = slow(Duration::from_millis(50));
+    let one = format!("export {CONNECTIONS}=1;");
+    let recorded = recorded(start(&one, target.address, 1, 100.0));
+    let all = recorded.total.requests();
+    assert!(all.failed() > 200, "{:?}", all.errors);
+    for term in ["errors < 1%", "p99 < 1s", "rate > 90/s", "sent > 99%"] {
+        let judged = Slo::parse(term).unwrap().judge(&recorded);
+        assert_eq!(judged.holds, Some(false), "{term}: {}", all.starved());
+    }
 }
 
 #[test]

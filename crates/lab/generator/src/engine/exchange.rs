@@ -39,6 +39,9 @@ pub(super) struct Exchange {
     pub(super) late: u64,
     /// How late any request was, then, that the target had not caught up with.
     pub(super) burst: u64,
+    /// How much sooner a connection might have been free for it, had this thread read every answer
+    /// at once.
+    pub(super) pooled: u64,
     /// Whether its journey has left a transaction open that it goes on with.
     pub(super) holds: bool,
     /// Whether something of the answer has come in.

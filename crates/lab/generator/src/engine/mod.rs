@@ -488,21 +488,31 @@ impl Engine {
         end + SECOND
     }
 
-    /// Gives up arrivals that still wait for a connection long after the end: the target
-    /// holds them all.
+    /// Gives up arrivals that still wait for a connection long after the end.
     fn give_up_backlog(&mut self, now: u64) {
         let traffic = &mut self.traffic;
         traffic.record.tally.span.planned += traffic.source.planned(now);
-        let busy = self.traffic.busy();
-        while self.traffic.fail_arrival((Phase::Connect, busy), now) {}
+        let (opening, busy) = (!self.traffic.opening.by.is_empty(), self.traffic.busy());
+        loop {
+            let cause = self.traffic.source.first_lacks(opening, busy);
+            if !self.traffic.fail_arrival((Phase::Connect, cause), now) {
+                break;
+            }
+        }
         self.traffic.source.give_up();
     }
 
     /// Handles what has run out.
     fn expire(&mut self, now: u64) -> Result<(), EngineError> {
-        // A thread that did not run for long finds answers and deadlines together:
-        // answers come first, all that are there.
-        if self.traffic.answer_by.next() <= now {
+        // A thread that did not run for long finds answers, connections and deadlines together:
+        // deadlines come last.
+        if self
+            .traffic
+            .answer_by
+            .next()
+            .min(self.traffic.opening.by.next())
+            <= now
+        {
             let connections = self.traffic.pool.open() as usize;
             for _ in 0..=connections / Poller::MOST_EVENTS {
                 if self.wait(Duration::ZERO)?.0 < Poller::MOST_EVENTS {

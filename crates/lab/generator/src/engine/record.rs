@@ -60,8 +60,9 @@ impl Record {
             return;
         }
         let tally = &mut self.tally;
-        self.reaction.settle(|answered, intended, actual| {
+        self.reaction.settle(|answered, unread, intended, actual| {
             let kind = tally.kind(answered.kind);
+            kind.unread_seconds += unread as f64 * 1e-9;
             kind.intended_doubt.record_ns(answered.intended, intended);
             kind.actual_doubt.record_ns(answered.actual, actual);
         });
@@ -109,6 +110,7 @@ impl Record {
             actual,
             late: exchange.late,
             burst: exchange.burst,
+            pooled: exchange.pooled,
         };
         self.reaction.answered(answered, in_flight);
         if let Some(status) = whole.status {

@@ -1,6 +1,7 @@
 //! What is due when: the schedule, and what of it was not sent yet; or users, each of whom
 //! goes on as soon as the last answer and the pause after it are over.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use lab_load::arrivals::Numbers;
@@ -10,6 +11,9 @@ use wire::deadlines::{Deadlines, NEVER};
 use super::exchange::Delay;
 use super::plan::{Arrival, Plan, Timing, Turn};
 use super::{DRAIN, nanos};
+
+/// Lateness that makes no difference to a wait for a connection, in nanoseconds.
+const PROMPT: u64 = 1_000_000;
 
 /// Who decides when the next request is made.
 #[derive(Debug)]
@@ -55,6 +59,15 @@ impl Scheduled {
     }
 }
 
+/// Arrivals that the thread found late to be short of a connection: they wait from then on.
+#[derive(Debug)]
+struct FoundLate {
+    /// Their numbers.
+    from: u64,
+    below: u64,
+    at: u64,
+}
+
 /// See the module. Times are nanoseconds of the loop's clock.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -72,6 +85,8 @@ pub(super) struct Source {
     /// to become free because no more may be opened.
     excused: u64,
     capped: u64,
+    /// Of those that wait, the ones whose wait began after they were due.
+    found_late: VecDeque<FoundLate>,
     /// Arrivals that came due and were told; requests of journeys beyond the first that
     /// were not.
     came_due: u64,
@@ -96,6 +111,7 @@ impl Source {
             first: 0,
             excused: 0,
             capped: 0,
+            found_late: VecDeque::new(),
             came_due: 0,
             later_steps: 0,
             ended: None,
@@ -109,6 +125,7 @@ impl Source {
         (self.first, self.excused, self.capped) = (segment.first, 0, 0);
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
         (self.given_up_at, self.cut_off) = (NEVER, false);
+        self.found_late.clear();
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
         self.pacing = match &segment.model {
             Model::Open(arrivals) => {
@@ -247,19 +264,37 @@ impl Source {
         busy: &'static str,
     ) -> Option<&'static str> {
         let (first, given_up) = self.first_waiting(within)?;
-        (given_up <= now).then_some(match first < self.capped && !opening {
-            true => busy,
-            false => "timeout",
-        })
+        (given_up <= now).then(|| self.lacks(first, opening, busy))
     }
 
-    /// The arrival that waits longest for a connection, and when its user gives up.
+    /// Why the arrival that waits longest has no connection; `busy`: why none is free.
+    pub(super) fn first_lacks(&self, opening: bool, busy: &'static str) -> &'static str {
+        let first = match &self.pacing {
+            Pacing::Schedule(own) => own.plan.first(),
+            Pacing::Nobody | Pacing::Users { .. } => None,
+        };
+        self.lacks(first.map_or(0, |first| first.number), opening, busy)
+    }
+
+    fn lacks(&self, number: u64, opening: bool, busy: &'static str) -> &'static str {
+        match number < self.capped && !opening {
+            true => busy,
+            false => "timeout",
+        }
+    }
+
+    /// The arrival that waits longest for a connection, and when its user gives up: what fell due
+    /// while the thread did not run has not waited for the target meanwhile.
     fn first_waiting(&self, within: u64) -> Option<(u64, u64)> {
         let Pacing::Schedule(own) = &self.pacing else {
             return None;
         };
         let first = own.plan.first()?;
-        (first.number < self.excused).then(|| (first.number, first.due.saturating_add(within)))
+        let mut found = self.found_late.iter();
+        let found = found.find(|found| first.number < found.below);
+        let found = found.filter(|found| found.from <= first.number);
+        let since = found.map_or(first.due, |found| found.at);
+        (first.number < self.excused).then(|| (first.number, since.saturating_add(within)))
     }
 
     /// How many arrivals are due though no connection is free, and by how many nanoseconds
@@ -271,8 +306,25 @@ impl Source {
         let plan = &mut own.plan;
         let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
         let backlog = plan.backlog(now);
-        self.excused = self.excused.max(plan.first_not_due(now));
-        Some((backlog, now.saturating_sub(due)))
+        let from = self.excused;
+        self.excused = from.max(plan.first_not_due(now));
+        let late = now.saturating_sub(due);
+        if late > PROMPT && from < self.excused {
+            let first = plan.first().map_or(u64::MAX, |first| first.number);
+            while self
+                .found_late
+                .front()
+                .is_some_and(|found| found.below <= first)
+            {
+                self.found_late.pop_front();
+            }
+            self.found_late.push_back(FoundLate {
+                from,
+                below: self.excused,
+                at: now,
+            });
+        }
+        Some((backlog, late))
     }
 
     /// No connection may be opened for those that are short of one.

@@ -129,6 +129,10 @@ impl Tally {
             Delay::Own => late,
             Delay::Opening | Delay::Capped => 0,
         };
+        exchange.pooled = match delay {
+            Delay::Own | Delay::Opening => 0,
+            Delay::Capped => reaction.pooled(self.in_flight).min(late),
+        };
         exchange.burst = reaction.sent(exchange.late, exchange.sent);
         if delay != Delay::Own {
             reaction.sent_freed(exchange.sent);

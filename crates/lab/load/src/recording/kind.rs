@@ -30,6 +30,9 @@ pub struct Recording {
     pub intended_doubt: Doubt,
     /// What it may have added to `actual`.
     pub actual_doubt: Doubt,
+    /// Time that whole answers may have lain unread, in seconds; in `actual`.
+    #[serde(default)]
+    pub unread_seconds: f64,
     /// Times that a request was sent once more because the target left it out or
     /// closed its connection; not in `sent`.
     pub retried: u64,
@@ -122,6 +125,7 @@ impl Recording {
         self.lateness.merge(&other.lateness);
         self.intended_doubt.merge(&other.intended_doubt);
         self.actual_doubt.merge(&other.actual_doubt);
+        self.unread_seconds += other.unread_seconds;
         self.retried += other.retried;
         self.retried_seconds += other.retried_seconds;
         self.unsent_again += other.unsent_again;

@@ -6,6 +6,7 @@ mod failure;
 mod kind;
 mod latencies;
 mod span;
+mod starved;
 mod tenths;
 mod timeline;
 mod tried;

@@ -116,12 +116,16 @@ impl Seen<'_> {
                 if failed == 0 && term.bound > 0.0 && all as f64 * term.bound < 1.0 {
                     return unknown(Some(0.0));
                 }
-                told(share)
+                let failed = failed.saturating_sub(self.requests.starved());
+                at_best(told(share), Tried { all, failed }.share())
             }
             Quantity::Sent if self.recorded.total.planned == 0 => unknown(None),
             Quantity::Sent => {
-                let share = self.requests.sent as f64 / self.recorded.total.planned as f64;
-                told(share.min(1.0))
+                let planned = self.recorded.total.planned as f64;
+                let share = |sent: u64| (sent as f64 / planned).min(1.0);
+                let sent = self.requests.sent;
+                let best = share(sent + self.requests.starved());
+                at_best(told(share(sent)), Some(best))
             }
             Quantity::Rate => {
                 let sending = steady::sending(self.recorded);
@@ -129,8 +133,16 @@ impl Seen<'_> {
                 if length <= 0.0 {
                     return unknown(None);
                 }
-                let seen = told(sending.requests().good() as f64 / length);
-                self.faster(seen)
+                let good = sending.requests().good();
+                let rate = |good: u64| good as f64 / length;
+                let seen = told(rate(good));
+                match self.recorded.segment.model.is_open() {
+                    true => {
+                        let late = self.recorded.after_end().requests().good();
+                        at_best(seen, Some(rate(good + self.requests.kept_waiting(late))))
+                    }
+                    false => self.faster(seen),
+                }
             }
         }
     }
@@ -138,9 +150,6 @@ impl Seen<'_> {
     /// Users who got their answers sooner would have asked more often: at most as much
     /// more as the generator made latencies longer.
     fn faster(&self, seen: Measured) -> Measured {
-        if self.recorded.segment.model.is_open() {
-            return seen;
-        }
         let mean = |all: Latencies<'_>| {
             let mean = all.answers().mean();
             mean.map_or(0.0, |mean| mean.as_secs_f64())
@@ -148,15 +157,20 @@ impl Seen<'_> {
         let actual = Between::actual(&self.requests);
         let least = mean(actual.least()).max(f64::MIN_POSITIVE);
         let longer = (mean(actual.most()) / least).max(1.0);
-        let best = seen.value.map(|rate| rate * longer);
-        Measured {
-            at_best: best.filter(|best| seen.value != Some(*best)),
-            holds: match (seen.holds, best) {
-                (Some(false), Some(best)) if seen.term.holds(best) => None,
-                (holds, _) => holds,
-            },
-            ..seen
-        }
+        at_best(seen, seen.value.map(|rate| rate * longer))
+    }
+}
+
+/// What was seen, beside what it would be without the generator's part in it: that does not hold
+/// only if it holds neither way.
+fn at_best(seen: Measured, best: Option<f64>) -> Measured {
+    Measured {
+        at_best: best.filter(|best| seen.value != Some(*best)),
+        holds: match (seen.holds, best) {
+            (Some(false), Some(best)) if seen.term.holds(best) => None,
+            (holds, _) => holds,
+        },
+        ..seen
     }
 }
 

@@ -217,6 +217,10 @@ pub struct Counts {
     /// The share of those tried that failed; absent when nothing was tried.
     #[serde(default)]
     pub failed_share: Option<f64>,
+    /// Of those that failed, requests that the generator may have kept from a connection, as it
+    /// read answers late.
+    #[serde(default)]
+    pub starved: u64,
 }
 
 /// Latency, both ways.

@@ -179,6 +179,7 @@ impl Counts {
             tried: tried.all,
             failed: tried.failed,
             failed_share: tried.share(),
+            starved: requests.starved(),
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Between<'h> {
     /// Absent where it is the same.
     least: Option<Histogram>,
     unanswered: u64,
+    /// Of these, those that the generator may have kept from an answer.
+    starved: u64,
 }
 
 impl<'h> Between<'h> {
@@ -55,7 +57,7 @@ impl<'h> Between<'h> {
             intended_doubt,
             ..
         } = requests;
-        Self::of(intended, intended_doubt, requests.failed())
+        Self::of(intended, intended_doubt, requests)
     }
 
     /// Latencies from the actual send.
@@ -65,16 +67,23 @@ impl<'h> Between<'h> {
             actual_doubt,
             ..
         } = requests;
-        Self::of(actual, actual_doubt, requests.failed())
+        Self::of(actual, actual_doubt, requests)
     }
 
-    /// What was measured, what is doubtful of it, and how many requests had no answer.
-    fn of(all: &'h Histogram, doubt: &Doubt, unanswered: u64) -> Self {
-        let doubtful = doubt.seen.count() > 0;
+    /// What was measured, what is doubtful of it, and the requests, some of which had no answer.
+    fn of(all: &'h Histogram, doubt: &Doubt, requests: &Recording) -> Self {
+        let starved = requests.starved();
+        let least = (doubt.seen.count() > 0).then(|| {
+            let mut least = doubt.least_of(all);
+            // Of an answer that never came nobody knows how soon it would have.
+            least.record_n(Duration::ZERO, starved);
+            least
+        });
         Self {
             most: all,
-            least: doubtful.then(|| doubt.least_of(all)),
-            unanswered,
+            least,
+            unanswered: requests.failed(),
+            starved,
         }
     }
 
@@ -85,7 +94,8 @@ impl<'h> Between<'h> {
 
     /// At its least.
     pub fn least(&self) -> Latencies<'_> {
-        Latencies::of(self.least.as_ref().unwrap_or(self.most), self.unanswered)
+        let unanswered = self.unanswered.saturating_sub(self.starved);
+        Latencies::of(self.least.as_ref().unwrap_or(self.most), unanswered)
     }
 
     /// Bounds, in seconds, of a number that does not fall when a latency grows.
@@ -104,6 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::recording::{NONE_FREE, Phase};
     use crate::slo::Statistic;
 
     proptest! {
@@ -126,7 +137,9 @@ mod tests {
                     doubt.record_ns(measured, added);
                 }
             }
-            let between = Between::of(&seen, &doubt, unanswered);
+            let mut requests = Recording::default();
+            (0..unanswered).for_each(|_| requests.fail(Phase::Timeout, "timeout"));
+            let between = Between::of(&seen, &doubt, &requests);
             for of in [
                 &(|all: Latencies<'_>| all.percentile(quantile)) as &dyn Fn(Latencies<'_>) -> _,
                 &|all: Latencies<'_>| all.value(Statistic::Mean),
@@ -139,6 +152,29 @@ mod tests {
                 prop_assert!(least <= truth && truth <= most, "{truth} in {bounds:?}");
             }
         }
+    }
+
+    #[test]
+    fn who_found_no_connection_may_have_got_an_answer_from_a_generator_in_time() {
+        let mut requests = Recording {
+            answered: 100,
+            unread_seconds: 0.4,
+            ..Recording::default()
+        };
+        for _ in 0..100 {
+            requests.actual.record_ns(5_000_000);
+            requests.actual_doubt.record_ns(5_000_000, 4_000_000);
+        }
+        (0..300).for_each(|_| requests.fail(Phase::Connect, NONE_FREE));
+        let p99 = |all: Latencies<'_>| all.percentile(0.99);
+        let bounds = Between::actual(&requests).bounds(p99).unwrap();
+        assert!(
+            bounds.high.is_infinite() && bounds.low < 0.0011,
+            "{bounds:?}"
+        );
+        (0..300).for_each(|_| requests.fail(Phase::Connect, NONE_FREE));
+        let bounds = Between::actual(&requests).bounds(p99).unwrap();
+        assert!(bounds.low.is_infinite() && bounds.exact(), "{bounds:?}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use units::{show_count, show_rate, show_seconds, show_share};
 
 pub use bounds::{Between, Bounds};
 
-use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
+use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span, Tried};
 use crate::slo::{Judgement, Quantity, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
@@ -36,14 +36,21 @@ const LITTLE_ANSWERS: u64 = 200;
 /// a generator was late.
 const WAITED_S: f64 = 0.01;
 const BUSY: f64 = 0.8;
+/// Share of the failures, and of all requests, beyond which those that the generator may have made
+/// say nothing that a reader could use of the target's.
+const DOUBTFUL: f64 = 0.2;
+const FEW: f64 = 0.01;
 /// Descriptors that a generator needs besides connections, generously.
 const OTHER_DESCRIPTORS: u64 = 64;
 /// What rounding and reading the clock may add to or take from one latency.
 const LITTLE_NOISE: Duration = Duration::from_micros(2);
 
-/// Judges a load of which nothing particular is asked: its median must be told.
+/// Judges a load of which nothing particular is asked: its median must be told, and its share of
+/// failures.
 pub fn check(workload: &Workload, recorded: &Recorded) -> Validity {
-    judged_by(workload, recorded, |seen| seen.median())
+    judged_by(workload, recorded, |seen| {
+        seen.failures().or_else(|| seen.median())
+    })
 }
 
 /// Judges a load by what an objective came to: the terms that could be turned round by
@@ -150,6 +157,27 @@ impl Seen<'_> {
             .filter(|(failure, _)| failure.cause == cause)
             .map(|(_, count)| count)
             .sum()
+    }
+
+    /// The share of requests that failed.
+    fn failures(&self) -> Option<Reason> {
+        let Tried { all, failed } = self.requests.tried();
+        let starved = self.requests.starved();
+        let high = Tried { all, failed }.share()?;
+        let failed = failed.saturating_sub(starved);
+        let low = Tried { all, failed }.share()?;
+        reason(
+            high - low > (DOUBTFUL * high).max(FEW),
+            GENERATOR_LATE,
+            || {
+                let (low, high) = (show_share(low), show_share(high));
+                format!(
+                    "the share of failures may be anything from {low} to {high}: {}",
+                    self.delay_cause()
+                )
+            },
+            self.help(),
+        )
     }
 
     /// The median from the intended send.
@@ -288,7 +316,10 @@ impl Seen<'_> {
         let noise = LITTLE_NOISE.as_secs_f64() * requests.answered as f64;
         let broken = requests.failed().saturating_sub(requests.unsendable());
         let unfinished = requests.sent.saturating_sub(requests.answered + broken);
-        let untold = broken as f64 * self.workload.timeout.as_secs_f64()
+        let delays = &self.total.delays;
+        // A thread that did not run noticed them so much later.
+        let longest = self.workload.timeout + delays.waited + delays.stopped;
+        let untold = broken as f64 * longest.as_secs_f64()
             + unfinished as f64 * self.total.length.as_secs_f64();
         let least = told * (1.0 - self.limits.little) - noise;
         // A timeout takes effect a little after its time, so both may be more.

@@ -217,6 +217,7 @@ impl Sketch {
                 tried: sent,
                 failed,
                 failed_share: (sent > 0).then(|| failed as f64 / sent as f64),
+                starved: 0,
             },
             latency: Latency {
                 intended: of(intended),

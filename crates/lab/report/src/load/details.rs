@@ -1,6 +1,7 @@
 //! Answers, errors, bytes, connections, and the generator itself.
 
 use lab_load::Summary;
+use lab_load::recording::NONE_FREE;
 use lab_load::summary::{Floor, KindSummary, PartNumbers};
 use units::{show_bytes, show_count, show_share};
 
@@ -51,8 +52,15 @@ fn errors(page: &Page, summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, error) in summary.errors.iter().take(LISTED).enumerate() {
         let label = if at == 0 { "errors" } else { "" };
-        let advice = advice::of(error.phase, &error.cause);
-        let advice = advice.map_or(String::new(), |advice| format!(": {advice}"));
+        let starved = summary.requests.starved;
+        let advice = match (error.cause.as_str(), advice::of(error.phase, &error.cause)) {
+            (NONE_FREE, _) if starved > 0 => format!(
+                ": the generator read answers late, and may so have kept {} of them busy itself",
+                grouped(starved)
+            ),
+            (_, Some(advice)) => format!(": {advice}"),
+            (_, None) => String::new(),
+        };
         let name = match error.phase.name() == error.cause {
             true => error.cause.clone(),
             false => format!("{} {}", error.phase.name(), error.cause),

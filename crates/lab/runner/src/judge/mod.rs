@@ -240,7 +240,7 @@ impl Metrics for Measured<'_> {
                 quantity,
             } => self
                 .loads
-                .value(load, step.as_deref(), *quantity, Bound::High),
+                .value(load, step.as_deref(), *quantity, Bound::Measured),
             Metric::Probe {
                 step,
                 probe,
@@ -257,17 +257,17 @@ impl Metrics for Measured<'_> {
     }
 }
 
-/// What was measured, some of it at its least.
+/// What was measured, some of it at its best.
 struct AtBounds<'m> {
     measured: &'m Measured<'m>,
-    low: &'m dyn Fn(&Metric) -> bool,
+    best: &'m dyn Fn(&Metric) -> bool,
 }
 
 impl Metrics for AtBounds<'_> {
     fn value(&self, metric: &Metric) -> Option<f64> {
-        let bound = match (self.low)(metric) {
-            true => Bound::Low,
-            false => Bound::High,
+        let bound = match (self.best)(metric) {
+            true => Bound::AtBest,
+            false => Bound::Measured,
         };
         self.measured.at(metric, bound)
     }
@@ -312,33 +312,34 @@ impl Measured<'_> {
         }
     }
 
-    /// Why nobody knows whether an expression holds, if what the generator may have added
-    /// to latencies could have made the difference.
+    /// Why nobody knows whether an expression holds, if what the generator may have spoiled could
+    /// have made the difference.
     fn turned_round(&self, expr: &Expr, measured: Option<bool>) -> Option<String> {
         let uncertain: Vec<&Metric> = expr
             .metrics()
-            .filter(|metric| {
-                let [low, high] = [Bound::Low, Bound::High].map(|bound| self.at(metric, bound));
-                low != high
-            })
+            .filter(|metric| self.at(metric, Bound::AtBest) != self.at(metric, Bound::Measured))
             .collect();
         // Each of the numbers may be at either end, whatever the others are. Nobody
         // writes down more than a few.
         let ends = 0..1_u32 << uncertain.len().min(MOST_UNCERTAIN);
         let differs = ends.into_iter().any(|ends| {
-            let low = |metric: &Metric| {
+            let best = |metric: &Metric| {
                 let place = uncertain.iter().position(|one| *one == metric);
                 place.is_some_and(|place| ends >> place.min(31) & 1 == 1)
             };
             let at = AtBounds {
                 measured: self,
-                low: &low,
+                best: &best,
             };
             expr.eval(&at).holds != measured
         });
         let metric = uncertain.first().filter(|_| differs)?;
-        let [low, high] = [Bound::Low, Bound::High].map(|bound| self.at(metric, bound));
-        let show = |value: Option<f64>| metric.dimension().show(value.unwrap_or_default());
+        let [best, measured] = [Bound::AtBest, Bound::Measured].map(|bound| {
+            let value = self.at(metric, bound);
+            value.unwrap_or_default()
+        });
+        let (low, high) = (best.min(measured), best.max(measured));
+        let show = |value: f64| metric.dimension().show(value);
         Some(format!(
             "{metric} may be {} to {}: the generator was late itself; give it a processor of \
              its own, or another machine",

@@ -95,13 +95,13 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Which of the values that a quantity may have, given what the generator may have added.
+/// Which of the values that a quantity may have, given what the generator may have spoiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// The least.
-    Low,
-    /// The most, which is what was measured.
-    High,
+    /// Without all that it may have spoiled: the least latency, the most good answers.
+    AtBest,
+    /// As it was measured.
+    Measured,
 }
 
 /// The value of a quantity of a load in a step, at one of its bounds.
@@ -109,10 +109,13 @@ fn value_at(summary: &Summary, quantity: LoadQuantity, bound: Bound) -> Option<f
     let (distribution, stat) = match quantity {
         LoadQuantity::Latency(stat) => (&summary.latency.intended, stat),
         LoadQuantity::Actual(stat) => (&summary.latency.actual, stat),
+        _ if bound == Bound::AtBest => {
+            return value_with(summary, quantity, summary.requests.starved);
+        }
         _ => return value(summary, quantity),
     };
     match distribution.bounds.get(stat.name()) {
-        Some([low, _]) if bound == Bound::Low => Some(*low),
+        Some([low, _]) if bound == Bound::AtBest => Some(*low),
         Some([_, high]) => Some(*high),
         None => latency(distribution, stat),
     }
@@ -139,21 +142,38 @@ pub(crate) fn of_outage(outage: Option<Outage>) -> Option<String> {
 
 /// The value of a quantity of a load.
 fn value(summary: &Summary, quantity: LoadQuantity) -> Option<f64> {
+    value_with(summary, quantity, 0)
+}
+
+/// The same if `more` of the requests that failed without being sent had been answered well.
+fn value_with(summary: &Summary, quantity: LoadQuantity, more: u64) -> Option<f64> {
     let counts = &summary.requests;
-    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let failed = || match more {
+        0 => counts.failed_share,
+        _ => share(counts.failed.saturating_sub(more), counts.tried),
+    };
     match quantity {
         LoadQuantity::Latency(stat) => latency(&summary.latency.intended, stat),
         LoadQuantity::Actual(stat) => latency(&summary.latency.actual, stat),
-        LoadQuantity::Errors => counts.failed_share,
-        LoadQuantity::Ok => counts.failed_share.map(|failed| 1.0 - failed),
-        LoadQuantity::Sent => share(counts.sent, counts.planned),
-        LoadQuantity::Rate => Some(summary.rate.good),
-        LoadQuantity::Answered => Some(counts.answered as f64),
-        LoadQuantity::Good => Some(counts.answered.saturating_sub(counts.refused) as f64),
-        LoadQuantity::Requests => Some(counts.sent as f64),
+        LoadQuantity::Errors => failed(),
+        LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
+        LoadQuantity::Sent => share(counts.sent + more, counts.planned),
+        LoadQuantity::Rate => {
+            // So might those have been in time that were answered after the end.
+            let late = if more > 0 { summary.after_end.good } else { 0 };
+            let sending_s = summary.sending_s.max(f64::MIN_POSITIVE);
+            Some(summary.rate.good + (more + late) as f64 / sending_s)
+        }
+        LoadQuantity::Answered => Some((counts.answered + more) as f64),
+        LoadQuantity::Good => Some((counts.answered.saturating_sub(counts.refused) + more) as f64),
+        LoadQuantity::Requests => Some((counts.sent + more) as f64),
         // See `Measured::value`.
         LoadQuantity::Outage => None,
     }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 fn latency(distribution: &Distribution, stat: Stat) -> Option<f64> {

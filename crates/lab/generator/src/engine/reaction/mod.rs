@@ -11,6 +11,9 @@
 //! the target has caught up, every answer may be that much too late. It has when nothing
 //! is in flight, and, if less than nine tenths of what it can do are asked of it, after
 //! ten times as long and ten usual latencies.
+//!
+//! Where all connections are busy, an answer that lies unread holds one that others wait for. As
+//! long as any wait, such time adds up, and delays each by its share.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -113,6 +116,8 @@ pub(super) struct Answered {
     /// How late any request was that the target had not caught up with when this one was
     /// sent; since then, others may have been.
     pub(super) burst: u64,
+    /// How much sooner a connection might have been free for the request.
+    pub(super) pooled: u64,
 }
 
 /// See the module.
@@ -132,6 +137,8 @@ pub(super) struct Reaction {
     answered: Vec<Answered>,
     /// When the last request was sent that had waited for a connection.
     freed: Option<u64>,
+    /// How long answers lay unread, together, since requests wait for connections.
+    unread: u64,
     delays: Delays,
 }
 
@@ -165,6 +172,7 @@ impl Reaction {
             usual: 0,
             answered: Vec::new(),
             freed: None,
+            unread: 0,
             delays: Delays::default(),
         }
     }
@@ -205,6 +213,18 @@ impl Reaction {
         self.freed = Some(at);
     }
 
+    /// No request waits for a connection.
+    #[inline]
+    pub(super) fn none_waits(&mut self) {
+        self.unread = 0;
+    }
+
+    /// How much sooner one of so many busy connections might have been free for a request that
+    /// waited for it: what each of them was held for in vain is shared by all.
+    pub(super) fn pooled(&self, connections: u32) -> u64 {
+        self.unread / u64::from(connections.max(1))
+    }
+
     /// An answer was read, and so many requests are left in flight.
     #[inline]
     pub(super) fn answered(&mut self, mut answered: Answered, in_flight: u32) {
@@ -228,20 +248,22 @@ impl Reaction {
     }
 
     /// What was told is handled. Gives each answer to which this thread may have added
-    /// something to `take`, with how much: to the latency from the intended and to that
-    /// from the actual send.
-    pub(super) fn settle(&mut self, mut take: impl FnMut(&Answered, u64, u64)) {
+    /// something to `take`, with how long it may have lain unread, and how much was added: to the
+    /// latency from the intended and to that from the actual send.
+    pub(super) fn settle(&mut self, mut take: impl FnMut(&Answered, u64, u64, u64)) {
         if let Some(wait) = self.last.take() {
             self.weigh(&wait);
         }
         let mut longest = 0;
         for answered in self.answered.drain(..) {
             let read_late = answered.at.saturating_sub(self.ended) + self.before;
-            longest = longest.max(read_late.min(answered.actual));
-            let intended = read_late + answered.burst.max(answered.late);
+            let unread = read_late.min(answered.actual);
+            longest = longest.max(unread);
+            self.unread = self.unread.saturating_add(unread);
+            let intended = read_late + answered.pooled + answered.burst.max(answered.late);
             if intended > NEGLIGIBLE {
                 let actual = read_late + answered.burst.saturating_sub(answered.late);
-                take(&answered, intended, actual);
+                take(&answered, unread, intended, actual);
             }
         }
         self.delays.longest = self.delays.longest.max(Duration::from_nanos(longest));

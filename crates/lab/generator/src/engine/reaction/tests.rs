@@ -224,6 +224,7 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
                 actual: thread.now - sent[number],
                 late: sent[number] - due[number],
                 burst: bursts[number],
+                pooled: 0,
             };
             reaction.answered(answered, in_flight);
             thread.work(HANDLING);
@@ -231,7 +232,7 @@ fn simulate(due: &[u64], service: &[u64], servers: usize, gaps: Gaps) -> Vec<[u6
         // A preemption while events were handled shows in what was handled after it.
         schedstat.rewind().unwrap();
         write!(schedstat, "0 {} 0\n    ", thread.queued).unwrap();
-        reaction.settle(|answered, added, _| {
+        reaction.settle(|answered, _, added, _| {
             seen[answered.kind][1] = answered.intended.saturating_sub(added);
         });
     }

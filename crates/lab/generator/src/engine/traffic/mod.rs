@@ -171,9 +171,11 @@ impl Traffic {
     /// there are none.
     #[inline]
     pub(super) fn dispatch(&mut self, now: u64) {
+        let mut waits = false;
         while self.source.is_due(now) {
             let Some(place) = self.pool.take_free() else {
                 self.make_room(now);
+                waits = true;
                 break;
             };
             if let Some((arrival, delay)) = self.source.take(now) {
@@ -181,6 +183,9 @@ impl Traffic {
                 self.send_request(place, delay);
                 self.offer_parked(place);
             }
+        }
+        if !waits {
+            self.record.reaction.none_waits();
         }
         while let Some(carrier) = self.streams.take_unsent() {
             self.drive(carrier, false);
