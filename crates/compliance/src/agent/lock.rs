@@ -6,6 +6,8 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::private;
+
 /// Why a run may not start.
 #[derive(Debug, Error)]
 pub enum LockError {
@@ -37,11 +39,9 @@ impl RunLock {
             return Err(LockError::Disabled);
         }
         fs::create_dir_all(folder)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(folder.join("run.lock"))?;
+        let path = folder.join("run.lock");
+        private::file(&path)?;
+        let file = File::options().write(true).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(LockError::Busy),

@@ -1,4 +1,6 @@
 use std::collections::HashSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -348,7 +350,13 @@ fn time_and_campaigns_bound_a_run() {
 #[test]
 fn one_run_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
+    // One of an older version, which others might write to.
+    let path = folder.path().join("run.lock");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
     let lock = RunLock::take(folder.path()).unwrap();
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert!(matches!(RunLock::take(folder.path()), Err(LockError::Busy)));
     drop(lock);
     drop(RunLock::take(folder.path()).unwrap());
