@@ -119,6 +119,9 @@ fn mistakes_are_shown_at_their_places() {
             => "rules/all.yml:2:24: there is no group \"wep\"";
         ("rules/all.yml", "special:all", "special:every")
             => "rules/all.yml:2:11: unknown target \"special:every\"";
+        ("rules/all.yml", "special:all", "{include: [special:all], exclude: {or: []}}")
+            => "rules/all.yml:2:21: invalid type: sequence, expected {or: [TARGET, …]} or \
+                {and: [TARGET, …]}";
         ("rules/all.yml", "targets", "target") => "rules/all.yml:2:1: unknown key \"target\"";
         ("directives/hello.yml", "technique: motd", "technique: mott")
             => "directives/hello.yml:1:12: there is no technique \"mott/1.0\"";

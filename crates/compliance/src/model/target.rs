@@ -95,7 +95,10 @@ pub enum RuleTarget {
 
 /// The union of sets; `and` is accepted as Rudder does, and means their intersection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "{or: [TARGET, …]} or {and: [TARGET, …]}"
+)]
 pub enum Union {
     /// Nodes of any.
     Or(Vec<Target>),
