@@ -21,13 +21,13 @@ pub enum CallError {
     Trust(#[from] TrustError),
     /// There is no server.
     #[error(
-        "call the compliance server at {url}: {source}; start it with headroom compliance server"
+        "call the compliance server at {url}: {cause}; start it with headroom compliance server"
     )]
     Unreachable {
         /// Its address.
         url: String,
         /// What happened.
-        source: ClientError,
+        cause: ClientError,
     },
     /// The server refuses.
     #[error("{0}")]
@@ -105,9 +105,9 @@ impl ApiClient {
             .body(Full::new(body))
             .map_err(|error| refused(&error))?;
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|source| CallError::Unreachable {
+        let answer = answer.map_err(|cause| CallError::Unreachable {
             url: self.url.clone(),
-            source,
+            cause,
         })?;
         let status = answer.status.as_u16();
         let mut json: Value =
@@ -119,5 +119,27 @@ impl ApiClient {
             },
             _ => Ok(json["data"].take()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn what_happened_is_said_once() {
+        let error = CallError::Unreachable {
+            url: "https://host:1".into(),
+            cause: ClientError::Connect {
+                host: "host:1".into(),
+                cause: "refused".into(),
+                lasts: false,
+            },
+        };
+        let told = error.to_string();
+        assert!(told.contains("connect to host:1: refused; start"), "{told}");
+        assert!(error.source().is_none());
     }
 }
