@@ -244,7 +244,8 @@ fn thread_samples(
         })
         .collect();
     let count = others.len() as u64 + times.unread;
-    let sum = |of: fn(&ThreadTime) -> f64| others.iter().map(of).sum();
+    // Of nothing the sum is -0, which is no number to store.
+    let sum = |of: fn(&ThreadTime) -> f64| others.iter().map(of).sum::<f64>() + 0.0;
     let (cores, waited) = (sum(|thread| thread.cores), sum(|thread| thread.waited));
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     samples.push(line(0, count, "others".to_owned(), cores, waited));
@@ -302,6 +303,8 @@ mod tests {
         assert!((samples[2].cpu_cores - 0.015).abs() < 1e-12);
         let many = thread_samples(1.0, "web", &times(&[0.1; 50]), name);
         assert_eq!((many.len(), many[KEPT].thread), (KEPT + 1, 45));
+        let idle = thread_samples(1.0, "web", &times(&[]), name);
+        assert_eq!(idle[0].cpu_cores.to_string(), "0");
     }
 
     /// What the documentation says of the cost: `cargo test -p lab-runner usage -- --ignored --nocapture`.
