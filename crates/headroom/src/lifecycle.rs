@@ -199,7 +199,7 @@ fn describe_rejection(why: PointRejection) -> String {
 
 fn no_key(why: KeyRejection) -> &'static str {
     match why {
-        KeyRejection::FewValues => "fewer than three values",
+        KeyRejection::FewValues => "fewer than five values",
         KeyRejection::OneMessage => "no value is in lines with different messages",
         KeyRejection::NoPattern => "its values do not share two messages, once each, in one order",
         KeyRejection::Covered => "another key tells the same",

@@ -7,7 +7,7 @@ use super::order;
 use super::read::{Place, Read};
 
 /// Fewest entities of a kind.
-const FEWEST: usize = 5;
+pub(super) const FEWEST: usize = 5;
 /// And of all values of a group they are at least the so manieth part; fewer are chance.
 const PART: usize = 20;
 /// A message is a point when this share of the entities shows it.

@@ -95,7 +95,7 @@ pub struct SeenField {
 /// Why a field is no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyRejection {
-    /// Fewer than three values.
+    /// Fewer than five values.
     FewValues,
     /// Its values are seen with one message each: nothing goes on from one line to another.
     OneMessage,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::Value;
 
 use super::keys::Group;
-use super::kinds::Kind;
+use super::kinds::{FEWEST, Kind};
 use super::words::{self, Shapes};
 use super::{KeyRejection, SeenField};
 use crate::fields::{FieldId, Fields, MESSAGE, TIME};
@@ -177,7 +177,7 @@ impl Read {
             let in_group = groups.iter().any(|group| group.has(place as u16));
             let no_key = if kinds.iter().any(|kind| kind.key.contains(&(place as u16))) {
                 None
-            } else if of.len() < 3 {
+            } else if of.len() < FEWEST {
                 Some(KeyRejection::FewValues)
             } else if several[place].is_empty() {
                 Some(KeyRejection::OneMessage)

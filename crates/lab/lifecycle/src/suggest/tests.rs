@@ -226,6 +226,21 @@ fn where_nothing_goes_on_nothing_is_proposed() {
 }
 
 #[test]
+fn what_fewer_than_five_pass_is_chance() {
+    for (orders, why) in [(4, Some(KeyRejection::FewValues)), (5, None)] {
+        let mut text = String::new();
+        for order in 0..orders {
+            let at = 1_700_000_000 + 60 * order;
+            let _ = writeln!(text, "ts={at} msg=placed order=o-{order}");
+            let _ = writeln!(text, "ts={} msg=paid order=o-{order}", at + 1);
+        }
+        let found = of(&text);
+        assert_eq!(found.lifecycles.is_empty(), why.is_some(), "{found:#?}");
+        assert_eq!(found.fields[0].no_key, why);
+    }
+}
+
+#[test]
 fn messages_in_any_order_are_no_lifecycle() {
     let mut random = SplitMix::new(5);
     let mut text = String::new();
