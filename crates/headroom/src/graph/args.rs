@@ -79,7 +79,7 @@ pub(crate) struct CheckArgs {
     /// Time that a hop adds, for the expected latency
     #[arg(long, value_name = "DURATION", default_value = "25us", value_parser = duration)]
     pub(crate) hop: std::time::Duration,
-    /// Print JSON, times in seconds
+    /// Print JSON, times in nanoseconds
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -204,7 +204,7 @@ pub(crate) struct PopulateArgs {
     pub(crate) api: Option<String>,
     #[command(flatten)]
     pub(crate) client: ApiClientArgs,
-    /// TCP: isolation segment of the routes [default: none]
+    /// TCP: isolation segment of the routes; "" for none
     #[arg(long, value_name = "NAME", requires = "api", default_value = "")]
     pub(crate) segment: String,
     /// How many routes
