@@ -31,7 +31,7 @@ pub struct RouterSettings {
     pub start_delay: Duration,
     /// NATS; `None`: no registrations come from it.
     pub nats: Option<NatsSettings>,
-    /// A file with routes; read again on SIGHUP.
+    /// A file with routes; read again when it changes, and on SIGHUP.
     pub routes_file: Option<PathBuf>,
     /// The routing API; `None`: no routes come from it.
     pub routing_api: Option<RoutingApiSettings>,

@@ -65,7 +65,7 @@ pub(super) fn describe(form: &mut Form<'_>, settings: &mut RouterSettings) {
         &mut http.zone,
     );
     keys! { form, settings;
-        /// Routes from a file; read again on SIGHUP.
+        /// Routes from a file; read again when it changes, and on SIGHUP.
         routes_file: value,
         /// Registrations are gathered for so long before the first connection is accepted.
         start_delay: value,
