@@ -357,6 +357,14 @@ fn table(form: &mut Form<'_>, table: &mut TableSettings) {
         &mut sharding,
     );
     form.value("isolation_segments", "Their names.", &mut segments);
+    // The TCP router serves those that are named, and whoever moves them here means the same.
+    if !segments.is_empty() && !form.has("sharding") {
+        form.wrong(
+            "isolation_segments",
+            "expected sharding beside it, segments or shared-and-segments: without it all are \
+             served",
+        );
+    }
     match served(sharding, segments) {
         Some(segments) => table.segments = segments,
         None => form.wrong(

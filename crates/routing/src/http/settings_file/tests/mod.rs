@@ -165,6 +165,10 @@ fn mistakes_in_our_own_form_say_what_was_expected() {
             "expected isolation_segments to name at least one",
         ),
         (
+            "[routes]\nisolation_segments = [\"gold\"]",
+            "expected sharding beside it, segments or shared-and-segments",
+        ),
+        (
             "[route_services]\nhairpin_hosts = [\"https://a.b\"]",
             "expected hosts like a.example or *.example.com, found \"https://a.b\"",
         ),
