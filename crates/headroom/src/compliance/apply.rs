@@ -126,7 +126,8 @@ fn planned(plan: &Value) -> String {
             _ => ("~", ""),
         };
         let (kind, id) = (text(one, "kind"), text(one, "id"));
-        out += &format!("{sign} {kind} {id}{note}\n");
+        let what = format!("{kind} {id}");
+        out += &format!("{sign} {}{note}\n", what.trim_end());
     }
     if objects.len() > NAMED {
         out += &format!("  and {} more\n", objects.len() - NAMED);

@@ -112,7 +112,7 @@ fn doubtful(page: &Page, sort: &str, distribution: &Distribution) -> Vec<String>
     }
 }
 
-/// Why the two columns differ, at the percentile where they do most.
+/// Why the two columns differ, at the percentile where they do most of those of which it is known.
 pub(super) fn gap(summary: &Summary) -> Option<String> {
     let (intended, actual) = (&summary.latency.intended, &summary.latency.actual);
     let apart = rows()
@@ -120,10 +120,12 @@ pub(super) fn gap(summary: &Summary) -> Option<String> {
         .filter(|(name, _)| name.starts_with('p'))
         .filter_map(|(name, of)| {
             let (felt, took) = (of(intended)?, of(actual)?);
-            (felt > took * APART).then(|| (name, of, felt - took, felt / took))
+            let passed = felt - took;
+            let why = held_up(summary, beyond(name), of, passed)?;
+            (felt > took * APART).then(|| (name, why, passed, felt / took))
         });
-    let (name, of, passed, _) = apart.max_by(|a, b| a.3.total_cmp(&b.3))?;
-    let why = match held_up(summary, beyond(name), of, passed) {
+    let (name, why, passed, _) = apart.max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let why = match why {
         SendDelay::Waited => {
             "before the request could be sent, for no connection was free: intended is what a \
              user feels, actual what the target took"
@@ -156,17 +158,19 @@ enum SendDelay {
     Both,
 }
 
-/// Why so much passed before requests were sent at a percentile, beyond which lies this share.
-fn held_up(summary: &Summary, beyond: f64, of: Of, passed_s: f64) -> SendDelay {
+/// Why so much passed before requests were sent at a percentile, beyond which lies this share;
+/// `None`: too few waited, and none was sent as late.
+fn held_up(summary: &Summary, beyond: f64, of: Of, passed_s: f64) -> Option<SendDelay> {
     let lateness = &summary.lateness;
     // Of those that waited for a connection no lateness is known.
     let held = summary.requests.sent.saturating_sub(lateness.count);
     let enough = held as f64 >= beyond * summary.requests.sent as f64;
     let late = of(lateness).or(lateness.max).unwrap_or(0.0) >= passed_s / 2.0;
     match (held, enough, late) {
-        (0, ..) | (_, false, true) => SendDelay::Late,
-        (_, true, true) => SendDelay::Both,
-        (_, _, false) => SendDelay::Waited,
+        (0, ..) | (_, false, true) => Some(SendDelay::Late),
+        (_, true, true) => Some(SendDelay::Both),
+        (_, true, false) => Some(SendDelay::Waited),
+        (_, false, false) => None,
     }
 }
 

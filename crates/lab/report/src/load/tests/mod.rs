@@ -244,6 +244,22 @@ fn one_request_that_was_sent_once_more_is_one() {
 }
 
 #[test]
+fn waiting_is_named_only_where_enough_requests_waited() {
+    let recorded = recorded((0..20).map(|at| second(at, false, 1)).collect());
+    let mut summary = summary(&workload(&["a"]), &recorded);
+    let latency = &mut summary.latency;
+    latency.actual = latency.intended.clone();
+    latency.intended.p50 = latency.actual.p50.map(|p50| p50 * 100.0);
+    for (waited, named) in [(0.3, false), (0.6, true)] {
+        let sent = summary.requests.sent as f64;
+        summary.lateness.count = (sent * (1.0 - waited)) as u64;
+        let gap = super::latency::gap(&summary).unwrap_or_default();
+        assert_eq!(gap.contains("no connection was free"), named, "{gap}");
+        assert_eq!(gap.is_empty(), !named, "{gap}");
+    }
+}
+
+#[test]
 fn a_closed_loop_says_what_it_cannot_see() {
     let mut recorded = recorded((0..20).map(|at| second(at, false, 1)).collect());
     recorded.segment.model = Model::Closed {

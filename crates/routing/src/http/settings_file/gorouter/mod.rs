@@ -1,6 +1,6 @@
 //! gorouter's YAML (as of a602bb6 and the keys of 2025 and 2026), for the keys that are
 //! served here. A key that has no effect here is a warning, whether gorouter knows it or
-//! not; one that changes what is served and that we lack is an error.
+//! not.
 
 mod feeds;
 mod monitoring;
