@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Case, Found, Needs, SLACK_S, latency};
+use crate::claims::Claim;
 use crate::measured::{self, Measured};
 use crate::server::{Plant, Server};
 
@@ -19,7 +20,17 @@ type Disturb = fn(&Child);
 pub(crate) fn cases() -> Vec<Case> {
     const OPEN: &[&str] = &["--rate", "1000/s", "--duration", "6s"];
     const CLOSED: &[&str] = &["--closed", "-c", "4", "--duration", "6s"];
-    let plantings: [(&str, &[&str], Disturb); 4] = [
+    const ONE_CONNECTION: &[&str] = &[
+        "--rate",
+        "100/s",
+        "--duration",
+        "6s",
+        "--max-connections",
+        "1",
+        "--timeout",
+        "1s",
+    ];
+    let plantings: [(&str, &[&str], Disturb); 5] = [
         ("load: the generator stops for 60 ms", OPEN, |child| {
             stop(child, 60);
         }),
@@ -34,6 +45,11 @@ pub(crate) fn cases() -> Vec<Case> {
             "load: one of two processors is taken away",
             OPEN,
             take_a_processor,
+        ),
+        (
+            "load: the generator of one connection stands still for most of the time",
+            ONE_CONNECTION,
+            stop_again_and_again,
         ),
         (
             "load: a closed loop loses its processor",
@@ -71,6 +87,7 @@ fn planted(folder: &Path, arguments: &[&str], disturb: Disturb) -> Found {
     disturb(&child);
     let told = Measured::of(&child.wait_with_output().expect("its end"));
     let late = server.diary().lateness();
+    let failed = told.valid().then(|| told.failed_share()).flatten();
     let percentile = |name: &str, late: f64| latency(&told, name, 0.0049, 0.005 + late + SLACK_S);
     Found {
         // It was disturbed: to say nothing is right as well.
@@ -79,6 +96,7 @@ fn planted(folder: &Path, arguments: &[&str], disturb: Disturb) -> Found {
             percentile("p50", late.p50_s),
             percentile("p99", late.p99_s),
             percentile("p999", late.max_s),
+            Claim::number("failures", failed, 0.0, 0.0),
         ],
         verdict_is_right: told.code == if told.valid() { 0 } else { 3 },
         words: format!(
@@ -96,6 +114,14 @@ fn stop(child: &Child, for_ms: u64) {
     kill(process(child), Signal::SIGSTOP).expect("a process to stop");
     std::thread::sleep(Duration::from_millis(for_ms));
     kill(process(child), Signal::SIGCONT).expect("a process to go on");
+}
+
+/// Answers lie unread meanwhile, and hold the connection that others wait for.
+fn stop_again_and_again(child: &Child) {
+    for _ in 0..8 {
+        stop(child, 400);
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Every thread of the generator has to share one processor with two that spin.

@@ -282,5 +282,5 @@ export function doubtful({ bounds }: Distribution): string {
   const order = ['mean', ...PERCENTILES.map(([name]) => name as string), 'max'];
   const shown = PERCENTILES.reduce<Record<string, string>>((names, [name, q]) => ({ ...names, [name]: percentileName(q) }), {});
   const some = order.filter((name) => bounds[name]);
-  return some.map((name) => `${shown[name] ?? name} ${duration(bounds[name][0])} to ${duration(bounds[name][1])}`).join(', ');
+  return some.map((name) => `${shown[name] ?? name} ${duration(bounds[name][0])} to ${latency(bounds[name][1] ?? Infinity)}`).join(', ');
 }

@@ -187,7 +187,8 @@ export interface Distribution {
   /** Names of the numbers that fall among requests without an answer. */
   no_answer: string[];
   /** Least and most of numbers that the generator may have spoiled, by name. */
-  bounds: Record<string, [number, number]>;
+  /** The upper one is null where it falls among requests without an answer. */
+  bounds: Record<string, [number, number | null]>;
   min: number | null;
   mean: number | null;
   stddev: number | null;

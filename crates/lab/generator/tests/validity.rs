@@ -605,6 +605,13 @@ fn requests_that_a_generator_keeps_from_their_connection_are_no_failures_of_the_
     let reasons = validity::check(&workload, &recorded).reasons;
     let names: Vec<&str> = reasons.iter().map(|reason| &*reason.check).collect();
     assert_eq!(names, [GENERATOR_LATE], "{reasons:?}");
+    let told = summary(&workload, &recorded);
+    let p99 = told.latency.actual.bounds["p99"];
+    assert!(p99[0] < 1.0 && p99[1].is_infinite(), "{p99:?}");
+    assert_eq!(told.latency.actual.p99, None);
+    assert!(!told.latency.actual.lost("p99"));
+    let json = serde_json::to_string(&told).unwrap();
+    assert_eq!(serde_json::from_str::<Summary>(&json).unwrap(), told);
     for term in ["errors < 1%", "p99 < 1s", "rate > 90/s", "sent > 99%"] {
         let judged = Slo::parse(term).unwrap().judge(&recorded);
         assert_eq!(judged.holds, None, "{term}");

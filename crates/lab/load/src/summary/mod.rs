@@ -271,8 +271,9 @@ pub struct Distribution {
     pub max: Option<f64>,
     /// Between which values those of the above lie to which the generator may have added
     /// something worth saying, by the name of the field. A number that is given is the
-    /// upper one; one whose bounds are too far apart to be of use is absent.
-    #[serde(default)]
+    /// upper one; one whose bounds are too far apart to be of use is absent. An upper one that
+    /// falls among requests without an answer is infinite: `null` in JSON.
+    #[serde(default, deserialize_with = "numbers::bounds")]
     pub bounds: BTreeMap<String, [f64; 2]>,
 }
 

@@ -1,8 +1,10 @@
 //! Distributions and slots of time, out of histograms.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use measure::Histogram;
+use serde::{Deserialize, Deserializer};
 
 use super::{Distribution, Slot};
 use crate::recording::{Latencies, Span};
@@ -19,8 +21,7 @@ impl Distribution {
         let all = between.most();
         let mut told = Self::from(all);
         for (name, statistic) in Statistic::ALL {
-            let number = told.number(statistic);
-            if number.is_none() {
+            if told.number(statistic).is_none() && !told.lost(name) {
                 continue;
             }
             let bounds = between.bounds(|latencies| latencies.value(statistic));
@@ -28,7 +29,8 @@ impl Distribution {
                 continue;
             };
             if bounds.withheld(tolerated) {
-                *number = None;
+                *told.number(statistic) = None;
+                told.no_answer.retain(|lost| lost != name);
             }
             let pair = [bounds.low, bounds.high];
             told.bounds.insert(name.to_owned(), pair);
@@ -54,6 +56,17 @@ impl Distribution {
             Statistic::Max => &mut self.max,
         }
     }
+}
+
+/// Reads bounds: JSON has no infinity.
+pub(super) fn bounds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, [f64; 2]>, D::Error> {
+    let all = BTreeMap::<String, [Option<f64>; 2]>::deserialize(deserializer)?;
+    let all = all.into_iter();
+    Ok(all
+        .map(|(name, pair)| (name, pair.map(|bound| bound.unwrap_or(f64::INFINITY))))
+        .collect())
 }
 
 impl From<Latencies<'_>> for Distribution {

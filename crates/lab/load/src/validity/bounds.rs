@@ -26,14 +26,16 @@ pub struct Bounds {
 impl Bounds {
     /// Whether the two are one number for every purpose.
     pub fn exact(self) -> bool {
-        // Two that are infinite have no difference.
-        self.high == self.low || self.high - self.low <= (ALIKE * self.high).max(ALIKE_S)
+        // Two that are infinite have no difference, and one of two makes all the difference.
+        let apart = self.high - self.low;
+        self.high == self.low || apart.is_finite() && apart <= (ALIKE * self.high).max(ALIKE_S)
     }
 
     /// Whether they are so far apart that the number is withheld: further than
     /// `tolerated`, and than a fifth of the value.
     pub fn withheld(self, tolerated: Duration) -> bool {
-        self.high - self.low > (USEFUL * self.high).max(tolerated.as_secs_f64())
+        let apart = self.high - self.low;
+        apart.is_infinite() || apart > (USEFUL * self.high).max(tolerated.as_secs_f64())
     }
 }
 
@@ -188,5 +190,8 @@ mod tests {
         assert_eq!(class(0.0085, 0.010), (false, false));
         assert_eq!(class(0.0, 0.0009), (false, false));
         assert_eq!(class(0.0, 0.010), (false, true));
+        // Whether there was an answer at all.
+        assert_eq!(class(0.010, f64::INFINITY), (false, true));
+        assert_eq!(class(f64::INFINITY, f64::INFINITY), (true, false));
     }
 }
