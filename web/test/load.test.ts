@@ -24,6 +24,7 @@ describe('numbers', () => {
   it('what the generator spoiled is withheld, and its bounds are told', () => {
     const some = times({ p90: 0.005, bounds: { p99: [0.001, 0.009], mean: [0.002, 0.003], p999: [1, 2] } });
     expect([formatted(some, 'p99'), formatted(some, 'p90'), formatted(some, 'p75')]).toEqual(['withheld', '5.00 ms', '–']);
+    expect(doubtful(times({ bounds: { p99: [0.5, null] } }))).toBe('p99 500 ms to no answer');
     expect(doubtful(some)).toBe('mean 2.00 ms to 3.00 ms, p99 1.00 ms to 9.00 ms, p99.9 1.00 s to 2.00 s');
   });
 
@@ -113,6 +114,7 @@ describe('the gap between intended and actual', () => {
     expect(of(1000, 0.001)).toMatch(/the generator was late itself, and nothing held the requests up/);
     expect(of(995, 0.001)).toMatch(/the generator was late itself, and nothing held the requests up/);
     expect(of(700, 0.00002)).toMatch(/those before them were slow\. Users feel the former/);
+    expect(of(950, 0.00002)).toMatch(/too few waited to be sent/);
     expect(of(700, 0.001)).toMatch(/were slow, and the generator was late itself/);
     const agree = { intended: times({ p50: 0.01 }), actual: times({ p50: 0.0099 }) };
     const late = gap(summaryOf({ latency: agree, lateness: times({ p50: 0.00009, p95: 0.000251 }) }));

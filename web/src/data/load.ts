@@ -197,7 +197,11 @@ function heldUp({ requests, lateness }: Pick<LoadSummary, 'requests' | 'lateness
   const held = requests.sent - lateness.count;
   const [name] = PERCENTILES.find(([, own]) => own === q)!;
   const late = (lateness[name] ?? lateness.max ?? 0) >= passed / 2;
-  if (held <= 0 || (late && held < (1 - q) * requests.sent)) {
+  const enough = held >= (1 - q) * requests.sent;
+  if (held > 0 && !enough && !late) {
+    return 'these are other requests, for too few waited to be sent, and none was sent as late.';
+  }
+  if (held <= 0 || (late && !enough)) {
     return 'the generator was late itself, and nothing held the requests up. The latter is what the target took.';
   }
   const waited = 'requests waited to be sent, because those before them were slow';
