@@ -42,7 +42,7 @@ fn kinds_read_as_they_are_written() {
         "1*1GiB",
         "1*1GiB/1GiB",
         "-1*1GiB/1GiB/1",
-        "1*1GB/1GiB/1",
+        "1*1GX/1GiB/1",
     ] {
         assert!(kind.parse::<CellKind>().is_err(), "{kind}");
     }
