@@ -506,19 +506,16 @@ impl Engine {
     fn expire(&mut self, now: u64) -> Result<(), EngineError> {
         // A thread that did not run for long finds answers, connections and deadlines together:
         // deadlines come last.
-        if self
-            .traffic
-            .answer_by
-            .next()
-            .min(self.traffic.opening.by.next())
-            <= now
-        {
-            let connections = self.traffic.pool.open() as usize;
+        if self.traffic.first_deadline() <= now {
+            let pool = &self.traffic.pool;
+            let connections = (pool.open() + pool.opening()) as usize;
             for _ in 0..=connections / Poller::MOST_EVENTS {
                 if self.wait(Duration::ZERO)?.0 < Poller::MOST_EVENTS {
                     break;
                 }
             }
+            // What has become free is for those that would give up now.
+            self.traffic.dispatch(now);
         }
         self.traffic.expire(now);
         Ok(())

@@ -267,6 +267,15 @@ impl Source {
         (given_up <= now).then(|| self.lacks(first, opening, busy))
     }
 
+    /// When the arrival that waits longest for a connection is given up.
+    pub(super) fn first_given_up(&self, within: u64) -> u64 {
+        if self.is_exhausted() {
+            return NEVER;
+        }
+        let by_user = self.first_waiting(within).map_or(NEVER, |(_, at)| at);
+        by_user.min(self.given_up_at)
+    }
+
     /// Why the arrival that waits longest has no connection; `busy`: why none is free.
     pub(super) fn first_lacks(&self, opening: bool, busy: &'static str) -> &'static str {
         let first = match &self.pacing {
@@ -393,7 +402,7 @@ impl Source {
             Some(_) if room => plan.next_to_fall_due(),
             _ => None,
         };
-        let given_up = self.first_waiting(within).map_or(NEVER, |(_, at)| at);
+        let given_up = self.first_given_up(within);
         self.pauses
             .next()
             .min(arrival.unwrap_or(NEVER))

@@ -96,6 +96,13 @@ impl Traffic {
         due.min(self.answer_by.next()).min(self.opening.by.next())
     }
 
+    /// When the first request or connection is given up.
+    pub(super) fn first_deadline(&self) -> u64 {
+        let arrival = self.source.first_given_up(self.answer_within);
+        let under_way = self.answer_by.next().min(self.opening.by.next());
+        under_way.min(arrival)
+    }
+
     /// Handles what has run out.
     pub(super) fn expire(&mut self, now: u64) {
         while let Some((place, _)) = self.answer_by.expired(now) {
