@@ -87,6 +87,8 @@ pub(super) struct Source {
     capped: u64,
     /// Of those that wait, the ones whose wait began after they were due.
     found_late: VecDeque<FoundLate>,
+    /// When the first of those fell due that were counted and not looked at yet.
+    counted: u64,
     /// Arrivals that came due and were told; requests of journeys beyond the first that
     /// were not.
     came_due: u64,
@@ -112,6 +114,7 @@ impl Source {
             excused: 0,
             capped: 0,
             found_late: VecDeque::new(),
+            counted: NEVER,
             came_due: 0,
             later_steps: 0,
             ended: None,
@@ -126,6 +129,7 @@ impl Source {
         (self.came_due, self.later_steps, self.ended) = (0, 0, None);
         (self.given_up_at, self.cut_off) = (NEVER, false);
         self.found_late.clear();
+        self.counted = NEVER;
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
         self.pacing = match &segment.model {
             Model::Open(arrivals) => {
@@ -276,6 +280,11 @@ impl Source {
         by_user.min(self.given_up_at)
     }
 
+    /// Every arrival that was due found a connection.
+    pub(super) fn none_waits(&mut self) {
+        self.counted = NEVER;
+    }
+
     /// Why the arrival that waits longest has no connection; `busy`: why none is free.
     pub(super) fn first_lacks(&self, opening: bool, busy: &'static str) -> &'static str {
         let first = match &self.pacing {
@@ -313,9 +322,14 @@ impl Source {
             return None;
         };
         let plan = &mut own.plan;
-        let due = plan.next_to_fall_due().unwrap_or(u64::MAX);
-        let backlog = plan.backlog(now);
         let from = self.excused;
+        let due = match plan.first() {
+            Some(first) if first.number >= from => first.due,
+            // Others wait already: these fell due since somebody looked, or since they were counted.
+            _ => plan.next_to_fall_due().unwrap_or(NEVER).min(self.counted),
+        };
+        self.counted = NEVER;
+        let backlog = plan.backlog(now);
         self.excused = from.max(plan.first_not_due(now));
         let late = now.saturating_sub(due);
         if late > PROMPT && from < self.excused {
@@ -382,6 +396,8 @@ impl Source {
     pub(super) fn planned(&mut self, now: u64) -> u64 {
         let mut planned = std::mem::take(&mut self.later_steps);
         if let Pacing::Schedule(own) = &mut self.pacing {
+            let next = own.plan.next_to_fall_due().filter(|due| *due <= now);
+            self.counted = self.counted.min(next.unwrap_or(NEVER));
             let all = own.plan.came_due(now);
             planned += all - self.came_due;
             self.came_due = all;

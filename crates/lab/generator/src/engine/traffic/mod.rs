@@ -193,6 +193,7 @@ impl Traffic {
         }
         if !waits {
             self.record.reaction.none_waits();
+            self.source.none_waits();
         }
         while let Some(carrier) = self.streams.take_unsent() {
             self.drive(carrier, false);
