@@ -341,9 +341,7 @@ fn a_server_without_room_for_both_sets_of_connections_is_not_accused() {
 }
 
 /// A step that is over before a request fell due says nothing of the load, and is no fault of it.
-/// What the step before left of the wait for its next request goes on at the new rate: the wait
-/// is so long that hardly any rest of it ends within the step. The change of the rate takes a moment,
-/// in which no request of the step before is due: its next would be at 1 s.
+/// A request of the rate before may still fall into it: then it is planted once more.
 #[test]
 fn a_step_without_a_request_is_not_invalid() {
     let steps = r#"
@@ -356,14 +354,16 @@ name = "short"
 load = { traffic = "constant 0.0001/s" }
 run = "true"
 "#;
-    let (_folder, finished, loads) = made("0 0 0", steps);
-    let verdict = &finished.verdict;
-    assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
-    let short = loads
-        .iter()
-        .find(|load| load.step.as_deref() == Some("short"));
-    let summary = &short.unwrap().summary;
-    assert_eq!(summary.requests.planned, 0);
+    let summary = (0..8).find_map(|_| {
+        let (_folder, finished, loads) = made("0 0 0", steps);
+        let verdict = &finished.verdict;
+        assert_eq!(verdict.outcome, Outcome::Pass, "{verdict:?}");
+        let mut loads = loads.into_iter();
+        let short = loads.find(|load| load.step.as_deref() == Some("short"));
+        let summary = short.unwrap().summary;
+        (summary.requests.planned == 0).then_some(summary)
+    });
+    let summary = summary.expect("a step without a request");
     assert!(
         summary.validity.reasons.is_empty(),
         "{:?}",
