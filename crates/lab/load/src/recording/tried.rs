@@ -23,6 +23,15 @@ impl Tried {
         let failed = self.failed.min(self.all);
         (self.all > 0).then(|| failed as f64 / self.all as f64)
     }
+
+    /// The same if `served` of those that failed had not.
+    #[must_use]
+    pub(crate) fn had_served(self, served: u64) -> Self {
+        Self {
+            failed: self.failed.saturating_sub(served),
+            ..self
+        }
+    }
 }
 
 impl Recording {

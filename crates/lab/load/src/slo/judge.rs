@@ -116,8 +116,8 @@ impl Seen<'_> {
                 if failed == 0 && term.bound > 0.0 && all as f64 * term.bound < 1.0 {
                     return unknown(Some(0.0));
                 }
-                let failed = failed.saturating_sub(self.requests.starved());
-                at_best(told(share), Tried { all, failed }.share())
+                let best = self.tried.had_served(self.requests.starved());
+                at_best(told(share), best.share())
             }
             Quantity::Sent if self.recorded.total.planned == 0 => unknown(None),
             Quantity::Sent => {

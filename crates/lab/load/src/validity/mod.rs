@@ -18,7 +18,7 @@ use units::{show_count, show_rate, show_seconds, show_share};
 
 pub use bounds::{Between, Bounds};
 
-use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span, Tried};
+use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
 use crate::slo::{Judgement, Quantity, Statistic};
 use crate::summary::{Reason, Validity};
 use crate::workload::{GuardLimits, Workload};
@@ -161,11 +161,9 @@ impl Seen<'_> {
 
     /// The share of requests that failed.
     fn failures(&self) -> Option<Reason> {
-        let Tried { all, failed } = self.requests.tried();
-        let starved = self.requests.starved();
-        let high = Tried { all, failed }.share()?;
-        let failed = failed.saturating_sub(starved);
-        let low = Tried { all, failed }.share()?;
+        let tried = self.requests.tried();
+        let high = tried.share()?;
+        let low = tried.had_served(self.requests.starved()).share()?;
         reason(
             high - low > (DOUBTFUL * high).max(FEW),
             GENERATOR_LATE,
