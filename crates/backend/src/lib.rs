@@ -17,7 +17,6 @@ mod worker;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -118,9 +117,8 @@ impl StaticBackend {
             shared,
             threads: Threads::default(),
         };
-        // Listeners that share their address would share it with another backend's, too: each of the
-        // two would have a part of the connections, and behave as nobody asked. This one does not.
-        drop(backend.listen(false)?);
+        // Another backend there would take a part of the connections, and behave as nobody asked.
+        socket::check_free(settings.listen).map_err(|errno| refused(settings.listen, errno))?;
         for _ in 0..threads {
             // The first thread finds the port that the others then share.
             backend.add_thread()?;
@@ -128,16 +126,10 @@ impl StaticBackend {
         Ok(backend)
     }
 
-    fn listen(&self, shared: bool) -> io::Result<OwnedFd> {
-        let address = self.address;
-        socket::listen_tcp(address, BACKLOG, shared).map_err(|errno| {
-            let cause = io::Error::from(errno);
-            io::Error::new(cause.kind(), format!("listen on {address}: {cause}"))
-        })
-    }
-
     fn add_thread(&mut self) -> io::Result<()> {
-        let listener = self.listen(true)?;
+        let at = self.address;
+        let listener =
+            socket::listen_tcp(at, BACKLOG, true).map_err(|errno| refused(at, errno))?;
         self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
         let waker = poller.waker().clone();
@@ -169,6 +161,11 @@ impl StaticBackend {
     pub fn behave(&self, behaviour: Behaviour) {
         self.shared.behaviour.store(Arc::new(behaviour));
     }
+}
+
+fn refused(address: SocketAddr, errno: rustix::io::Errno) -> io::Error {
+    let cause = io::Error::from(errno);
+    io::Error::new(cause.kind(), format!("listen on {address}: {cause}"))
 }
 
 fn tls_server((certificate, key): &(String, Secret)) -> io::Result<TlsServer> {

@@ -150,6 +150,22 @@ fn backend(id: &str) -> StaticBackend {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_routers_do_not_share_an_address() {
+    let folder = TempDir::new().unwrap();
+    let first = start(settings(folder.path())).await;
+    let mut second = settings(folder.path());
+    second.http.listen = first.at.http;
+    let (_signals, told) = mpsc::channel(1);
+    let (running, _addresses) = watch::channel(Router::default());
+    let logger = Logger::new("router", Sink::memory(), Level::Debug);
+    let started = run(second, logger, told, running);
+    let refused = tokio::time::timeout(PATIENCE, started).await.unwrap();
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("in use"), "{refused}");
+    first.end(Signal::Stop).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_route_lives_from_its_registration_to_its_end() {
     let folder = TempDir::new().unwrap();
     let (one, router) = (backend("one"), start(settings(folder.path())).await);

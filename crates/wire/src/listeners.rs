@@ -27,9 +27,10 @@ pub struct Listeners<T> {
 
 #[derive(Debug)]
 struct Listener<T> {
-    of: T,
     socket: OwnedFd,
     registration: Registration,
+    // Dropped last: what says that a socket is open goes when it is not.
+    of: T,
 }
 
 impl<T> Default for Listeners<T> {

@@ -63,6 +63,18 @@ pub fn listen_tcp(address: SocketAddr, backlog: u32, reuse_port: bool) -> Result
     Ok(socket)
 }
 
+/// Tells whether an address is free to listen on, before listeners with `reuse_port` are opened: they
+/// would share it with those of any other process of the same user, and each process would serve a
+/// part of the connections. Takes no connection itself.
+///
+/// # Errors
+/// As [`listen_tcp`].
+pub fn check_free(address: SocketAddr) -> Result<(), Errno> {
+    let socket = open(address, SocketType::STREAM)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &address)
+}
+
 /// The next connection of a listener, and who made it; `None`: none waits.
 ///
 /// # Errors
@@ -233,6 +245,8 @@ mod tests {
         assert_eq!(nothing, Err(Errno::AGAIN));
         // Another listener may share the address if both say so.
         assert!(listen_tcp(address, 16, true).is_ok());
+        assert_eq!(check_free(address), Err(Errno::ADDRINUSE));
+        assert_eq!(check_free(any), Ok(()));
         assert_eq!(listen_tcp(address, 16, false).err(), Some(Errno::ADDRINUSE));
     }
 

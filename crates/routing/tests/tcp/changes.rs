@@ -211,3 +211,37 @@ fn a_backend_may_be_known_by_name() {
             || rig.metric("tcp_router_dial_errors_total{cause=\"refused\"}") > 0.0
     });
 }
+
+#[test]
+fn two_routers_do_not_share_a_port() {
+    let (first, second) = (Rig::new(), Rig::new());
+    let (one, two) = (Backend::echo(b'1'), Backend::echo(b'2'));
+    let port = first.route(&[one.address]);
+    second.send(Change::Upsert(mapping(port, two.address)));
+    until("the second router is refused", || {
+        second.log.kept().contains("port-not-opened")
+    });
+    for _ in 0..20 {
+        assert_eq!(greeting(&mut connect(port)), Some(b'1'));
+    }
+    first.send(Change::Delete(mapping(port, one.address)));
+    second.opened(port);
+    assert_eq!(greeting(&mut connect(port)), Some(b'2'));
+}
+
+#[test]
+fn a_port_that_closes_opens_again_at_once() {
+    let (rig, one) = (Rig::new(), Backend::echo(b'1'));
+    let port = rig.route(&[one.address]);
+    let said = |line: &str, times: usize| {
+        until(line, || rig.log.kept().matches(line).count() == times);
+    };
+    for time in 1..=100 {
+        rig.send(Change::Delete(mapping(port, one.address)));
+        said("port-closed", time);
+        rig.send(Change::Upsert(mapping(port, one.address)));
+        said("port-opened", time + 1);
+    }
+    assert_eq!(greeting(&mut connect(port)), Some(b'1'));
+    assert!(!rig.log.kept().contains("port-not-opened"));
+}

@@ -137,6 +137,13 @@ fn prepare_tls(settings: &HttpSettings) -> Result<Tls, StartError> {
     Tls::new(settings).map_err(|(side, source)| StartError::Tls { side, source })
 }
 
+fn unlistened(address: SocketAddr, errno: Errno) -> StartError {
+    StartError::Listen {
+        address,
+        source: errno.into(),
+    }
+}
+
 fn unopened(settings: &HttpSettings, source: io::Error) -> StartError {
     let file = settings.access_log.file.as_deref();
     StartError::AccessLog {
@@ -172,6 +179,10 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
     let count = threads(settings);
     let tls = prepare_tls(settings)?;
     let mut addresses = [(settings.listen, false), (settings.listen_tls, true)];
+    // Another router there would answer a part of the requests, by its own settings.
+    for at in [settings.listen, settings.listen_tls].into_iter().flatten() {
+        socket::check_free(at).map_err(|errno| unlistened(at, errno))?;
+    }
     let mut listeners = Vec::new();
     for _ in 0..count {
         let mut own = Vec::new();
@@ -179,10 +190,7 @@ pub fn start(config: EngineConfig) -> Result<Engine, StartError> {
             let Some(at) = *address else {
                 continue;
             };
-            let failed = |errno: Errno| StartError::Listen {
-                address: at,
-                source: errno.into(),
-            };
+            let failed = |errno| unlistened(at, errno);
             // Each thread has its own queue of new connections.
             let listener = socket::listen_tcp(at, BACKLOG, true).map_err(failed)?;
             // The first one is given a port; the others share it.

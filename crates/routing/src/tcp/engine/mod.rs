@@ -11,12 +11,13 @@ mod tls;
 mod token;
 mod worker;
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -56,6 +57,9 @@ fn listen(address: SocketAddr, backlog: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
+/// Held by each listener of a port, from its opening until it is closed.
+type Claim = Arc<()>;
+
 /// The threads of a TCP router.
 pub struct Engine {
     listen: IpAddr,
@@ -64,6 +68,8 @@ pub struct Engine {
     threads: Mutex<Threads>,
     /// By thread.
     orders: Vec<Orders>,
+    /// By number of the port; dead: no listener of ours is open there.
+    claims: Mutex<HashMap<u16, Weak<()>>>,
 }
 
 /// What a thread is asked to do, and what wakes it for that.
@@ -98,6 +104,7 @@ impl Engine {
             counters,
             threads: Mutex::new(threads),
             orders: all,
+            claims: Mutex::default(),
         })
     }
 
@@ -108,15 +115,32 @@ impl Engine {
     /// thread accepts on it.
     pub fn open(&self, port: &Arc<Port>) -> io::Result<()> {
         let address = SocketAddr::new(self.listen, port.number());
+        let claim = self.claim(address)?;
         let sockets: Result<Vec<_>, _> = self
             .orders
             .iter()
             .map(|_| listen(address, self.backlog))
             .collect();
         for (thread, socket) in self.orders.iter().zip(sockets?) {
-            thread.give(Order::Open(Arc::clone(port), socket));
+            thread.give(Order::Open(Arc::clone(port), socket, Arc::clone(&claim)));
         }
         Ok(())
+    }
+
+    /// The claim to a port that nobody else has. Another router there would share the connections.
+    fn claim(&self, address: SocketAddr) -> io::Result<Claim> {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours = claims.get(&address.port()).and_then(Weak::upgrade);
+        let claim = match ours {
+            // Threads close it little by little; until then it is in use by us.
+            Some(claim) => claim,
+            None => {
+                wire::socket::check_free(address)?;
+                Claim::default()
+            }
+        };
+        claims.insert(address.port(), Arc::downgrade(&claim));
+        Ok(claim)
     }
 
     /// Ends accepting on a port. Connections that the kernel has accepted already are

@@ -14,6 +14,7 @@ use wire::slab::{Key, Slab};
 use wire::socket;
 use wire::threads::Phase;
 
+use super::Claim;
 use super::port::Port;
 use super::relay::Carriers;
 use super::session::{Session, SessionContext, SessionSide};
@@ -31,8 +32,8 @@ const PARTS: u32 = 10;
 
 /// What a thread is asked to do.
 pub(super) enum Order {
-    /// Accept on this socket.
-    Open(Arc<Port>, OwnedFd),
+    /// Accept on this socket; the claim goes with it.
+    Open(Arc<Port>, OwnedFd, Claim),
     /// Accept no more on this port.
     Close(u16),
     /// Accept no more.
@@ -85,7 +86,7 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
     carriers: Carriers,
     /// Each of a port. They pause until the next tick.
-    listeners: Listeners<Arc<Port>>,
+    listeners: Listeners<(Arc<Port>, Claim)>,
     sessions: Slab<Session>,
     now: Nanos,
     next_tick: Nanos,
@@ -164,7 +165,7 @@ impl Worker {
 
     fn accept(&mut self, key: Key) {
         for _ in 0..ACCEPTS {
-            let Some((port, listener)) = self.listeners.get(key) else {
+            let Some(((port, _), listener)) = self.listeners.get(key) else {
                 return;
             };
             if !self.shared.has_room(port) {
@@ -225,7 +226,9 @@ impl Worker {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 // One that cannot be watched now is tried again at the next tick.
-                Order::Open(port, socket) => _ = self.listeners.add(socket, port, &self.poller),
+                Order::Open(port, socket, claim) => {
+                    _ = self.listeners.add(socket, (port, claim), &self.poller);
+                }
                 Order::Close(number) => self.close(|port| port.number() == number),
                 Order::CloseAll => self.close(|_| true),
             }
@@ -236,7 +239,7 @@ impl Worker {
     /// them.
     fn close(&mut self, which: impl Fn(&Port) -> bool) {
         for key in self.listeners.keys() {
-            while let Some((port, listener)) = self.listeners.get(key)
+            while let Some(((port, _), listener)) = self.listeners.get(key)
                 && which(port)
             {
                 let client = match self.shared.has_room(port) {
