@@ -42,7 +42,7 @@ pub struct IntakeResult {
 impl IntakeResult {
     fn of(decoded: &Decoded, dropped: u64) -> Self {
         let of_trace = (dropped > 0).then(|| {
-            format!("{dropped} spans of traces that have as many as are kept of one already")
+            format!("spans of traces that have as many as are kept of one already: {dropped}")
         });
         let why: Vec<String> = decoded.left_out().into_iter().chain(of_trace).collect();
         Self {
@@ -220,7 +220,7 @@ mod tests {
         let (intake, store, taken) = posted(&spans);
         assert_eq!(store.counts().spans, 1);
         assert_eq!((taken.rejected, intake.refused()), (3, 3));
-        for said in ["whose ids are none", "before they begin", "units"] {
+        for said in ["ids that are none", "before the beginning", "units"] {
             assert!(taken.why.contains(said), "{}", taken.why);
         }
         let json = String::from_utf8(taken.partial().json()).unwrap();

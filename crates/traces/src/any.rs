@@ -5,7 +5,7 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 
 use flate2::read::MultiGzDecoder;
-use units::grouped;
+use units::counted;
 
 use super::names::Names;
 use super::{Nanos, Origin, ReadError, Span, jaeger, normalise, otlp, zipkin};
@@ -54,22 +54,21 @@ impl Decoded {
     /// What was left out, in plain words; `None`: nothing.
     pub fn left_out(&self) -> Option<String> {
         let count = |count: u64, what: &str| {
-            let number = grouped(count);
-            (count > 0).then(|| format!("{number} spans {what}"))
+            (count > 0).then(|| format!("{} {what}", counted(count, "span", "spans")))
         };
         let all = [
             self.is_cut
                 .then(|| "the last line, which ends in its midst".to_owned()),
-            count(self.timeless, "that do not say when they began"),
+            count(self.timeless, "without a time of beginning"),
             count(
                 self.absurd,
-                "that end before they begin, or take a month or longer",
+                "with an end before the beginning, or after a month or longer",
             ),
             count(
                 self.misdated,
-                "whose times are not in the units of their format: as they stand they are of 1970, or far from now",
+                "with times that are not in the units of the format: as they stand they are of 1970, or far from now",
             ),
-            count(self.unnamed, "whose ids are none").map(|what| match &self.first_unnamed {
+            count(self.unnamed, "with ids that are none").map(|what| match &self.first_unnamed {
                 Some(first) => format!("{what} ({first})"),
                 None => what,
             }),
@@ -373,7 +372,7 @@ mod tests {
         assert_eq!((timeless.spans.len(), timeless.timeless), (1, 1));
         assert_eq!(
             timeless.left_out().as_deref(),
-            Some("1 spans that do not say when they began")
+            Some("1 span without a time of beginning")
         );
     }
 
@@ -391,7 +390,7 @@ mod tests {
             assert_eq!((other.spans.len(), other.misdated), (0, 1), "{units}");
             let said = other.left_out().unwrap();
             assert!(
-                said.starts_with("1 spans whose times are not in the units"),
+                said.starts_with("1 span with times that are not in the units"),
                 "{said}"
             );
         }
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!((both.spans.len(), both.unnamed, both.refused()), (1, 1, 1));
         let said = both.left_out().unwrap();
         assert!(
-            said.contains("1 spans whose ids are none (read spans: traceId of span 2"),
+            said.contains("1 span with ids that are none (read spans: traceId of span 2"),
             "{said}"
         );
         let trace = "\"0000000000000000000000000000000a\"";
@@ -429,7 +428,7 @@ mod tests {
             let both = decoded(format!("{SPAN}\n{bad}\n{bad}\n{SPAN}").as_bytes());
             assert_eq!((both.spans.len(), both.unnamed), (2, 2), "{id}");
             let said = both.left_out().unwrap();
-            assert!(said.contains("2 spans whose ids are none"), "{said}");
+            assert!(said.contains("2 spans with ids that are none"), "{said}");
             assert!(said.contains("traceId of span 2"), "{said}");
         }
         let parent = SPAN.replace("\"name\"", "\"parentSpanId\":\"parent!\",\"name\"");

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub use cpus::{parse_cpus, write_cpus};
 pub use error::UnitError;
 use number::Number;
-pub use show::{Shown, bytes, cores, count, grouped, rate, seconds, share};
+pub use show::{Shown, bytes, cores, count, counted, grouped, rate, seconds, share};
 pub use show::{show_bytes, show_cores, show_count, show_rate, show_seconds, show_share};
 
 pub use nearest::nearest;

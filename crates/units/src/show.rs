@@ -46,6 +46,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something: `1 span`, `1,234 spans`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    let noun = if number == 1 { one } else { many };
+    format!("{} {noun}", grouped(number))
+}
+
 /// A number of processor cores: `1.27 cores`.
 pub fn show_cores(value: f64) -> String {
     cores(value, DIGITS).text

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write as _};
 
+use units::counted;
+
 use super::nodes::nodes;
 use super::*;
 use crate::compliance::args::ApplyArgs;
@@ -34,7 +36,7 @@ pub(super) async fn apply(args: ApplyArgs) -> Result<Outcome> {
     let path = format!("definitions?base={base}");
     let done = client.call(Method::PUT, &path, Some(&body)).await?;
     let version = &done["plan"]["version"];
-    let nodes = count(done["plan"]["nodes"].as_u64().unwrap_or_default());
+    let nodes = in_words(done["plan"]["nodes"].as_u64().unwrap_or_default());
     let took = done["plan"]["milliseconds"].as_f64().unwrap_or_default();
     print(&format!(
         "applied as version {version} in {took:.1} ms: another policy for {nodes}\n"
@@ -50,7 +52,7 @@ fn unknown(all: &Definitions, nodes: &[Value]) -> String {
         let lacking = group.node_ids.iter().map(String::as_str);
         let lacking: Vec<&str> = lacking.filter(|id| !known.contains(id)).collect();
         if let Some(first) = lacking.first() {
-            let (id, count) = (&group.id, count(lacking.len() as u64));
+            let (id, count) = (&group.id, in_words(lacking.len() as u64));
             out += &format!(
                 "! group {id} lists {count} that the server has not accepted yet: {first}"
             );
@@ -73,24 +75,20 @@ pub(super) async fn replace(client: &ApiClient, all: &Definitions) -> Result<()>
     Ok(())
 }
 
-/// How much there is.
-pub(super) fn counted(all: &Definitions) -> String {
-    format!(
-        "{} rules, {} directives, {} techniques, {} groups, {} parameters: no mistake",
-        all.rules.len(),
-        all.directives.len(),
-        all.techniques.len(),
-        all.groups.len(),
-        all.parameters.len()
-    )
+fn in_words(nodes: u64) -> String {
+    counted(nodes, "node", "nodes")
 }
 
-/// So many nodes, in words.
-fn count(nodes: u64) -> String {
-    match nodes {
-        1 => "1 node".into(),
-        nodes => format!("{nodes} nodes"),
-    }
+/// How much there is.
+pub(super) fn how_much(all: &Definitions) -> String {
+    format!(
+        "{}, {}, {}, {}, {}: no mistake",
+        counted(all.rules.len() as u64, "rule", "rules"),
+        counted(all.directives.len() as u64, "directive", "directives"),
+        counted(all.techniques.len() as u64, "technique", "techniques"),
+        counted(all.groups.len() as u64, "group", "groups"),
+        counted(all.parameters.len() as u64, "parameter", "parameters")
+    )
 }
 
 fn confirmed() -> Result<bool> {
@@ -136,7 +134,7 @@ fn planned(plan: &Value) -> String {
         return out + "nothing differs from what is defined\n";
     }
     let (count, nodes) = (plan["nodes"].as_u64().unwrap_or_default(), list("named"));
-    out += &format!("another policy for {}\n", self::count(count));
+    out += &format!("another policy for {}\n", in_words(count));
     for node in nodes.iter().take(NAMED) {
         out += &format!("  {} {}:", text(node, "hostname"), text(node, "id"));
         for (key, sign) in [("added", "+"), ("changed", "~"), ("removed", "-")] {

@@ -36,7 +36,7 @@ pub(crate) fn run(command: ComplianceCommand) -> Result<Outcome> {
             ComplianceCommand::Relays(command) => relays::run(&command).await?,
             ComplianceCommand::Check(args) => {
                 let all = definitions(&args.folder)?;
-                print(&format!("{}\n", apply::counted(&all)))?;
+                print(&format!("{}\n", apply::how_much(&all)))?;
             }
             ComplianceCommand::Apply(args) => return apply::apply(args).await,
             ComplianceCommand::Nodes(args) => nodes::list(&args).await?,

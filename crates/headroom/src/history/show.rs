@@ -12,6 +12,7 @@ use lab_judgement::{
 use lab_report::terminal::printable;
 use lab_store::Outcome;
 use serde::{Deserialize, Serialize};
+use units::counted;
 
 use super::ShowArgs;
 use super::store::stored;
@@ -263,7 +264,7 @@ pub(super) fn commits(repository: &Path, from: &str, to: &str) -> Vec<String> {
 /// How many runs were looked at, and how many were not.
 pub(super) fn counted_runs(shown: &Shown) -> String {
     let (count, left_out) = (shown.runs.len(), shown.left_out);
-    let mut out = format!("{count} {}", pluralized(count, "run"));
+    let mut out = counted(count as u64, "run", "runs");
     if left_out > 0 {
         out += &format!(
             "; left out, with another plan, processor or unit, or changed by hand: {left_out}"
@@ -278,8 +279,8 @@ pub(super) fn text(shown: &Shown) -> String {
         out += &format!("\n{}\n", style(printable(&found.metric.name)).bold());
         let judgement = &found.judgement;
         if found.not_since > 0 {
-            let (runs, noun) = (found.not_since, pluralized(found.not_since, "run"));
-            out += &format!("  not measured in the last {runs} {noun}\n");
+            let runs = counted(found.not_since as u64, "run", "runs");
+            out += &format!("  not measured in the last {runs}\n");
         }
         for (change, between) in judgement.changes.iter().zip(&found.between) {
             out += &format!("  {}\n", change.sentence);
@@ -295,18 +296,11 @@ pub(super) fn text(shown: &Shown) -> String {
         }
         if judgement.changes.is_empty() && judgement.drifts.is_empty() && judgement.alarm.is_none()
         {
-            let (points, noun) = (judgement.points, pluralized(judgement.points, "value"));
-            out += &format!("  no change in {points} {noun}\n");
+            let values = counted(judgement.points as u64, "value", "values");
+            out += &format!("  no change in {values}\n");
         }
     }
     out
-}
-
-fn pluralized(count: usize, one: &str) -> String {
-    match count {
-        1 => one.to_owned(),
-        _ => format!("{one}s"),
-    }
 }
 
 pub(super) fn commit_range(between: &Between) -> String {

@@ -10,7 +10,7 @@ use clap::Args;
 use collector::{Collector, Grpc};
 use net::Limits;
 use traces::{Origin, StoreLimits, normalise, otlp};
-use units::grouped;
+use units::{counted, grouped};
 
 use super::output_file::OutputFile;
 use crate::cli::{duration, meant};
@@ -121,11 +121,12 @@ fn keep(collector: &Collector, file: OutputFile<'_>) -> Result<()> {
             grouped(refused)
         ),
     };
-    let (kept, came) = (grouped(spans.len() as u64), grouped(counts.received));
+    let kept = counted(spans.len() as u64, "span", "spans");
+    let of = counted(traces.len() as u64, "trace", "traces");
     eprint(format_args!(
-        "{}: {kept} spans of {} traces; {came} came in, {} were dropped, {} forgotten{refused}",
+        "{}: {kept} of {of}; {} came in, {} were dropped, {} forgotten{refused}",
         name.display(),
-        grouped(traces.len() as u64),
+        grouped(counts.received),
         grouped(counts.dropped),
         grouped(counts.forgotten),
     ));

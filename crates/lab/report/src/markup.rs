@@ -30,16 +30,11 @@ pub(crate) fn head(title: &str, style: &str) -> String {
     )
 }
 
-/// `1 run`, `2 runs`.
-pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
 /// Says that there are more of something than are shown, and where; empty without any.
 pub(crate) fn and_more(number: usize, [one, many]: [&str; 2], which: &str) -> String {
     match number {
         0 => String::new(),
-        _ => format!("<p>And {}{which}.</p>", counted(number, one, many)),
+        _ => format!("<p>And {}{which}.</p>", units::counted(number as u64, one, many)),
     }
 }
 

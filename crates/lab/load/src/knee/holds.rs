@@ -17,15 +17,6 @@ pub struct Holds<'g> {
     kept: VecDeque<Recorded>,
 }
 
-/// "1 hold", "2 holds".
-#[must_use]
-pub fn holds_in_words(number: usize) -> String {
-    match number {
-        1 => "1 hold".to_owned(),
-        number => format!("{number} holds"),
-    }
-}
-
 impl<'g> Holds<'g> {
     /// Keeps what `generator` records from now on.
     pub fn of(generator: &'g mut dyn Generate) -> Self {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::{Reason, Validity};
 
-pub use holds::{Holds, holds_in_words};
+pub use holds::Holds;
 pub use search::search;
 pub use settings::{Event, Purpose, Search, SearchError, Settle};
 

@@ -7,7 +7,7 @@ use crate::recording::Recorded;
 
 use super::bench::{Bench, Outcome};
 use super::settings::{Event, MOST_RATE, Purpose, Search};
-use super::{Capacity, Estimate, fit, holds_in_words};
+use super::{Capacity, Estimate, fit};
 
 /// Times that a contradiction at the ends of the interval sends the search back.
 const ROUNDS: u32 = 3;
@@ -350,7 +350,7 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
     if bench.unrested > 0 {
         note += &format!(
             " After {} the target was still slow when {:?} of rest were over.",
-            holds_in_words(bench.unrested as usize),
+            units::counted(u64::from(bench.unrested), "hold", "holds"),
             settings.drain
         );
     }

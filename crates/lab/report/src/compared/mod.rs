@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use lab_judgement::{Comparison, Verdict};
 use lab_lifecycle::Table;
 use lab_store::{RunFile, RunFolder};
+use units::counted;
 
-use crate::markup::{counted, escaped, head};
+use crate::markup::{escaped, head};
 use crate::{ReportError, timelines};
 
 /// Most runs of a side that are named.
@@ -168,7 +169,7 @@ fn licences(metrics: &[Comparison]) -> String {
 fn entities(table: Option<&Table>) -> String {
     match table {
         None => "has no such lifecycle".to_owned(),
-        Some(table) => counted(table.rows.len(), "entity", "entities"),
+        Some(table) => counted(table.rows.len() as u64, "entity", "entities"),
     }
 }
 

@@ -5,8 +5,9 @@ mod chart;
 use std::fmt::Write as _;
 
 use lab_judgement::{HistoryJudgement, Metric};
+use units::counted;
 
-use crate::markup::{and_more, counted, escaped, head};
+use crate::markup::{and_more, escaped, head};
 use chart::chart;
 
 /// Most runs that are drawn, the latest of them.
@@ -74,7 +75,7 @@ pub fn html(about: &str, runs: &[HistoryRun], metrics: &[HistoryMetric]) -> Stri
         let _ = write!(
             page,
             "<p>Drawn are the latest; {} before them were judged as well.</p>",
-            counted(older, "run", "runs")
+            counted(older as u64, "run", "runs")
         );
     }
     let mut order: Vec<&HistoryMetric> = metrics.iter().collect();
@@ -102,7 +103,7 @@ fn section(found: &HistoryMetric, runs: &[HistoryRun], older: usize) -> String {
         chart(found, runs, older)
     );
     if found.said.is_empty() {
-        let points = counted(found.judgement.points, "value", "values");
+        let points = counted(found.judgement.points as u64, "value", "values");
         let _ = write!(text, "<p>no change in {points}</p>");
     } else {
         text += "<ul>";

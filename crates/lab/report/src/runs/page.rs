@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use lab_judgement::MetricValue;
 use lab_store::Outcome;
-use units::{show_bytes, show_seconds};
+use units::{counted, show_bytes, show_seconds};
 
 use super::{ListedRun, by_name};
-use crate::markup::{and_more, counted, escaped, head, in_url};
+use crate::markup::{and_more, escaped, head, in_url};
 use crate::sparkline::Frame;
 use crate::terminal::word;
 
@@ -36,7 +36,7 @@ pub fn html(runs: &[ListedRun]) -> String {
         page,
         "<h1>Runs</h1><p>{}, {}. Each chart begins at zero and shows one number of the latest runs, in their order; \
          a broken line stands where the plan or the processor was another than before.</p>",
-        counted(runs.len(), "run", "runs"),
+        counted(runs.len() as u64, "run", "runs"),
         show_bytes(runs.iter().map(|run| run.bytes as f64).sum()),
     );
     for (name, runs) in names {

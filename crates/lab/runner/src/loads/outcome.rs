@@ -4,9 +4,9 @@ use lab_experiment::expr::{Dimension, KneeEnd, LoadQuantity, Stat};
 use lab_experiment::plan::Load;
 use lab_generator::Outage;
 use lab_load::Summary;
-use lab_load::knee::{Capacity, Usl, holds_in_words};
+use lab_load::knee::{Capacity, Usl};
 use lab_load::summary::Distribution;
-use units::{show_rate, show_seconds, show_share};
+use units::{counted, show_rate, show_seconds, show_share};
 
 /// What came of a load in a step, or over all of them.
 #[derive(Debug, Clone)]
@@ -230,7 +230,7 @@ pub(crate) fn of_search(load: &Load, capacity: &Capacity) -> String {
     format!(
         "{}: {found} after {}; {}",
         load.name,
-        holds_in_words(capacity.points.len()),
+        counted(capacity.points.len() as u64, "hold", "holds"),
         capacity.note
     )
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lab_experiment::expr::{ProbeNumber, Stat};
 use lab_experiment::plan::Plan;
 use lab_store::{Event, EventKind, ProbeSample, ProbeSummary};
-use units::{show_count, show_seconds};
+use units::{counted, show_count, show_seconds};
 
 use super::value::Value;
 use crate::judge::of_values;
@@ -203,10 +203,7 @@ fn summary(name: &str, of: &str, tries: &[&ProbeSample]) -> ProbeSummary {
 
 /// A summary in words.
 pub(super) fn sentence(summary: &ProbeSummary) -> String {
-    let mut text = match summary.tries {
-        1 => "1 try".to_owned(),
-        tries => format!("{tries} tries"),
-    };
+    let mut text = counted(summary.tries, "try", "tries");
     if !summary.of.is_empty() {
         text = format!("{}: {text}", summary.of);
     }
