@@ -48,8 +48,7 @@ Exit codes:
   2  B may fail more or have more slow requests, or there are too few requests to tell
   4  error
 
-For instance: headroom traces compare before.json after.json
-Runs that took turns: headroom traces compare --a a1.json a2.json a3.json --b b1.json b2.json b3.json";
+Runs that took turns: --a a1.json a2.json a3.json --b b1.json b2.json b3.json";
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyseArgs {
