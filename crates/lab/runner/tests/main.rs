@@ -23,6 +23,7 @@ mod simulated;
 mod skipped;
 mod starved;
 mod steps;
+mod stopped;
 mod support;
 mod systems;
 mod through;

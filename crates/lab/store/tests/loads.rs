@@ -60,6 +60,7 @@ fn summary(name: &str) -> Summary {
             asked: Some(5000.0),
             sent: 5000.0,
             good: 4999.9,
+            good_at_best: None,
         },
         requests: Counts {
             planned: u64::MAX,

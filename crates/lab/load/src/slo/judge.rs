@@ -3,7 +3,7 @@
 use super::{Quantity, Slo, Statistic, Term};
 use crate::recording::{Latencies, Recorded, Recording, Tried};
 use crate::steady;
-use crate::validity::Between;
+use crate::validity::{Between, most_good};
 
 /// Confidence with which a percentile of few samples must be beyond its bound to be
 /// called so.
@@ -134,30 +134,10 @@ impl Seen<'_> {
                     return unknown(None);
                 }
                 let good = sending.requests().good();
-                let rate = |good: u64| good as f64 / length;
-                let seen = told(rate(good));
-                match self.recorded.segment.model.is_open() {
-                    true => {
-                        let late = self.recorded.after_end().requests().good();
-                        at_best(seen, Some(rate(good + self.requests.kept_waiting(late))))
-                    }
-                    false => self.faster(seen),
-                }
+                let best = most_good(self.recorded, &self.requests, good);
+                at_best(told(good as f64 / length), Some(best / length))
             }
         }
-    }
-
-    /// Users who got their answers sooner would have asked more often: at most as much
-    /// more as the generator made latencies longer.
-    fn faster(&self, seen: Measured) -> Measured {
-        let mean = |all: Latencies<'_>| {
-            let mean = all.answers().mean();
-            mean.map_or(0.0, |mean| mean.as_secs_f64())
-        };
-        let actual = Between::actual(&self.requests);
-        let least = mean(actual.least()).max(f64::MIN_POSITIVE);
-        let longer = (mean(actual.most()) / least).max(1.0);
-        at_best(seen, seen.value.map(|rate| rate * longer))
     }
 }
 

@@ -188,6 +188,10 @@ pub struct Rates {
     pub sent: f64,
     /// Answered whole and not refused.
     pub good: f64,
+    /// The most that may have been good without the generator's part in it; absent where that changes
+    /// nothing.
+    #[serde(default)]
+    pub good_at_best: Option<f64>,
 }
 
 /// Numbers of requests.

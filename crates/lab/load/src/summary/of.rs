@@ -55,7 +55,7 @@ impl Summary {
             sending_s: own.length.as_secs_f64(),
             warm_up_s: if asked { steady.from_s } else { 0.0 },
             after_end: AfterEnd::of(recorded),
-            rate: Rates::of(&recorded.segment.model, &own),
+            rate: Rates::of(recorded),
             requests: Counts::of(judged.total.planned, &requests),
             latency: Latency::of(workload, &requests),
             lateness: (&requests.lateness).into(),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Counts, Latency, PartNumbers, Rates, Steady};
-use crate::recording::{Recorded, Span};
-use crate::segment::Model;
+use crate::recording::Recorded;
 use crate::steady;
+use crate::validity::most_good;
 use crate::workload::Workload;
 
 /// What is made of the start of a load. Only [`WarmUp::Fixed`] leaves anything out of what
@@ -43,9 +43,9 @@ impl WarmUp {
         };
         if steady.from_s > recorded.total.start.as_secs_f64() {
             let part = steady::part(recorded, &steady);
-            let (own, all) = (part.sending(), part.total.requests());
+            let all = part.total.requests();
             steady.numbers = Some(PartNumbers {
-                rate: Rates::of(&recorded.segment.model, &own),
+                rate: Rates::of(&part),
                 requests: Counts::of(part.total.planned, &all),
                 latency: Latency::of(workload, &all),
             });
@@ -68,14 +68,18 @@ impl Steady {
 }
 
 impl Rates {
-    /// Those of a span without what came after the end.
-    pub(super) fn of(model: &Model, own: &Span) -> Self {
+    /// Those of a load, or of a part of it, without what came after the end.
+    pub(super) fn of(recorded: &Recorded) -> Self {
+        let own = recorded.sending();
         let seconds = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
         let requests = own.requests();
+        let good = requests.good();
+        let most = most_good(recorded, &recorded.total.requests(), good);
         Self {
-            asked: model.is_open().then(|| own.planned as f64 / seconds),
+            asked: (recorded.segment.model.is_open()).then(|| own.planned as f64 / seconds),
             sent: requests.sent as f64 / seconds,
-            good: requests.good() as f64 / seconds,
+            good: good as f64 / seconds,
+            good_at_best: (most > good as f64).then(|| (most / seconds).min(f64::MAX)),
         }
     }
 }

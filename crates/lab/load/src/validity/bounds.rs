@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use measure::Histogram;
 
-use crate::recording::{Doubt, Latencies, Recording};
+use crate::recording::{Doubt, Latencies, Recorded, Recording};
 
 /// Bounds closer than this share of the value, or than [`ALIKE_S`], are one number.
 const ALIKE: f64 = 0.1;
@@ -109,6 +109,26 @@ impl<'h> Between<'h> {
             high,
         })
     }
+}
+
+/// The most good answers that may have come within the load's own time without the generator's part in
+/// it, where `good` came. `requests` are those of `recorded`.
+pub(crate) fn most_good(recorded: &Recorded, requests: &Recording, good: u64) -> f64 {
+    let good = good as f64;
+    if recorded.segment.model.is_open() {
+        let late = recorded.after_end().requests().good();
+        return good + requests.kept_waiting(late) as f64;
+    }
+    // Users who got their answers sooner would have asked more often: at most as much more as the
+    // generator made latencies longer.
+    let mean = |all: Latencies<'_>| {
+        let mean = all.answers().mean();
+        mean.map_or(0.0, |mean| mean.as_secs_f64())
+    };
+    let actual = Between::actual(requests);
+    let least = mean(actual.least()).max(f64::MIN_POSITIVE);
+    let longer = (mean(actual.most()) / least).max(1.0);
+    (good * longer).min(f64::MAX)
 }
 
 #[cfg(test)]

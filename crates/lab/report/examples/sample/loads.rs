@@ -205,6 +205,7 @@ impl Sketch {
                 asked: (!self.closed).then_some(self.rate),
                 sent: sent as f64 / steady_s,
                 good: intended.count() as f64 / steady_s,
+                good_at_best: None,
             },
             requests: Counts {
                 planned: sent,

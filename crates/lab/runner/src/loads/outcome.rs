@@ -109,6 +109,10 @@ fn value_at(summary: &Summary, quantity: LoadQuantity, bound: Bound) -> Option<f
     let (distribution, stat) = match quantity {
         LoadQuantity::Latency(stat) => (&summary.latency.intended, stat),
         LoadQuantity::Actual(stat) => (&summary.latency.actual, stat),
+        LoadQuantity::Rate if bound == Bound::AtBest => {
+            let rate = &summary.rate;
+            return rate.good_at_best.or(Some(rate.good));
+        }
         _ if bound == Bound::AtBest => {
             return value_with(summary, quantity, summary.requests.starved);
         }
@@ -158,12 +162,7 @@ fn value_with(summary: &Summary, quantity: LoadQuantity, more: u64) -> Option<f6
         LoadQuantity::Errors => failed(),
         LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
         LoadQuantity::Sent => share(counts.sent + more, counts.planned),
-        LoadQuantity::Rate => {
-            // So might those have been in time that were answered after the end.
-            let late = if more > 0 { summary.after_end.good } else { 0 };
-            let sending_s = summary.sending_s.max(f64::MIN_POSITIVE);
-            Some(summary.rate.good + (more + late) as f64 / sending_s)
-        }
+        LoadQuantity::Rate => Some(summary.rate.good),
         LoadQuantity::Answered => Some((counts.answered + more) as f64),
         LoadQuantity::Good => Some((counts.answered.saturating_sub(counts.refused) + more) as f64),
         LoadQuantity::Requests => Some((counts.sent + more) as f64),
