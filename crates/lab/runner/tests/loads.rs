@@ -418,3 +418,37 @@ fn files_are_looked_at_before_anything_starts() {
     std::fs::write(&table, "name\nann\n").unwrap();
     assert_eq!(file(&keys).0.unwrap().verdict.outcome, Outcome::Pass);
 }
+
+/// Of about forty requests none failed: what needs a hundred to be told is not.
+#[test]
+fn a_share_of_failures_below_that_of_one_request_is_not_told() {
+    let (_folder, finished) = made(
+        simulated::healthy,
+        r#"
+[[step]]
+name = "short"
+load = { traffic = "constant 400/s" }
+hold = "100ms"
+[[expect]]
+that = "traffic errors < 1%"
+[[expect]]
+that = "traffic ok > 99%"
+[[expect]]
+that = "traffic errors < 30%"
+[[expect]]
+that = "traffic errors == 0% and traffic ok >= 100%"
+[[expect]]
+that = "traffic errors < 1% or traffic sent >= 99% of planned"
+"#,
+    );
+    let expected = [
+        Outcome::Inconclusive,
+        Outcome::Inconclusive,
+        Outcome::Pass,
+        Outcome::Pass,
+        Outcome::Pass,
+    ];
+    assert_eq!(outcomes(&finished), expected, "{:?}", finished.verdict);
+    let note = &finished.verdict.expectations[0].note;
+    assert!(note.starts_with("too few requests to tell"), "{note}");
+}

@@ -2,6 +2,7 @@
 
 mod growth;
 mod metrics;
+mod too_few;
 mod window;
 
 use std::collections::BTreeMap;
@@ -104,6 +105,9 @@ pub(crate) fn judge(
                 // Whether it held or not, nobody knows: the instrument was at its limit.
                 (Some(why), _) => (Outcome::Invalid, why),
                 (None, Some(held)) if let Some(why) = measured.bounded(&expect.that, held) => {
+                    (Outcome::Inconclusive, why)
+                }
+                (None, Some(held)) if let Some(why) = measured.too_few(&expect.that, held) => {
                     (Outcome::Inconclusive, why)
                 }
                 (None, Some(true)) => (Outcome::Pass, String::new()),
