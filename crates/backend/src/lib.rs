@@ -128,8 +128,7 @@ impl StaticBackend {
 
     fn add_thread(&mut self) -> io::Result<()> {
         let at = self.address;
-        let listener =
-            socket::listen_tcp(at, BACKLOG, true).map_err(|errno| refused(at, errno))?;
+        let listener = socket::listen_tcp(at, BACKLOG, true).map_err(|errno| refused(at, errno))?;
         self.address = socket::local_address(&listener)?;
         let poller = Poller::new()?;
         let waker = poller.waker().clone();

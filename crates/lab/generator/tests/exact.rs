@@ -8,7 +8,9 @@ use crate::workload::{closed, open, plain, run};
 use lab_generator::{Local, Stopper};
 use lab_load::arrivals::{Arrivals, Process, Shape};
 use lab_load::summary::{Rates, WarmUp};
-use lab_load::{Flow, Generate as _, Length, Model, Pace, Recorded, Segment, Summary, Workload};
+use lab_load::{
+    Flow, Generate as _, Length, Model, Pace, Recorded, Segment, Slo, Summary, Workload,
+};
 
 #[test]
 fn every_arrival_of_the_plan_is_sent_by_any_number_of_threads() {
@@ -197,6 +199,12 @@ fn a_number_of_requests_has_the_rate_that_it_was_asked_for_with() {
                 (Some(100.0), 100.0, 100.0)
             );
             assert_eq!(recorded.sending().length, Duration::from_secs(1));
+            let judged = |objective: &str| {
+                let objective: Slo = objective.parse().unwrap();
+                objective.judge(&recorded).holds
+            };
+            assert_eq!(judged("rate >= 100/s"), Some(true));
+            assert_eq!(judged("rate > 100/s"), Some(false));
             assert_eq!(recorded.total.planned, 100);
         }
     }

@@ -34,7 +34,10 @@ pub(crate) fn head(title: &str, style: &str) -> String {
 pub(crate) fn and_more(number: usize, [one, many]: [&str; 2], which: &str) -> String {
     match number {
         0 => String::new(),
-        _ => format!("<p>And {}{which}.</p>", units::counted(number as u64, one, many)),
+        _ => format!(
+            "<p>And {}{which}.</p>",
+            units::counted(number as u64, one, many)
+        ),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Quantity, Slo, Statistic, Term};
 use crate::recording::{Latencies, Recorded, Recording, Tried};
-use crate::steady;
 use crate::validity::{Between, most_good};
 
 /// Confidence with which a percentile of few samples must be beyond its bound to be
@@ -57,7 +56,7 @@ impl Measured {
 }
 
 impl Slo {
-    /// Judges a load, or what [`steady::judged`] left of it.
+    /// Judges a load, or what [`judged`](crate::steady::judged) left of it.
     ///
     /// A request without a whole answer, or one that was never sent, counts as slower
     /// than any bound ([`Latencies`]): `p99 < 20ms` says that 99 of 100 requests were
@@ -128,7 +127,7 @@ impl Seen<'_> {
                 at_best(told(share(sent)), Some(best))
             }
             Quantity::Rate => {
-                let sending = steady::sending(self.recorded);
+                let sending = self.recorded.sending();
                 let length = sending.length.as_secs_f64();
                 if length <= 0.0 {
                     return unknown(None);
