@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endedOf, estimate, kneeText, usl, uslSpan } from '../src/data/capacity';
 import { valueAt } from '../src/data/decode';
-import { afterEnd, doubtful, failedShare, firstShown, formatted, gap, health, line, percentileName, perSecond, quantity, rate, smallShare } from '../src/data/load';
+import { afterEnd, atBest, doubtful, failedShare, firstShown, formatted, gap, health, line, percentileName, perSecond, quantity, rate, smallShare } from '../src/data/load';
 import type { Capacity, Expectation, Fit, Hold, LoadSummary, Outcome } from '../src/data/run';
 import type { Result } from '../src/data/load';
 import shares from './shares.json';
@@ -160,6 +160,14 @@ describe('the generator', () => {
   it('says how many answers came after the end', () => {
     expect(afterEnd(1)).toBe('1 answer came after the end: it counts, but no rate has it.');
     expect(afterEnd(1200)).toBe('1,200 answers came after the end: they count, but no rate has them.');
+  });
+
+  it('says how high a rate may have been without the generator', () => {
+    const rates = { asked: 100, sent: 88, good: 88 };
+    expect(atBest(rates)).toBe(null);
+    expect(atBest({ ...rates, good_at_best: null })).toBe(null);
+    expect(atBest({ ...rates, good_at_best: 88.1 })).toBe(null);
+    expect(atBest({ ...rates, good_at_best: 100 })).toBe('Good answers may have been up to 100/s but for the generator, which was late.');
   });
 });
 

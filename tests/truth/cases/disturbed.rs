@@ -30,9 +30,13 @@ pub(crate) fn cases() -> Vec<Case> {
         "--timeout",
         "1s",
     ];
-    let plantings: [(&str, &[&str], Disturb); 5] = [
+    let plantings: [(&str, &[&str], Disturb); 6] = [
         ("load: the generator stops for 60 ms", OPEN, |child| {
             stop(child, 60);
+        }),
+        ("load: the generator stops over the end", OPEN, |child| {
+            std::thread::sleep(Duration::from_millis(3200));
+            stop(child, 2000);
         }),
         (
             "load: a closed loop's generator stops for 1 s",
@@ -88,16 +92,41 @@ fn planted(folder: &Path, arguments: &[&str], disturb: Disturb) -> Found {
     let told = Measured::of(&child.wait_with_output().expect("its end"));
     let late = server.diary().lateness();
     let failed = told.valid().then(|| told.failed_share()).flatten();
+    // The server could answer all of them in time.
+    let at_best = told
+        .number("/rate/good_at_best")
+        .or(told.number("/rate/good"));
+    let asked = told.number("/rate/asked").filter(|_| told.valid());
+    let rate = asked.map(|asked| {
+        let all = Claim::number(
+            "good answers a second, at best",
+            at_best,
+            0.95 * asked,
+            f64::MAX,
+        );
+        [
+            all,
+            Claim::number(
+                "good answers a second",
+                told.number("/rate/good"),
+                0.0,
+                1.01 * asked,
+            ),
+        ]
+    });
     let percentile = |name: &str, late: f64| latency(&told, name, 0.0049, 0.005 + late + SLACK_S);
     Found {
         // It was disturbed: to say nothing is right as well.
         valid: true,
-        claims: vec![
+        claims: [
             percentile("p50", late.p50_s),
             percentile("p99", late.p99_s),
             percentile("p999", late.max_s),
             Claim::number("failures", failed, 0.0, 0.0),
-        ],
+        ]
+        .into_iter()
+        .chain(rate.into_iter().flatten())
+        .collect(),
         verdict_is_right: told.code == if told.valid() { 0 } else { 3 },
         words: format!(
             "exit code {}\n{}{:#}",

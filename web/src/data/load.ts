@@ -3,7 +3,7 @@
 import { count, duration, percent } from '../chart/scales';
 import { column, scaled, type Points } from './decode';
 import { NO_ANSWER, WITHHELD } from './words';
-import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline } from './run';
+import type { Distribution, Expectation, Load, LoadSummary, PackedTimeline, Rates } from './run';
 
 /** A load over time; a value for each slot. Times are those of the page's axis. */
 export interface Timeline {
@@ -239,6 +239,12 @@ export function afterEnd(answered: number): string {
   return answered === 1
     ? '1 answer came after the end: it counts, but no rate has it.'
     : `${count(answered)} answers came after the end: they count, but no rate has them.`;
+}
+
+/** What is said of a rate that may have been higher without the generator's part in it; null: nothing. */
+export function atBest({ good, good_at_best }: Rates): string | null {
+  const told = good_at_best != null && good_at_best > 1.01 * good;
+  return told ? `Good answers may have been up to ${rate(good_at_best)} but for the generator, which was late.` : null;
 }
 
 /** A number of things, or a mean of it, with the digits that the terminal shows: `4,999`, `12.5`; a dash for no value. */

@@ -202,6 +202,14 @@ export interface Distribution {
   max: number | null;
 }
 
+/** Requests a second within the load's own time; `good_at_best`: without the generator's part in it. */
+export interface Rates {
+  asked: number | null;
+  sent: number;
+  good: number;
+  good_at_best?: number | null;
+}
+
 export interface Counts {
   planned: number;
   sent: number;
@@ -295,9 +303,9 @@ export interface LoadSummary {
     state: string;
     growth: { per_s: number; low: number; high: number; confidence: number } | null;
     /** Of the steady part, where it is not the whole load. */
-    numbers: { rate: { asked: number | null; sent: number; good: number }; requests: Counts; latency: Latency } | null;
+    numbers: { rate: Rates; requests: Counts; latency: Latency } | null;
   };
-  rate: { asked: number | null; sent: number; good: number };
+  rate: Rates;
   requests: Counts;
   latency: Latency;
   lateness: Distribution;

@@ -60,9 +60,12 @@ impl Record {
             return;
         }
         let tally = &mut self.tally;
+        let end = tally.end();
         self.reaction.settle(|answered, unread, intended, actual| {
             let kind = tally.kind(answered.kind);
             kind.unread_seconds += unread as f64 * 1e-9;
+            let in_time = answered.at.saturating_sub(intended) < end;
+            kind.in_time_at_best += u64::from(answered.at >= end && in_time);
             kind.intended_doubt.record_ns(answered.intended, intended);
             kind.actual_doubt.record_ns(answered.actual, actual);
         });

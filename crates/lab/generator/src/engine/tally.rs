@@ -158,6 +158,11 @@ impl Tally {
         self.end = end;
     }
 
+    /// When the segment's own time ends; as late as can be, where that is not known yet.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Whether what is counted now comes after the end of the segment.
     pub(super) fn is_over(&self) -> bool {
         self.window.is_some()
@@ -175,6 +180,7 @@ impl Tally {
     /// Ends the segment's own time, unless it has ended.
     pub(super) fn finish(&mut self, end: u64) {
         if !self.is_over() {
+            self.end = end;
             let empty = Box::new(Span::empty(self.span.kinds.len()));
             self.window = Some(self.turn(end, end, 0, empty));
         }

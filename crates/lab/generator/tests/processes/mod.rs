@@ -241,6 +241,41 @@ fn a_stop_beyond_the_end_blames_no_target_for_what_is_sent_late() {
     assert_eq!((all.answered, all.failed()), (80, 0), "{:?}", all.errors);
 }
 
+/// The target answers all of a hundred a second in time, but in the last second and a half nobody asks.
+#[test]
+fn answers_that_a_generator_makes_too_late_are_no_low_rate_of_the_target() {
+    let target = slow(DELAY);
+    let mut child = start("", target.address, 8, 100.0);
+    begun(&mut child);
+    std::thread::sleep(Duration::from_millis(2_500));
+    stop_now(&child, Duration::from_millis(2_500));
+    let recorded = recorded(child);
+    let mut workload = plain(target.address, 8);
+    workload.guard.steal_share = 1.0;
+    let rate = summary(&workload, &recorded).rate;
+    assert!(rate.good < 80.0, "{rate:?}");
+    assert!(rate.good_at_best.unwrap() > 95.0, "{rate:?}");
+    let judged = Slo::parse("rate > 95/s").unwrap().judge(&recorded);
+    assert_eq!(judged.holds, None);
+    assert!(!validity::check_for(&workload, &recorded, &judged).valid);
+    let judged = Slo::parse("rate > 101/s").unwrap().judge(&recorded);
+    assert_eq!(judged.holds, Some(false));
+    let reasons = validity::check(&workload, &recorded).reasons;
+    let names: Vec<&str> = reasons.iter().map(|reason| &*reason.check).collect();
+    assert_eq!(names, [GENERATOR_LATE], "{reasons:?}");
+}
+
+/// The twin: it answers after a second, so that those of the last second come too late.
+#[test]
+fn answers_that_a_target_makes_too_late_lower_its_rate() {
+    let target = slow(Duration::from_secs(1));
+    let recorded = recorded(start("", target.address, 8, 100.0));
+    let rate = summary(&plain(target.address, 8), &recorded).rate;
+    assert!(rate.good < 80.0, "{rate:?}");
+    let judged = Slo::parse("rate > 95/s").unwrap().judge(&recorded);
+    assert_eq!(judged.holds, Some(false), "{rate:?}");
+}
+
 /// What falls due while it stands still waits for a connection from when it goes on.
 #[test]
 fn no_request_is_given_up_that_was_not_waited_for() {

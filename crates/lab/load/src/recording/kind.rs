@@ -33,6 +33,10 @@ pub struct Recording {
     /// Time that whole answers may have lain unread, in seconds; in `actual`.
     #[serde(default)]
     pub unread_seconds: f64,
+    /// Whole answers that came after the end of the load's own time, and within it but for what the
+    /// generator may have added to `intended`.
+    #[serde(default)]
+    pub in_time_at_best: u64,
     /// Times that a request was sent once more because the target left it out or
     /// closed its connection; not in `sent`.
     pub retried: u64,
@@ -126,6 +130,7 @@ impl Recording {
         self.intended_doubt.merge(&other.intended_doubt);
         self.actual_doubt.merge(&other.actual_doubt);
         self.unread_seconds += other.unread_seconds;
+        self.in_time_at_best += other.in_time_at_best;
         self.retried += other.retried;
         self.retried_seconds += other.retried_seconds;
         self.unsent_again += other.unsent_again;

@@ -117,7 +117,8 @@ pub(crate) fn most_good(recorded: &Recorded, requests: &Recording, good: u64) ->
     let good = good as f64;
     if recorded.segment.model.is_open() {
         let late = recorded.after_end().requests().good();
-        return good + requests.kept_waiting(late) as f64;
+        let in_time = requests.in_time_at_best.min(late);
+        return good + (in_time + requests.kept_waiting(late - in_time)) as f64;
     }
     // Users who got their answers sooner would have asked more often: at most as much more as the
     // generator made latencies longer.

@@ -38,19 +38,24 @@ const LITTLE_ANSWERS: u64 = 200;
 const WAITED_S: f64 = 0.01;
 const BUSY: f64 = 0.8;
 /// Share of the failures, and of all requests, beyond which those that the generator may have made
-/// say nothing that a reader could use of the target's.
+/// say nothing that a reader could use of the target's; share of the good answers beyond which those
+/// that it may have made too late do not.
 const DOUBTFUL: f64 = 0.2;
 const FEW: f64 = 0.01;
+/// Fewer requests than these are no share that could be of use.
+const SEVERAL: f64 = 10.0;
 /// Descriptors that a generator needs besides connections, generously.
 const OTHER_DESCRIPTORS: u64 = 64;
 /// What rounding and reading the clock may add to or take from one latency.
 const LITTLE_NOISE: Duration = Duration::from_micros(2);
 
-/// Judges a load of which nothing particular is asked: its median must be told, and its share of
-/// failures.
+/// Judges a load of which nothing particular is asked: its median must be told, its share of
+/// failures, and its rate unless its users set that.
 pub fn check(workload: &Workload, recorded: &Recorded) -> Validity {
     judged_by(workload, recorded, |seen| {
-        seen.failures().or_else(|| seen.median())
+        seen.failures()
+            .or_else(|| seen.median())
+            .or_else(|| seen.rate())
     })
 }
 
@@ -190,6 +195,27 @@ impl Seen<'_> {
                 let (low, high) = (show_seconds(bounds.low), show_seconds(bounds.high));
                 format!(
                     "the median may be anything from {low} to {high}: {}",
+                    self.delay_cause()
+                )
+            },
+            self.help(),
+        )
+    }
+
+    /// Good answers a second.
+    fn rate(&self) -> Option<Reason> {
+        let own = self.recorded.sending();
+        let good = own.requests().good();
+        let most = most_good(self.recorded, &self.requests, good);
+        let apart = most - good as f64;
+        let seconds = own.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        reason(
+            self.recorded.segment.model.is_open() && apart >= SEVERAL && apart > DOUBTFUL * most,
+            GENERATOR_LATE,
+            || {
+                let (low, high) = (show_rate(good as f64 / seconds), show_rate(most / seconds));
+                format!(
+                    "the rate of good answers may be anything from {low} to {high}: {}",
                     self.delay_cause()
                 )
             },

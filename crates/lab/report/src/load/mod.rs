@@ -23,6 +23,8 @@ use words::{Paint, grouped, rate, seconds};
 const WIDTH: (usize, usize) = (80, 100);
 /// Width of the first column.
 const LABEL: usize = 12;
+/// A rate may be so many times as high before that is said.
+const APART: f64 = 1.01;
 
 /// The result of a load: first whether it says something, then what it says.
 ///
@@ -152,8 +154,14 @@ impl Page {
             .asked
             .map_or(String::new(), |asked| format!("asked {}, ", rate(asked)));
         let (sent, good) = (rate(rates.sent), rate(rates.good));
+        let told_apart = |best: &f64| *best > rates.good * APART;
+        let best = rates.good_at_best.filter(told_apart).map(|best| {
+            let best = rate(best);
+            format!(" (up to {best} but for the generator, which was late)")
+        });
         let mut text = format!(
-            "{asked}sent {sent}, good {good}: {} requests",
+            "{asked}sent {sent}, good {good}{}: {} requests",
+            best.unwrap_or_default(),
             grouped(requests.tried)
         );
         if let Some(share) = requests.failed_share.filter(|share| *share > 0.0) {
