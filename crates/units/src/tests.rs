@@ -231,4 +231,7 @@ fn thousands() {
     assert_eq!(grouped(0), "0");
     assert_eq!(grouped(1000), "1,000");
     assert_eq!(grouped(10_000_000), "10,000,000");
+    assert_eq!(counted(0, "span", "spans"), "0 spans");
+    assert_eq!(counted(1, "span", "spans"), "1 span");
+    assert_eq!(counted(1_000, "entry", "entries"), "1,000 entries");
 }
