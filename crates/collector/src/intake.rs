@@ -243,7 +243,7 @@ mod tests {
         let (_, store, taken) = posted(&spans);
         assert_eq!((store.counts().spans, taken.rejected), (3, 2));
         assert!(
-            taken.why.contains("2 spans of traces that have as many"),
+            taken.why.contains("as many as are kept of one already: 2"),
             "{}",
             taken.why
         );

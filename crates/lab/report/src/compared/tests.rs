@@ -86,7 +86,7 @@ fn an_outlier_is_named_and_does_not_hide_the_others() {
     let page = page(&[], &[pair]);
     assert!(page.contains("The right edge is 200 ms"), "{page}");
     assert!(
-        page.contains("1000 entities; the slowest, e&lt;999&gt;, took 60.1 s"),
+        page.contains("1,000 entities; the slowest, e&lt;999&gt;, took 60.1 s"),
         "{page}"
     );
     assert!(page.contains("new: has no such lifecycle"));
