@@ -167,6 +167,7 @@ describe('the generator', () => {
     expect(atBest(rates)).toBe(null);
     expect(atBest({ ...rates, good_at_best: null })).toBe(null);
     expect(atBest({ ...rates, good_at_best: 88.1 })).toBe(null);
+    expect(atBest({ ...rates, asked: null, good_at_best: 100 })).toBe(null);
     expect(atBest({ ...rates, good_at_best: 100 })).toBe('Good answers may have been up to 100/s but for the generator, which was late.');
   });
 });

@@ -241,9 +241,9 @@ export function afterEnd(answered: number): string {
     : `${count(answered)} answers came after the end: they count, but no rate has them.`;
 }
 
-/** What is said of a rate that may have been higher without the generator's part in it; null: nothing. */
-export function atBest({ good, good_at_best }: Rates): string | null {
-  const told = good_at_best != null && good_at_best > 1.01 * good;
+/** What is said of a rate that may have been higher without the generator's part in it; null: nothing. Of users' rates a note does. */
+export function atBest({ asked, good, good_at_best }: Rates): string | null {
+  const told = asked !== null && good_at_best != null && good_at_best > 1.01 * good;
   return told ? `Good answers may have been up to ${rate(good_at_best)} but for the generator, which was late.` : null;
 }
 

@@ -211,6 +211,10 @@ fn a_generator_that_is_stopped_withholds_what_the_stop_may_have_made() {
                     bounds(&recorded, p)
                 );
             }
+            // Users who stood still asked nothing, and that is said.
+            let notes = summary(&plain(target.address, users), &recorded).notes;
+            let said = notes.iter().any(|note| note.contains("was stopped for"));
+            assert_eq!(said, rate == 0.0, "{case}: {notes:?}");
             // No answer is timed out or lost by it.
             assert_eq!(all.failed(), 0, "{case}: {:?}", all.errors);
         }

@@ -1,14 +1,16 @@
 //! What a reader of the numbers should know besides.
 
-use units::show_share;
+use units::{show_rate, show_share};
 
-use super::{SCHEMA, Summary};
+use super::{Rates, SCHEMA, Summary};
 use crate::recording::{Phase, Recorded, Recording};
 use crate::request::is_redirect;
 use crate::workload::{Protocol, Workload};
 
 /// How likely chance may be where it is not the reason.
 const BY_CHANCE: f64 = 0.001;
+/// Share of the time for which a generator may be stopped before that is told.
+const STOPPED: f64 = 0.01;
 /// Requests of which nothing is told that has other reasons as easily.
 const FEW: u64 = 3;
 
@@ -36,6 +38,27 @@ pub(super) fn redirects(workload: &Workload, requests: &Recording) -> Option<Str
     Some(format!(
         "{which} ({to}): they are not followed, so the load measured the redirect"
     ))
+}
+
+/// Users of a generator that stands still ask nothing. Who sees their rate should know.
+pub(super) fn stopped(recorded: &Recorded, rates: &Rates) -> Option<String> {
+    let Recorded { segment, total, .. } = recorded;
+    if segment.model.is_open() {
+        return None;
+    }
+    let threads = total.threads_cpu.len().max(1) as f64;
+    let length_s = (total.length.as_secs_f64() * threads).max(f64::MIN_POSITIVE);
+    let share = total.delays.stopped.as_secs_f64() / length_s;
+    let ran = (1.0 - share).max(f64::MIN_POSITIVE);
+    let most = (rates.good / ran).min(rates.good_at_best?);
+    (share > STOPPED).then(|| {
+        format!(
+            "the generator was stopped for {} of the time, in which its users asked nothing: good answers may have \
+             been up to {}",
+            show_share(share),
+            show_rate(most)
+        )
+    })
 }
 
 /// A target that sends more than it announces, which no browser and no proxy would take.

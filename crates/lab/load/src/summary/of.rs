@@ -37,6 +37,7 @@ impl Summary {
         let own = recorded.sending();
         let steady = warm_up.steady(workload, recorded);
         let asked = matches!(warm_up, WarmUp::Fixed(_));
+        let rate = Rates::of(recorded);
         Ok(Self {
             schema: SCHEMA,
             name: name.to_owned(),
@@ -55,7 +56,14 @@ impl Summary {
             sending_s: own.length.as_secs_f64(),
             warm_up_s: if asked { steady.from_s } else { 0.0 },
             after_end: AfterEnd::of(recorded),
-            rate: Rates::of(recorded),
+            notes: notes::redirects(workload, &requests)
+                .into_iter()
+                .chain(notes::stopped(recorded, &rate))
+                .chain(notes::surplus(recorded))
+                .chain(notes::unserved(recorded))
+                .chain(recorded.notes.iter().cloned())
+                .collect(),
+            rate,
             requests: Counts::of(judged.total.planned, &requests),
             latency: Latency::of(workload, &requests),
             lateness: (&requests.lateness).into(),
@@ -84,12 +92,6 @@ impl Summary {
             },
             capacity: None,
             floor: None,
-            notes: notes::redirects(workload, &requests)
-                .into_iter()
-                .chain(notes::surplus(recorded))
-                .chain(notes::unserved(recorded))
-                .chain(recorded.notes.iter().cloned())
-                .collect(),
             steady,
         })
     }
