@@ -10,9 +10,9 @@ use lab_store::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Whether a target that answers after `delay` has more than 40 answers a second with one user, as a
-/// laboratory says that runs and stands still in turns.
-fn told(delay: &str, runs: Duration, stands: Duration) -> Outcome {
+/// What a laboratory came to that something was done to while it loaded a target which answers after
+/// `delay`: its outcome, and the numbers that other runs can be compared by.
+fn told(delay: &str, load: &str, expected: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
     let scripts = tempfile::tempdir().unwrap();
     let server = server(scripts.path());
     let mut lab = Lab::start(&format!(
@@ -24,44 +24,82 @@ ready = "tcp"
 [[load]]
 name = "traffic"
 http = "GET http://{{slow.addr}}/"
-model = "closed"
-users = 1
+{load}
 guard = {{ late_after = "1s", steal_share = "100%" }}
 [[step]]
 name = "on"
 load = {{ traffic = "on" }}
 hold = "4s"
 [[expect]]
-that = "'on': traffic rate > 40/s"
+that = "'on': traffic {expected}"
 "#,
         server.display()
     ));
-    let says = |lab: &Lab, event: &str| lab.events().contains(&format!(r#""kind":"{event}""#));
     lab.until("the step begins", |lab| says(lab, "step-started"));
-    let process = Pid::from_raw(i32::try_from(lab.process.id()).unwrap());
-    lab.until("the step ends", |lab| {
-        sleep(runs);
-        kill(process, Signal::SIGSTOP).unwrap();
-        sleep(stands);
-        kill(process, Signal::SIGCONT).unwrap();
-        says(lab, "step-ended")
-    });
+    done(&lab);
     let code = lab.process.wait().unwrap().code();
     let outcomes = [Outcome::Pass, Outcome::Fail, Outcome::Invalid];
     let told = outcomes.into_iter().find(|one| Some(*one as i32) == code);
-    told.unwrap_or_else(|| panic!("{code:?}"))
+    let runs = std::fs::read_dir(lab.folder.path().join("runs")).unwrap();
+    let metrics = runs
+        .filter_map(|run| std::fs::read_to_string(run.unwrap().path().join("metrics.json")).ok());
+    let record: serde_json::Value = serde_json::from_str(&metrics.collect::<String>()).unwrap();
+    let names = record.as_array().unwrap().iter();
+    let names = names.map(|one| one["name"].as_str().unwrap().to_owned());
+    let told = told.unwrap_or_else(|| panic!("{code:?}"));
+    (told, names.collect())
+}
+
+fn says(lab: &Lab, event: &str) -> bool {
+    lab.events().contains(&format!(r#""kind":"{event}""#))
+}
+
+/// Stops a laboratory, and lets it go on.
+fn stop(lab: &Lab, stands: Duration) {
+    let process = Pid::from_raw(i32::try_from(lab.process.id()).unwrap());
+    kill(process, Signal::SIGSTOP).unwrap();
+    sleep(stands);
+    kill(process, Signal::SIGCONT).unwrap();
 }
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
+/// Whether one user had more than 40 answers a second from a target, where the laboratory runs and
+/// stands still in turns.
+fn users_told(delay: &str, runs: Duration, stands: Duration) -> Outcome {
+    let load = "model = \"closed\"\nusers = 1";
+    let (told, _) = told(delay, load, "rate > 40/s", |lab| {
+        lab.until("the step ends", |lab| {
+            sleep(runs);
+            stop(lab, stands);
+            says(lab, "step-ended")
+        });
+    });
+    told
+}
+
 /// It can answer several hundred, and was hardly asked.
 #[test]
 fn a_rate_that_users_of_a_stopped_laboratory_did_not_ask_for_is_not_the_targets_fault() {
-    assert_eq!(told("0.002", MS(50), MS(950)), Outcome::Invalid);
+    assert_eq!(users_told("0.002", MS(50), MS(950)), Outcome::Invalid);
 }
 
 /// It answers ten, and would have answered not many more.
 #[test]
 fn a_target_that_is_too_slow_fails_however_a_laboratory_is_stopped() {
-    assert_eq!(told("0.1", MS(400), MS(100)), Outcome::Fail);
+    assert_eq!(users_told("0.1", MS(400), MS(100)), Outcome::Fail);
+}
+
+/// Over the end of the step nobody asks. What was due then is answered after the end, and no other run
+/// is compared with the rate.
+#[test]
+fn a_rate_that_a_stopped_laboratory_did_not_ask_for_is_neither_judged_nor_compared() {
+    let load = "rate = \"constant 100/s\"";
+    let (outcome, metrics) = told("0.002", load, "rate > 95/s", |lab| {
+        sleep(MS(2_500));
+        stop(lab, MS(2_500));
+    });
+    assert_eq!((outcome, metrics), (Outcome::Invalid, Vec::new()));
+    let (outcome, metrics) = told("0.002", load, "rate > 80/s", |_| ());
+    assert_eq!((outcome, metrics.len()), (Outcome::Pass, 1), "{metrics:?}");
 }

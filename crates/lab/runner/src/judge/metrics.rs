@@ -6,6 +6,10 @@ use lab_judgement::{Metric as Judged, MetricValue};
 use lab_load::summary::Slot;
 
 use super::{Measured, quantity_of};
+use crate::loads::Bound;
+
+/// Bounds that are further apart than this share of the larger one tell nothing of use.
+const USEFUL: f64 = 0.2;
 
 /// Every metric that gates and expectations of a plan are about, with its value. One that was not
 /// measured, or that an INVALID load spoils, is left out.
@@ -17,8 +21,10 @@ pub(crate) fn metrics(plan: &Plan, measured: &Measured<'_>) -> Vec<MetricValue> 
             true => without_answer(plan, &metric, measured)?,
             false => value,
         };
-        let spoiled = measured.summary(&metric);
-        let spoiled = spoiled.is_some_and(|summary| summary.validity.spoiled());
+        let spoiled = measured.summary(&metric).is_some_and(|summary| {
+            let is_open = summary.rate.asked.is_some();
+            summary.validity.spoiled() || is_open && withheld(&metric, measured)
+        });
         (value.is_finite() && !spoiled).then(|| MetricValue {
             metric: Judged {
                 name,
@@ -30,6 +36,20 @@ pub(crate) fn metrics(plan: &Plan, measured: &Measured<'_>) -> Vec<MetricValue> 
         })
     });
     known.collect()
+}
+
+/// Whether the generator may have made so much of a rate or a share that it says nothing of the target.
+/// Latencies are withheld when they are told.
+fn withheld(metric: &Metric, measured: &Measured<'_>) -> bool {
+    let Metric::Load { quantity, .. } = metric else {
+        return false;
+    };
+    let is_told = matches!(quantity, LoadQuantity::Latency(_) | LoadQuantity::Actual(_));
+    let bounds = [Bound::AtBest, Bound::Measured].map(|bound| measured.at(metric, bound));
+    match bounds {
+        [Some(best), Some(seen)] if !is_told => (best - seen).abs() > USEFUL * best.max(seen),
+        _ => false,
+    }
 }
 
 /// What a latency is compared as that falls among requests without an answer; `None`: it is none.
