@@ -38,6 +38,7 @@ mod record;
 mod recoveries;
 mod run;
 mod skipped;
+mod standstill;
 mod steps;
 mod store;
 mod underway;

@@ -40,7 +40,8 @@ use crate::proxies::Proxies;
 use crate::record::Recorder;
 use crate::recoveries::{Requests, again_and_again, effects};
 use crate::skipped::Skipped;
-use crate::steps::StepRunner;
+use crate::standstill::{self, Standstills};
+use crate::steps::{StepLength, StepRunner};
 use crate::store::keep;
 use crate::undoing::{UndoLedger, sweep};
 use crate::watch::Watcher;
@@ -343,7 +344,7 @@ impl<'a> Session<'a> {
     /// Makes the steps, until they are done or something ends the run.
     async fn walk(
         &mut self,
-        durations: &mut Vec<(String, f64)>,
+        durations: &mut Vec<StepLength>,
         files: &Files,
         outcomes: &mut Outcomes,
     ) -> Ending {
@@ -369,6 +370,7 @@ impl<'a> Session<'a> {
         let starting = starting!(self);
         let (made, slowed, open) = (RefCell::default(), RefCell::default(), RefCell::default());
         let kept = CapturedValues::default();
+        let standstills = Standstills::new(self.clock);
         let probes = match Probes::open(
             self.plan,
             &self.systems,
@@ -408,9 +410,11 @@ impl<'a> Session<'a> {
             recorder: &self.recorder,
             status: &self.status,
             kept: &kept,
+            standstills: &standstills,
         };
         let ending = tokio::select! {
             biased;
+            never = standstills.look() => match never {},
             cause = self.alarm.raised() => Ending::Broken(describe(&cause)),
             ended = self.systems.supervise(&starting) => Ending::Broken(unexpected(ended)),
             ending = bench.walk(durations) => ending,
@@ -443,6 +447,7 @@ impl<'a> Session<'a> {
         self.judged.to_s = self.clock.now_s();
         self.miner.mark(Mark::End);
         let kept = last.and(tried.map(|tried| outcomes.probes = tried));
+        outcomes.probes.stood = standstills.all();
         match (ending, kept) {
             (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
             (ending, _) => ending,
@@ -518,7 +523,7 @@ impl<'a> Session<'a> {
     /// Reads the logs to their end, stores what they told, and judges.
     fn conclude(
         self,
-        durations: &[(String, f64)],
+        durations: &[StepLength],
         outcomes: Outcomes,
         ending: Ending,
     ) -> Result<(RunFolder, Verdict), RunError> {
@@ -582,6 +587,9 @@ impl<'a> Session<'a> {
             verdict.notes.push(note);
         }
         verdict.notes.extend(silent);
+        verdict
+            .notes
+            .extend(standstill::told(&measured.probes.stood));
         match &found {
             Ok(found) => self.folder.write_json(RunFile::Findings, found)?,
             Err(error) => verdict

@@ -19,6 +19,7 @@ use crate::probes::Probes;
 use crate::processes::{Addresses, first_lines};
 use crate::progress::Status;
 use crate::record::Recorder;
+use crate::standstill::Standstills;
 
 /// Pause between two looks at a condition.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
@@ -38,6 +39,16 @@ pub(crate) struct StepRunner<'a> {
     /// What steps before have kept.
     pub(crate) kept: &'a CapturedValues,
     pub(crate) probes: &'a Probes<'a>,
+    pub(crate) standstills: &'a Standstills,
+}
+
+/// How long a step took that ended well.
+#[derive(Debug)]
+pub(crate) struct StepLength {
+    pub(crate) step: String,
+    pub(crate) seconds: f64,
+    /// Of these, seconds in which the laboratory itself stood still.
+    pub(crate) stood_s: f64,
 }
 
 /// Why a step did not end well.
@@ -85,7 +96,7 @@ pub(crate) fn counts(drivers: &[(String, Program)]) -> Counts {
 impl<'a> StepRunner<'a> {
     /// Makes the steps until one does not end well. `durations` has those that did,
     /// also when the future is dropped.
-    pub(crate) async fn walk(&self, durations: &mut Vec<(String, f64)>) -> Ending {
+    pub(crate) async fn walk(&self, durations: &mut Vec<StepLength>) -> Ending {
         let background = Background::default();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let skipped = tokio::select! {
@@ -99,7 +110,12 @@ impl<'a> StepRunner<'a> {
                 Err(trouble) => return self.ending(step, &trouble),
             }
             self.recorder.event(EventKind::StepStarted, &step.name, "");
-            let start = Instant::now();
+            let (start, start_s) = (Instant::now(), self.standstills.turn());
+            let length = |seconds: f64| StepLength {
+                step: step.name.clone(),
+                seconds,
+                stood_s: self.standstills.since(start_s).min(seconds),
+            };
             let walked = tokio::select! {
                 // What is told to those in the background they do before the step ends.
                 biased;
@@ -111,7 +127,7 @@ impl<'a> StepRunner<'a> {
                 Ok(None) => {
                     self.recorder
                         .event(EventKind::StepEnded, &step.name, &show_seconds(took));
-                    durations.push((step.name.clone(), took));
+                    durations.push(length(took));
                 }
                 Ok(Some(recovered)) => {
                     let until = (recovered - start).as_secs_f64();
@@ -121,7 +137,7 @@ impl<'a> StepRunner<'a> {
                         show_seconds(until)
                     );
                     self.recorder.event(EventKind::StepEnded, &step.name, &text);
-                    durations.push((step.name.clone(), until));
+                    durations.push(length(until));
                 }
                 Err(trouble) => return self.ending(step, &trouble),
             }
@@ -306,11 +322,18 @@ impl<'a> StepRunner<'a> {
     }
 
     async fn wait(&self, wait: &Wait) -> Result<(), StepError> {
-        let start = Instant::now();
+        let mut start = Instant::now();
         let mut held_since: Option<Instant> = None;
+        let mut looked_s = self.standstills.turn();
         loop {
             let judgement = wait.until.eval(&self.now());
             let now = Instant::now();
+            // While nobody looked, no time was waited, and nothing was seen to hold.
+            let stood = Duration::try_from_secs_f64(self.standstills.since(looked_s));
+            let stood = stood.unwrap_or_default();
+            looked_s = self.standstills.turn();
+            start += stood;
+            held_since = held_since.map(|since| since + stood);
             match (judgement.holds, held_since) {
                 (Some(true), None) => held_since = Some(now),
                 (Some(true), Some(_)) => {}

@@ -1,4 +1,4 @@
-//! Loads of a laboratory that is stopped again and again, and goes on.
+//! What a laboratory measures that is stopped while it does, and goes on.
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 fn told(delay: &str, load: &str, expected: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
     let scripts = tempfile::tempdir().unwrap();
     let server = server(scripts.path());
-    let mut lab = Lab::start(&format!(
+    let text = format!(
         r#"
 [[system]]
 name = "slow"
@@ -34,7 +34,13 @@ hold = "4s"
 that = "'on': traffic {expected}"
 "#,
         server.display()
-    ));
+    );
+    of_run(&text, done)
+}
+
+/// The same of any run, once its first step has begun.
+fn of_run(text: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
+    let mut lab = Lab::start(text);
     lab.until("the step begins", |lab| says(lab, "step-started"));
     done(&lab);
     let code = lab.process.wait().unwrap().code();
@@ -102,4 +108,69 @@ fn a_rate_that_a_stopped_laboratory_did_not_ask_for_is_neither_judged_nor_compar
     assert_eq!((outcome, metrics), (Outcome::Invalid, Vec::new()));
     let (outcome, metrics) = told("0.002", load, "rate > 80/s", |_| ());
     assert_eq!((outcome, metrics.len()), (Outcome::Pass, 1), "{metrics:?}");
+}
+
+/// A system that listens a while after its start.
+fn late_listener(after_s: f64, steps: &str) -> String {
+    format!(
+        r#"
+[[system]]
+name = "late"
+run = """python3 -c 'import socket, time; time.sleep({after_s}); s = socket.create_server(("127.0.0.1", {{port}})); time.sleep(600)'"""
+[[probe]]
+name = "up"
+tcp = "{{late.addr}}"
+every = "50ms"
+{steps}"#
+    )
+}
+
+/// It listens after a second. Nobody looked for three, in which no time was waited.
+#[test]
+fn a_wait_does_not_run_out_while_nobody_looks_and_its_length_is_not_judged() {
+    let wait = r#"
+[[step]]
+name = "wait"
+wait = { until = "up.ok == 100%", at_most = "2s" }
+[[expect]]
+that = "duration('wait') < 2500ms"
+"#;
+    let stopped = |after_s| of_run(&late_listener(after_s, wait), |lab| stop(lab, MS(3_000)));
+    assert_eq!(stopped(1.0), (Outcome::Invalid, Vec::new()));
+    // The twin does not listen at all while it is waited for.
+    assert_eq!(stopped(60.0).0, Outcome::Fail);
+}
+
+/// Its answers take a tenth of a second, or one and a half.
+#[test]
+fn a_try_that_was_under_way_while_the_laboratory_stood_still_is_not_judged() {
+    let slowest = |delay: &str| {
+        let scripts = tempfile::tempdir().unwrap();
+        let server = server(scripts.path());
+        let text = format!(
+            r#"
+[[system]]
+name = "slow"
+run = "python3 {} {{port}} {delay}"
+ready = "tcp"
+[[probe]]
+name = "asked"
+http = "GET http://{{slow.addr}}/"
+every = "10ms"
+within = "10s"
+[[step]]
+name = "ask"
+hold = "5s"
+[[expect]]
+that = "asked.latency max < 1s"
+"#,
+            server.display()
+        );
+        of_run(&text, |lab| {
+            sleep(MS(1_000));
+            stop(lab, MS(2_000));
+        })
+    };
+    assert_eq!(slowest("0.1"), (Outcome::Invalid, Vec::new()));
+    assert_eq!(slowest("1.5").0, Outcome::Fail);
 }

@@ -3,6 +3,7 @@
 use lab_experiment::expr::{LoadQuantity, Metric, Metrics, Stat};
 use lab_experiment::plan::Plan;
 use lab_judgement::{Metric as Judged, MetricValue};
+use lab_load::Summary;
 use lab_load::summary::Slot;
 
 use super::{Measured, quantity_of};
@@ -21,10 +22,9 @@ pub(crate) fn metrics(plan: &Plan, measured: &Measured<'_>) -> Vec<MetricValue> 
             true => without_answer(plan, &metric, measured)?,
             false => value,
         };
-        let spoiled = measured.summary(&metric).is_some_and(|summary| {
-            let is_open = summary.rate.asked.is_some();
-            summary.validity.spoiled() || is_open && withheld(&metric, measured)
-        });
+        let summary = measured.summary(&metric);
+        let spoiled = summary.is_some_and(|summary| summary.validity.spoiled())
+            || withheld(&metric, measured);
         (value.is_finite() && !spoiled).then(|| MetricValue {
             metric: Judged {
                 name,
@@ -38,16 +38,20 @@ pub(crate) fn metrics(plan: &Plan, measured: &Measured<'_>) -> Vec<MetricValue> 
     known.collect()
 }
 
-/// Whether the generator may have made so much of a rate or a share that it says nothing of the target.
-/// Latencies are withheld when they are told.
+/// Whether the laboratory may have made so much of a number that it says nothing of what it is about.
+/// Latencies of loads are withheld when they are told, and how much a closed loop is slowed by its
+/// generator is far less than its bound.
 fn withheld(metric: &Metric, measured: &Measured<'_>) -> bool {
-    let Metric::Load { quantity, .. } = metric else {
-        return false;
-    };
-    let is_told = matches!(quantity, LoadQuantity::Latency(_) | LoadQuantity::Actual(_));
-    let bounds = [Bound::AtBest, Bound::Measured].map(|bound| measured.at(metric, bound));
-    match bounds {
-        [Some(best), Some(seen)] if !is_told => (best - seen).abs() > USEFUL * best.max(seen),
+    if let Metric::Load { quantity, .. } = metric {
+        let is_open = |summary: &Summary| summary.rate.asked.is_some();
+        let is_told = matches!(quantity, LoadQuantity::Latency(_) | LoadQuantity::Actual(_));
+        if is_told || !measured.summary(metric).is_some_and(is_open) {
+            return false;
+        }
+    }
+    match [Bound::AtBest, Bound::Measured].map(|bound| measured.at(metric, bound)) {
+        [Some(best), Some(seen)] => (best - seen).abs() > USEFUL * best.max(seen),
+        [None, Some(_)] => true,
         _ => false,
     }
 }

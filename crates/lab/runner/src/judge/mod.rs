@@ -23,6 +23,7 @@ use crate::probes::{LATE_S, Tried};
 use crate::processes::copy_names;
 use crate::recoveries;
 use crate::skipped::Skipped;
+use crate::steps::StepLength;
 
 pub(crate) use metrics::metrics;
 pub(crate) use window::{Judged, since};
@@ -36,7 +37,7 @@ pub(crate) struct Measured<'a> {
     /// Names of the copies of each system.
     pub(crate) copies: BTreeMap<String, Vec<String>>,
     /// Length of each step that ended well, in seconds.
-    pub(crate) steps: &'a [(String, f64)],
+    pub(crate) steps: &'a [StepLength],
     pub(crate) loads: loads::Measured<'a>,
     /// Steps that were left out.
     pub(crate) skipped: &'a [Skipped],
@@ -233,11 +234,7 @@ impl Metrics for Measured<'_> {
                 of_values(&mut values, *stat)
             }
             Metric::Kept { name } => self.kept.get(name).copied(),
-            Metric::StepDuration { step } => self
-                .steps
-                .iter()
-                .find(|(name, _)| name == step)
-                .map(|(_, seconds)| *seconds),
+            Metric::StepDuration { step } => self.length_of(step).map(|length| length.seconds),
             Metric::Load {
                 step,
                 load,
@@ -344,11 +341,13 @@ impl Measured<'_> {
         });
         let (low, high) = (best.min(measured), best.max(measured));
         let show = |value: f64| metric.dimension().show(value);
+        let who = match metric {
+            Metric::Load { .. } => "the generator was late itself; give it a processor of its own",
+            _ => "the laboratory itself stood still; give it a processor of its own",
+        };
+        let (low, high) = (show(low), show(high));
         Some(format!(
-            "{metric} may be {} to {}: the generator was late itself; give it a processor of \
-             its own, or another machine",
-            show(low),
-            show(high)
+            "{metric} may be {low} to {high}: {who}, or another machine"
         ))
     }
 
@@ -360,8 +359,23 @@ impl Measured<'_> {
                 load,
                 quantity,
             } => self.loads.value(load, step.as_deref(), *quantity, bound),
+            Metric::StepDuration { step } if bound == Bound::AtBest => {
+                let length = self.length_of(step)?;
+                Some(length.seconds - length.stood_s)
+            }
+            Metric::Probe {
+                step,
+                probe,
+                number,
+            } if bound == Bound::AtBest => {
+                self.probes.value_at_best(step.as_deref(), probe, number)
+            }
             _ => self.value(metric),
         }
+    }
+
+    fn length_of(&self, step: &str) -> Option<&StepLength> {
+        self.steps.iter().find(|length| length.step == step)
     }
 
     /// Why a lower bound of a knee does not decide an expression that holds or not.

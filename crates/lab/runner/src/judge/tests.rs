@@ -194,7 +194,11 @@ fn turns_and_steps_are_in_seconds() {
         ..Turns::default()
     };
     let loops = [("tidy".to_owned(), turns)];
-    let steps = [("tasks".to_owned(), 1.5)];
+    let steps = [StepLength {
+        step: "tasks".to_owned(),
+        seconds: 1.5,
+        stood_s: 0.0,
+    }];
     let measured = Measured {
         loops: &loops,
         steps: &steps,

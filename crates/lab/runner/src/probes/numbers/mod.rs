@@ -9,6 +9,7 @@ use units::{counted, show_count, show_seconds};
 
 use super::value::Value;
 use crate::judge::of_values;
+use crate::standstill::{Span, shared};
 
 /// A number of some tries in order of time; `None` if they do not tell it.
 pub(super) fn number<'s>(
@@ -52,6 +53,8 @@ pub(crate) struct Tried {
     pub(crate) samples: Vec<ProbeSample>,
     /// Name, start and end of each step that began, in seconds of the run.
     steps: Vec<(String, f64, f64)>,
+    /// When the laboratory itself stood still.
+    pub(crate) stood: Vec<Span>,
 }
 
 impl Tried {
@@ -72,7 +75,11 @@ impl Tried {
                 _ => {}
             }
         }
-        Self { samples, steps }
+        Self {
+            samples,
+            steps,
+            stood: Vec::new(),
+        }
     }
 
     /// The tries of a probe that began in a step, or in any.
@@ -101,6 +108,20 @@ impl Tried {
     /// The value of a metric of a probe.
     pub(crate) fn value(&self, step: Option<&str>, probe: &str, of: &ProbeNumber) -> Option<f64> {
         number(self.of(step, probe), of)
+    }
+
+    /// The same of tries in which the laboratory ran all the time.
+    pub(crate) fn value_at_best(
+        &self,
+        step: Option<&str>,
+        probe: &str,
+        of: &ProbeNumber,
+    ) -> Option<f64> {
+        let ran = |one: &&ProbeSample| {
+            let own = (one.t_s, one.t_s + one.latency_s);
+            self.stood.iter().all(|stood| shared(own, *stood) <= 0.0)
+        };
+        number(self.of(step, probe).filter(ran), of)
     }
 
     /// Why a metric of a probe has no value.
