@@ -119,7 +119,7 @@ name = "late"
 run = """python3 -c 'import socket, time; time.sleep({after_s}); s = socket.create_server(("127.0.0.1", {{port}})); time.sleep(600)'"""
 [[probe]]
 name = "up"
-tcp = "{{late.addr}}"
+tcp = "tcp://{{late.addr}}"
 every = "50ms"
 {steps}"#
     )

@@ -35,6 +35,8 @@ pub(super) struct Exchange {
     pub(super) counted: bool,
     /// Why it was sent later than it was due, if it was.
     pub(super) delay: Delay,
+    /// How late it was found to be short of a connection, in nanoseconds.
+    pub(super) found_late: u64,
     /// How late it was sent by the thread's own fault, in nanoseconds.
     pub(super) late: u64,
     /// How late any request was, then, that the target had not caught up with.
@@ -63,6 +65,7 @@ impl Exchange {
     pub(super) fn renew(&mut self, intended: u64) {
         self.intended = intended;
         (self.again, self.counted) = (false, false);
+        self.found_late = 0;
     }
 
     /// Its sample in a segment that began at `zero`.

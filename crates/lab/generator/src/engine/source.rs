@@ -68,6 +68,14 @@ struct FoundLate {
     at: u64,
 }
 
+/// When an arrival was found; `None`: in time.
+fn found(late: &VecDeque<FoundLate>, number: u64) -> Option<u64> {
+    let found = late.iter().find(|found| number < found.below);
+    found
+        .filter(|found| found.from <= number)
+        .map(|found| found.at)
+}
+
 /// See the module. Times are nanoseconds of the loop's clock.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -241,10 +249,10 @@ impl Source {
         }
     }
 
-    /// Takes the arrival that has been due longest, with its number among all requests,
-    /// and says what kept it from being sent.
+    /// Takes the arrival that has been due longest, with its number among all requests, and says what
+    /// kept it from being sent, and how late it was found to be short of a connection.
     #[inline]
-    pub(super) fn take(&mut self, now: u64) -> Option<(Arrival, Delay)> {
+    pub(super) fn take(&mut self, now: u64) -> Option<(Arrival, Delay, u64)> {
         let Pacing::Schedule(own) = &mut self.pacing else {
             return None;
         };
@@ -254,8 +262,13 @@ impl Source {
             number if number < self.excused => Delay::Opening,
             _ => Delay::Own,
         };
+        let found = match delay {
+            Delay::Own => None,
+            Delay::Opening | Delay::Capped => found(&self.found_late, arrival.number),
+        };
+        let found_late = found.map_or(0, |at| at.saturating_sub(arrival.due));
         arrival.number += self.first;
-        Some((arrival, delay))
+        Some((arrival, delay, found_late))
     }
 
     /// Why an arrival waits for a connection that has done so for `within`, as long as its
@@ -308,10 +321,7 @@ impl Source {
             return None;
         };
         let first = own.plan.first()?;
-        let mut found = self.found_late.iter();
-        let found = found.find(|found| first.number < found.below);
-        let found = found.filter(|found| found.from <= first.number);
-        let since = found.map_or(first.due, |found| found.at);
+        let since = found(&self.found_late, first.number).unwrap_or(first.due);
         (first.number < self.excused).then(|| (first.number, since.saturating_add(within)))
     }
 

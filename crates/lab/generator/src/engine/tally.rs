@@ -127,7 +127,7 @@ impl Tally {
         let late = exchange.sent.saturating_sub(exchange.intended);
         exchange.late = match delay {
             Delay::Own => late,
-            Delay::Opening | Delay::Capped => 0,
+            Delay::Opening | Delay::Capped => exchange.found_late.min(late),
         };
         exchange.pooled = match delay {
             Delay::Own | Delay::Opening => 0,

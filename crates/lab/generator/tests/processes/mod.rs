@@ -259,6 +259,9 @@ fn answers_that_a_generator_makes_too_late_are_no_low_rate_of_the_target() {
     let rate = summary(&workload, &recorded).rate;
     assert!(rate.good < 80.0, "{rate:?}");
     assert!(rate.good_at_best.unwrap() > 95.0, "{rate:?}");
+    // Most of those that it found late had to wait for a new connection besides.
+    let slow = bounds(&recorded, 0.9);
+    assert!(slow.low < 0.5 && slow.high > 1.0, "{slow:?}");
     let judged = Slo::parse("rate > 95/s").unwrap().judge(&recorded);
     assert_eq!(judged.holds, None);
     assert!(!validity::check_for(&workload, &recorded, &judged).valid);

@@ -185,8 +185,9 @@ impl Traffic {
                 waits = true;
                 break;
             };
-            if let Some((arrival, delay)) = self.source.take(now) {
+            if let Some((arrival, delay, found_late)) = self.source.take(now) {
                 self.visit(place, arrival.number, arrival.due);
+                self.pool[place].exchange.found_late = found_late;
                 self.send_request(place, delay);
                 self.offer_parked(place);
             }
@@ -274,6 +275,7 @@ impl Traffic {
         if exchange.delay == Delay::Own && !exchange.counted {
             // It was looked at too late besides.
             let late = now.saturating_sub(exchange.intended);
+            exchange.found_late = late;
             self.record.reaction.sent(late, now);
         }
         exchange.put_off(if full { Delay::Capped } else { Delay::Opening });
@@ -344,6 +346,7 @@ impl Traffic {
     fn next_step(&mut self, place: u32, at: u64, now: u64) {
         let exchange = &mut self.pool[place].exchange;
         exchange.renew(at);
+        exchange.found_late = now.saturating_sub(at);
         let held = std::mem::take(&mut exchange.holds);
         self.source.step();
         if held && self.pool[place].link() == Link::Closed {
@@ -516,7 +519,7 @@ impl Traffic {
     /// The arrival that waits longest fails. Says whether there was one.
     pub(super) fn fail_arrival(&mut self, broken: Broken, now: u64) -> bool {
         let arrival = self.source.take(now);
-        if let Some((arrival, _)) = &arrival {
+        if let Some((arrival, ..)) = &arrival {
             self.record.arrival_failed(arrival, broken, now);
         }
         arrival.is_some()
