@@ -64,6 +64,9 @@ const PLACE: &str = "relay";
 const CONNECTIONS: usize = forward::SENDERS + 48;
 /// Shortest time between two inventories of a relay that the upstream does not know.
 const ENROL: Duration = Duration::from_secs(60);
+/// How long the lock of the folder is waited for, and between two looks.
+const LOCK_WITHIN: Duration = Duration::from_secs(2);
+const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// Names of files in the folder of a relay's node.
 pub mod files {
@@ -201,7 +204,7 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     };
     private::folder(&config.data).map_err(folder)?;
     private::folder(&place).map_err(folder)?;
-    let lock = lock(&place)?;
+    let lock = lock(&place).await?;
     let mut names = vec!["localhost".to_owned(), config.listen.ip().to_string()];
     names.extend(config.names.iter().cloned());
     names.dedup();
@@ -324,8 +327,10 @@ async fn start_unboxed(config: Config, logger: Logger) -> Result<Running, Error>
     })
 }
 
-/// The right to use the folder, until it is dropped or the process ends.
-fn lock(place: &Path) -> Result<File, Error> {
+/// The right to use the folder, until it is dropped or the process ends. It is waited for a little: a
+/// relay that ends still has it, and so has, until it runs a program, a child that its process has
+/// started.
+async fn lock(place: &Path) -> Result<File, Error> {
     let folder = |cause| Error::Folder {
         path: place.to_path_buf(),
         cause,
@@ -336,10 +341,16 @@ fn lock(place: &Path) -> Result<File, Error> {
         .write(true)
         .open(place.join("lock"))
         .map_err(folder)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked(place.to_path_buf())),
-        Err(TryLockError::Error(cause)) => Err(folder(cause)),
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WITHIN => {
+                tokio::time::sleep(LOCK_LOOK).await;
+            }
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked(place.to_path_buf())),
+            Err(TryLockError::Error(cause)) => return Err(folder(cause)),
+        }
     }
 }
 

@@ -146,6 +146,14 @@ async fn a_relay_that_nobody_made_one_serves_nobody() {
     let second = relay_config(relay_folder.path(), &url(&server));
     let refused = relay::start(second, logger()).await.unwrap_err();
     assert!(matches!(refused, relay::Error::Locked(_)), "{refused}");
-    relay.stop().await.unwrap();
+    // One that is started while another ends waits for it.
+    let third = relay_config(relay_folder.path(), &url(&server));
+    let ended = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        relay.stop().await
+    };
+    let (third, ended) = tokio::join!(relay::start(third, logger()), ended);
+    ended.unwrap();
+    third.unwrap().stop().await.unwrap();
     server.stop().await.unwrap();
 }
