@@ -38,6 +38,8 @@ impl Standstills {
 
     /// Looks until dropped.
     pub(crate) async fn look(&self) -> Infallible {
+        // What was prepared until now is no time in which something was measured.
+        self.turned_s.set(self.clock.now_s());
         loop {
             tokio::time::sleep(TURN).await;
             self.turn();
