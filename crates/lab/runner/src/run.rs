@@ -421,6 +421,8 @@ impl<'a> Session<'a> {
             error = counter.run(&self.drivers, &self.status) => Ending::Broken(error.to_string()),
             error = probes.run() => Ending::Broken(error.to_string()),
         };
+        // Nobody looks after this.
+        let stood = standstills.all();
         let cut = match &ending {
             Ending::Broken(why) | Ending::Failed(why) | Ending::Doubtful(why) => why.as_str(),
             Ending::Complete => "the run is over",
@@ -447,7 +449,7 @@ impl<'a> Session<'a> {
         self.judged.to_s = self.clock.now_s();
         self.miner.mark(Mark::End);
         let kept = last.and(tried.map(|tried| outcomes.probes = tried));
-        outcomes.probes.stood = standstills.all();
+        outcomes.probes.stood = stood;
         match (ending, kept) {
             (Ending::Complete, Err(error)) => Ending::Broken(error.to_string()),
             (ending, _) => ending,
