@@ -5,7 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Lab, server};
+use crate::support::{Lab, run, server};
 use lab_store::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -173,4 +173,34 @@ that = "asked.latency max < 1s"
     };
     assert_eq!(slowest("0.1"), (Outcome::Invalid, Vec::new()));
     assert_eq!(slowest("1.5").0, Outcome::Fail);
+}
+
+/// After the last step it waits for answers, and that is no standstill. Where others leave it no
+/// processor it is planted again.
+#[test]
+fn a_laboratory_that_ran_all_the_time_says_nothing_of_itself() {
+    let scripts = tempfile::tempdir().unwrap();
+    let text = format!(
+        r#"
+[[system]]
+name = "slow"
+run = "python3 {} {{port}} 1.2"
+ready = "tcp"
+[[load]]
+name = "traffic"
+http = "GET http://{{slow.addr}}/"
+rate = "constant 20/s"
+[[step]]
+name = "on"
+load = {{ traffic = "on" }}
+hold = "500ms"
+"#,
+        server(scripts.path()).display()
+    );
+    let is_silent = (0..3).any(|_| {
+        let (_folder, finished) = run(&text);
+        let mut notes = finished.verdict.notes.iter();
+        !notes.any(|note| note.contains("stood still"))
+    });
+    assert!(is_silent);
 }
