@@ -246,30 +246,37 @@ fn a_stop_beyond_the_end_blames_no_target_for_what_is_sent_late() {
 }
 
 /// The target answers all of a hundred a second in time, but in the last second and a half nobody asks.
+/// What was due then waits for new connections, or for the only one.
 #[test]
 fn answers_that_a_generator_makes_too_late_are_no_low_rate_of_the_target() {
-    let target = slow(DELAY);
-    let mut child = start("", target.address, 8, 100.0);
-    begun(&mut child);
-    std::thread::sleep(Duration::from_millis(2_500));
-    stop_now(&child, Duration::from_millis(2_500));
-    let recorded = recorded(child);
-    let mut workload = plain(target.address, 8);
-    workload.guard.steal_share = 1.0;
-    let rate = summary(&workload, &recorded).rate;
-    assert!(rate.good < 80.0, "{rate:?}");
-    assert!(rate.good_at_best.unwrap() > 95.0, "{rate:?}");
-    // Most of those that it found late had to wait for a new connection besides.
-    let slow = bounds(&recorded, 0.9);
-    assert!(slow.low < 0.5 && slow.high > 1.0, "{slow:?}");
-    let judged = Slo::parse("rate > 95/s").unwrap().judge(&recorded);
-    assert_eq!(judged.holds, None);
-    assert!(!validity::check_for(&workload, &recorded, &judged).valid);
-    let judged = Slo::parse("rate > 101/s").unwrap().judge(&recorded);
-    assert_eq!(judged.holds, Some(false));
-    let reasons = validity::check(&workload, &recorded).reasons;
-    let names: Vec<&str> = reasons.iter().map(|reason| &*reason.check).collect();
-    assert_eq!(names, [GENERATOR_LATE], "{reasons:?}");
+    for connections in ["", "1"] {
+        let target = slow(Duration::from_millis(1));
+        let before = match connections {
+            "" => String::new(),
+            most => format!("export {CONNECTIONS}={most};"),
+        };
+        let mut child = start(&before, target.address, 1, 100.0);
+        begun(&mut child);
+        std::thread::sleep(Duration::from_millis(2_500));
+        stop_now(&child, Duration::from_millis(2_500));
+        let recorded = recorded(child);
+        let mut workload = plain(target.address, 1);
+        workload.guard.steal_share = 1.0;
+        let rate = summary(&workload, &recorded).rate;
+        let case = format!("{connections} connections: {rate:?}");
+        assert!(rate.good < 80.0, "{case}");
+        assert!(rate.good_at_best.unwrap() > 95.0, "{case}");
+        let slow = bounds(&recorded, 0.9);
+        assert!(slow.low < 0.5 && slow.high > 1.0, "{case} {slow:?}");
+        let judged = Slo::parse("rate > 95/s").unwrap().judge(&recorded);
+        assert_eq!(judged.holds, None, "{case}");
+        assert!(!validity::check_for(&workload, &recorded, &judged).valid);
+        let judged = Slo::parse("rate > 101/s").unwrap().judge(&recorded);
+        assert_eq!(judged.holds, Some(false), "{case}");
+        let reasons = validity::check(&workload, &recorded).reasons;
+        let names: Vec<&str> = reasons.iter().map(|reason| &*reason.check).collect();
+        assert_eq!(names, [GENERATOR_LATE], "{case} {reasons:?}");
+    }
 }
 
 /// The twin: it answers after a second, so that those of the last second come too late.

@@ -8,9 +8,9 @@
 //!
 //! Requests sent late and together delay each other, and those after them, within the
 //! target. Delaying arrivals by so much delays no answer of a queue by more; so until
-//! the target has caught up, every answer may be that much too late. It has when nothing
-//! is in flight, and, if less than nine tenths of what it can do are asked of it, after
-//! ten times as long and ten usual latencies.
+//! the target has caught up, every answer may be that much too late. It has when nothing is in
+//! flight and no request waits for a connection, and, if less than nine tenths of what it can do
+//! are asked of it, after ten times as long and ten usual latencies.
 //!
 //! Where all connections are busy, an answer that lies unread holds one that others wait for. As
 //! long as any wait, such time adds up, and delays each by its share.
@@ -137,7 +137,8 @@ pub(super) struct Reaction {
     answered: Vec<Answered>,
     /// When the last request was sent that had waited for a connection.
     freed: Option<u64>,
-    /// How long answers lay unread, together, since requests wait for connections.
+    /// Whether requests wait for connections, and how long answers lay unread, together, since they do.
+    waits: bool,
     unread: u64,
     delays: Delays,
 }
@@ -172,6 +173,7 @@ impl Reaction {
             usual: 0,
             answered: Vec::new(),
             freed: None,
+            waits: false,
             unread: 0,
             delays: Delays::default(),
         }
@@ -213,10 +215,15 @@ impl Reaction {
         self.freed = Some(at);
     }
 
+    /// Requests wait for connections.
+    pub(super) fn some_wait(&mut self) {
+        self.waits = true;
+    }
+
     /// No request waits for a connection.
     #[inline]
     pub(super) fn none_waits(&mut self) {
-        self.unread = 0;
+        (self.waits, self.unread) = (false, 0);
     }
 
     /// How much sooner one of so many busy connections might have been free for a request that
@@ -231,7 +238,7 @@ impl Reaction {
         answered.burst = answered.burst.max(self.burst.at(answered.at));
         self.usual = self.usual - self.usual / 16 + answered.actual / 16;
         self.answered.push(answered);
-        if in_flight == 0 {
+        if in_flight == 0 && !self.waits {
             self.burst.late = 0;
         }
     }

@@ -218,6 +218,7 @@ impl Traffic {
 
     /// Opens connections for arrivals that find none free.
     fn make_room(&mut self, now: u64) {
+        self.record.reaction.some_wait();
         while let Some((backlog, late)) = self.source.shortage(now) {
             if late > NEGLIGIBLE {
                 // They were looked at too late besides.
