@@ -2,7 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{all, faults, log, of, outcomes, passed, run, server};
+use crate::support::{all, faults, log, notes, of, outcomes, passed, run, server};
 use lab_runner::Finished;
 use lab_store::{EventKind, Outcome};
 
@@ -311,7 +311,7 @@ run = "sleep 0.3; exit 1"
 "#,
     );
     assert_eq!(finished.verdict.outcome, Outcome::Error);
-    assert_eq!(finished.notes, Vec::<String>::new());
+    assert_eq!(notes(&finished), Vec::<&str>::new());
 }
 
 /// A server under load, and another one that nobody uses, with the steps given.

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{attempt, outcomes, run};
+use crate::support::{attempt, notes, outcomes, run};
 use lab_store::Outcome;
 
 /// Sends 60 tasks, each in two lines, in the way that its first argument says, once the file `go` is
@@ -98,7 +98,7 @@ that = "task.complete == 100%"
         "{:?}",
         finished.verdict
     );
-    assert_eq!(finished.notes, Vec::<String>::new());
+    assert_eq!(notes(&finished), Vec::<&str>::new());
     for (way, ..) in ways {
         let log = finished
             .folder
@@ -205,7 +205,7 @@ that = "task.start..done count == 60"
         "{:?}",
         finished.verdict
     );
-    assert_eq!(finished.notes, Vec::<String>::new());
+    assert_eq!(notes(&finished), Vec::<&str>::new());
 }
 
 #[test]

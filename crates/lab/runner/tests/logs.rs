@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{options, outcomes, plan, run, script};
+use crate::support::{notes, options, outcomes, plan, run, script};
 use lab_store::{LoopTurn, Outcome};
 
 /// Writes a line of a log: message and further members.
@@ -100,7 +100,7 @@ that = "task.start..done count == 1"
         "{:?}",
         finished.verdict
     );
-    assert_eq!(finished.notes, Vec::<String>::new());
+    assert_eq!(notes(&finished), Vec::<&str>::new());
 }
 
 #[test]

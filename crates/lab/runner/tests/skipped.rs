@@ -261,7 +261,7 @@ that = "'theirs': to-peer errors == 0%"
     assert_eq!(left_out, ["'theirs': to-peer errors == 0%"]);
     assert_eq!(verdict.left_out[0].why, "no-such-server is not installed");
     assert_eq!(
-        finished.notes,
+        crate::support::notes(&finished),
         [
             "no-such-server is not installed: without peer; left out: theirs; 1 expectation about that is not judged"
         ]

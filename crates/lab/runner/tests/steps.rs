@@ -264,12 +264,9 @@ that = "system.shop.rss max < 1GiB"
             .unwrap()
             .starts_with("id,group,placed,paid\n")
     );
-    assert_eq!(finished.notes.len(), 1, "{:?}", finished.notes);
-    assert!(
-        finished.notes[0].contains("the first: up"),
-        "{:?}",
-        finished.notes
-    );
+    let notes = crate::support::notes(&finished);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("the first: up"), "{notes:?}");
 }
 
 #[test]

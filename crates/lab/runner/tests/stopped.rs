@@ -5,7 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Lab, run, server};
+use crate::support::{Lab, STOOD_STILL, run, server};
 use lab_store::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -200,7 +200,7 @@ hold = "500ms"
     let is_silent = (0..3).any(|_| {
         let (_folder, finished) = run(&text);
         let mut notes = finished.verdict.notes.iter();
-        !notes.any(|note| note.contains("stood still"))
+        !notes.any(|note| note.contains(STOOD_STILL))
     });
     assert!(is_silent);
 }

@@ -2,7 +2,7 @@
 // Helpers outside of test functions panic like tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support::{attempt, events, log, of, options, plan, refused, run};
+use crate::support::{attempt, events, log, notes, of, options, plan, refused, run};
 use lab_runner::RunError;
 use lab_store::{EventKind, Outcome, ProcessSample, SystemProcess};
 
@@ -44,7 +44,7 @@ run = "python3 -c \"import urllib.request as u; u.urlopen('http://{by-http.addr}
         events(&finished, EventKind::SystemReady),
         ["by-tcp", "by-http", "last"]
     );
-    assert_eq!(finished.notes, Vec::<String>::new());
+    assert_eq!(notes(&finished), Vec::<&str>::new());
     assert!(!finished.folder.path().join("work").exists());
     for file in [
         "experiment.toml",
