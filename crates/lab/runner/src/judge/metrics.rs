@@ -1,16 +1,16 @@
 //! What other runs can be compared by.
 
+use std::time::Duration;
+
 use lab_experiment::expr::{LoadQuantity, Metric, Metrics, Stat};
 use lab_experiment::plan::Plan;
 use lab_judgement::{Metric as Judged, MetricValue};
 use lab_load::Summary;
 use lab_load::summary::Slot;
+use lab_load::validity::Bounds;
 
 use super::{Measured, quantity_of};
 use crate::loads::Bound;
-
-/// Bounds that are further apart than this share of the larger one tell nothing of use.
-const USEFUL: f64 = 0.2;
 
 /// Every metric that gates and expectations of a plan are about, with its value. One that was not
 /// measured, or that an INVALID load spoils, is left out.
@@ -50,7 +50,10 @@ fn withheld(metric: &Metric, measured: &Measured<'_>) -> bool {
         }
     }
     match [Bound::AtBest, Bound::Measured].map(|bound| measured.at(metric, bound)) {
-        [Some(best), Some(seen)] => (best - seen).abs() > USEFUL * best.max(seen),
+        [Some(best), Some(seen)] => {
+            let (low, high) = (best.min(seen), best.max(seen));
+            Bounds { low, high }.withheld(Duration::ZERO)
+        }
         [None, Some(_)] => true,
         _ => false,
     }
