@@ -202,7 +202,7 @@ describe('capacity', () => {
   it('a knee has its interval, and is a lower bound when something else was the limit', () => {
     expect(estimate(knee)).toBe('8,400/s (8,249/s to 8,551/s with 90 %)');
     expect(kneeText(capacity({}))).toMatch(/^The objective holds up to 8,400\/s/);
-    expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator was the limit/);
+    expect(kneeText(capacity({ limit: 'generator' }))).toMatch(/at least 8,400.*generator, or the machine it shares, was the limit/);
     expect(kneeText(capacity({ limit: 'range' }))).toMatch(/at least 8,400.*highest rate that was tried held/);
     expect(kneeText(capacity({ knee: null, limit: 'none' }))).toBe('No knee was found.');
     expect(kneeText(capacity({ knee: null, limit: 'unsure' }))).toMatch(/^No knee is told/);

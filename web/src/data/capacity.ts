@@ -18,7 +18,7 @@ export function kneeText({ knee, limit }: Capacity): string {
   if (!knee && limit === 'unsure') return 'No knee is told: too little is known between the rates that held and those that failed.';
   if (!knee) return 'No knee was found.';
   const most = knee.low === knee.high ? rate(knee.low) : estimate(knee);
-  if (limit === 'generator') return `The knee is at least ${most}: beyond that the generator was the limit.`;
+  if (limit === 'generator') return `The knee is at least ${most}: beyond that the generator, or the machine it shares, was the limit.`;
   if (limit === 'range') return `The knee is at least ${most}: the highest rate that was tried held.`;
   return `The objective holds up to ${most}.`;
 }

@@ -314,6 +314,8 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
             note += &format!(" The search ended early because its holds were invalid: {why}.");
         }
         End::Generator(why) => {
+            // What a hypervisor takes is no work of the generator.
+            let stolen = why.iter().all(|check| check == "steal");
             let why = why.join(", ");
             // A rate that was made once, or a higher one, is not too much for the generator.
             let mut invalid = bench
@@ -322,7 +324,7 @@ fn conclude(bench: &Bench<'_>, end: &End) -> Capacity {
                 .filter(|point| !point.invalid.is_empty());
             let tried = invalid.next_back().map_or(0.0, |point| point.rate);
             let counted = || bench.points.iter().filter(|point| point.invalid.is_empty());
-            note += &match counted().any(|point| point.rate >= tried) {
+            note += &match stolen || counted().any(|point| point.rate >= tried) {
                 true => {
                     format!(" The machine was too busy with others: holds were invalid ({why}).")
                 }

@@ -177,6 +177,24 @@ fn the_limit_of_the_generator_is_not_that_of_the_target() {
     assert!(spoiled.clone().count() >= 3 && spoiled.clone().all(|point| !point.good));
 }
 
+/// The twin: what a hypervisor takes makes a hold count for nothing, but the generator could make more.
+#[test]
+fn what_a_hypervisor_takes_is_no_limit_of_the_generator() {
+    let mut queue = Queue::new(20_000.0, 1, Work::Exponential, 6);
+    for (check, generator) in [("steal", false), ("generator-late", true)] {
+        let slow = |recorded: &Recorded| match rate_of(recorded) {
+            rate if rate > 1000.0 => vec![check.to_owned()],
+            _ => Vec::new(),
+        };
+        let settings = settings("p99 < 20ms");
+        let found = search(&mut queue, &settings, &slow, &mut |_| Flow::Continue).unwrap();
+        assert_eq!(found.limit, "generator");
+        let blamed = found.note.contains("can make no more");
+        assert_eq!(blamed, generator, "{}", found.note);
+        assert!(found.note.contains(check), "{}", found.note);
+    }
+}
+
 /// The guard refuses every hold: nobody knows whether the rate is too much or the machine busy.
 #[test]
 fn a_search_without_a_hold_that_counts_is_invalid() {
