@@ -15,6 +15,7 @@ use units::{show_bytes, show_seconds};
 use crate::captured::CapturedValues;
 use crate::loads::{Files, client_tls};
 use crate::processes::{Launch, Output, Starting, itself, last_lines, shown};
+use crate::standstill;
 use crate::steps::{StepError, StepRunner};
 
 /// Characters shown of the body of an answer.
@@ -165,7 +166,7 @@ impl Calls<'_> {
             stderr: log(&format!("{name}.err")),
         });
         let child = child.map_err(|error| self.kept.hide(&error.to_string()))?;
-        let what = match tokio::time::timeout(within, child.exit()).await {
+        let what = match standstill::within(within, child.exit()).await {
             Ok(ended) if ended.well() => return Ok(()),
             Ok(ended) => ended.to_string(),
             Err(_) => {

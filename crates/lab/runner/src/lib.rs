@@ -16,6 +16,7 @@ mod alarm;
 mod always;
 mod calls;
 mod captured;
+mod conditions;
 mod drivers;
 mod entities;
 mod environment;

@@ -629,13 +629,7 @@ fn record_faults(
         // Without counts nothing is said of entities; that they cannot be read is told
         // where they are drawn.
         let counts = folder.records::<EntityCount>().unwrap_or_default();
-        effects(
-            plan,
-            &mut faults,
-            requests,
-            (&counts, &probes.samples),
-            end_s,
-        );
+        effects(plan, &mut faults, requests, (&counts, probes), end_s);
         folder.write_json(RunFile::Faults, &faults)?;
     }
     Ok(faults)

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use measure::Clock;
+use tokio::time::Instant;
 use units::show_seconds;
 
 /// Time between two turns of a laboratory that runs.
@@ -75,9 +76,38 @@ impl Standstills {
     }
 }
 
+/// A limit ran out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RanOut;
+
+/// What comes of a future for which there is so much time. Of a time in which the laboratory stood still
+/// no more than a tenth of the limit counts, or a twentieth of a second.
+pub(crate) async fn within<F: Future>(limit: Duration, future: F) -> Result<F::Output, RanOut> {
+    let mut future = std::pin::pin!(future);
+    let turn = TURN.max(limit / 10);
+    let mut left = limit;
+    loop {
+        let (began, most) = (Instant::now(), turn.min(left));
+        if let Ok(output) = tokio::time::timeout(most, &mut future).await {
+            return Ok(output);
+        }
+        let took = began.elapsed();
+        let stood = took.saturating_sub(most) >= Duration::from_secs_f64(LEAST_S);
+        left = left.saturating_sub(if stood { most } else { took });
+        if left.is_zero() {
+            return Err(RanOut);
+        }
+    }
+}
+
 /// How long two times were at once, in seconds.
 pub(crate) fn shared(one: Span, other: Span) -> f64 {
     (one.1.min(other.1) - one.0.max(other.0)).max(0.0)
+}
+
+/// Whether it may have stood still at an instant: it looks after itself once a turn.
+pub(crate) fn may_be_within(at_s: f64, stood: Span) -> bool {
+    (stood.0 - TURN.as_secs_f64()..stood.1).contains(&at_s)
 }
 
 /// What a person should know of them; `None`: the laboratory ran all the time.
@@ -90,4 +120,47 @@ pub(crate) fn told(stood: &[Span]) -> Option<String> {
         show_seconds(all_s),
         show_seconds(*first_s)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of something that takes 600 ms, in a laboratory that stands still for a while after 300.
+    async fn beside_a_standstill(limit: Duration, stands: Duration) -> Result<(), RanOut> {
+        let something = async {
+            for _ in 0..60 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let stops = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::time::advance(stands).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            told = within(limit, something) => told,
+            never = stops => never,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_does_not_run_out_while_the_laboratory_stands_still() {
+        let [short, long, stands] = [500, 1_000, 5_000].map(Duration::from_millis);
+        assert_eq!(beside_a_standstill(long, stands).await, Ok(()));
+        assert_eq!(beside_a_standstill(long, Duration::ZERO).await, Ok(()));
+        assert_eq!(beside_a_standstill(short, stands).await, Err(RanOut));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_runs_out_when_it_should() {
+        for limit in [0, 1, 49, 50, 777, 60_000].map(Duration::from_millis) {
+            let began = Instant::now();
+            let told = within(limit, std::future::pending::<()>()).await;
+            assert_eq!(told, Err(RanOut));
+            let late = began.elapsed() - limit;
+            assert!(late <= Duration::from_millis(15), "{limit:?} {late:?}");
+        }
+        assert_eq!(within(Duration::ZERO, async { 7 }).await, Ok(7));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab_experiment::expr::{LoadQuantity, Metric, Metrics};
+use lab_experiment::expr::{LoadQuantity, Metric};
 use lab_experiment::plan::{Make, Plan, Step, Template, Wait};
 use lab_store::{EventKind, RunFile, RunFolder};
 use tokio::sync::watch;
@@ -11,6 +11,7 @@ use units::{show_rate, show_seconds};
 
 use crate::calls::Calls;
 use crate::captured::CapturedValues;
+use crate::conditions::{Holds, Look, Now};
 use crate::drivers::{Counts, Program};
 use crate::faults::{Background, Faults, Phase};
 use crate::judge::Ending;
@@ -59,6 +60,8 @@ pub(crate) enum StepError {
         /// Loads that measured it.
         rests_on: Vec<String>,
     },
+    /// What is measured may hold or not, as the laboratory itself may have changed it.
+    Doubtful(String),
     /// The step could not be made.
     Broken(String),
 }
@@ -73,7 +76,7 @@ impl StepError {
 
     fn text(&self) -> &str {
         match self {
-            Self::Failed { text, .. } | Self::Broken(text) => text,
+            Self::Failed { text, .. } | Self::Doubtful(text) | Self::Broken(text) => text,
         }
     }
 }
@@ -168,6 +171,7 @@ impl<'a> StepRunner<'a> {
         let said = format!("step {:?}: {text}", step.name);
         match trouble {
             StepError::Broken(_) => Ending::Broken(said),
+            StepError::Doubtful(_) => Ending::Doubtful(said),
             StepError::Failed { rests_on, .. } => match self.loads.is_invalid(rests_on) {
                 true => Ending::Doubtful(said),
                 false => Ending::Failed(said),
@@ -261,6 +265,7 @@ impl<'a> StepRunner<'a> {
             counts: counts(self.drivers),
             loads: self.loads,
             probes: self.probes,
+            stood: self.standstills.all(),
         }
     }
 
@@ -323,43 +328,59 @@ impl<'a> StepRunner<'a> {
 
     async fn wait(&self, wait: &Wait) -> Result<(), StepError> {
         let mut start = Instant::now();
-        let mut held_since: Option<Instant> = None;
+        let [mut held_since, mut may_hold_since]: [Option<Instant>; 2] = [None, None];
+        let [mut doubt, mut missed]: [Option<String>; 2] = [None, None];
         let mut looked_s = self.standstills.turn();
         loop {
-            let judgement = wait.until.eval(&self.now());
+            let Look { measured, holds } = self.now().look(&wait.until);
             let now = Instant::now();
             // While nobody looked, no time was waited, and nothing was seen to hold.
             let stood = Duration::try_from_secs_f64(self.standstills.since(looked_s));
             let stood = stood.unwrap_or_default();
             looked_s = self.standstills.turn();
             start += stood;
-            held_since = held_since.map(|since| since + stood);
-            match (judgement.holds, held_since) {
-                (Some(true), None) => held_since = Some(now),
-                (Some(true), Some(_)) => {}
-                // What cannot be told does not hold.
-                _ => held_since = None,
+            // What cannot be told does not hold.
+            let may_hold = matches!(holds, Holds::Yes | Holds::Doubtful(_));
+            for (since, holds) in [
+                (&mut held_since, holds == Holds::Yes),
+                (&mut may_hold_since, may_hold),
+            ] {
+                *since = holds.then(|| since.map_or(now, |since| since + stood));
             }
-            if held_since.is_some_and(|since| now - since >= wait.steady) {
+            let is_steady =
+                |since: Option<Instant>| since.is_some_and(|since| now - since >= wait.steady);
+            if is_steady(held_since) {
                 return Ok(());
             }
-            let seen = match judgement.missing.is_empty() {
-                true => judgement.measured,
-                false => format!("nothing known of {}", judgement.missing.join(", ")),
+            match holds {
+                Holds::Doubtful(why) => doubt = Some(why),
+                Holds::Yes => {}
+                Holds::No | Holds::Unknown => doubt = None,
+            }
+            if is_steady(may_hold_since) {
+                missed = doubt.clone().or(missed);
+            }
+            let seen = match measured.missing.is_empty() {
+                true => measured.measured,
+                false => format!("nothing known of {}", measured.missing.join(", ")),
             };
             if now - start >= wait.at_most {
                 let steady = match wait.steady.is_zero() {
                     true => String::new(),
                     false => format!(" for {}", show_seconds(wait.steady.as_secs_f64())),
                 };
+                let text = format!(
+                    "waited {} for {}{steady}; last seen {seen}",
+                    show_seconds(wait.at_most.as_secs_f64()),
+                    wait.until.text
+                );
                 let loads = wait.until.metrics().filter_map(Metric::load);
-                return Err(StepError::Failed {
-                    text: format!(
-                        "waited {} for {}{steady}; last seen {seen}",
-                        show_seconds(wait.at_most.as_secs_f64()),
-                        wait.until.text
-                    ),
-                    rests_on: loads.map(str::to_owned).collect(),
+                return Err(match missed {
+                    Some(why) => StepError::Doubtful(format!("{text}; it may have held, as {why}")),
+                    None => StepError::Failed {
+                        text,
+                        rests_on: loads.map(str::to_owned).collect(),
+                    },
                 });
             }
             self.status.doing(format!(
@@ -368,27 +389,6 @@ impl<'a> StepRunner<'a> {
                 wait.until.text
             ));
             tokio::time::sleep(LOOK).await;
-        }
-    }
-}
-
-/// What is counted and seen now, for conditions.
-pub(crate) struct Now<'a> {
-    counts: Counts,
-    loads: &'a Loads<'a>,
-    probes: &'a Probes<'a>,
-}
-
-impl Metrics for Now<'_> {
-    fn value(&self, metric: &Metric) -> Option<f64> {
-        match metric {
-            Metric::Entities { what, state } => {
-                let count = self.counts.get(&(what.clone(), state.clone()))?;
-                Some(*count as f64)
-            }
-            Metric::Load { load, quantity, .. } => self.loads.value(load, *quantity),
-            Metric::Probe { probe, number, .. } => self.probes.value(probe, number),
-            _ => None,
         }
     }
 }

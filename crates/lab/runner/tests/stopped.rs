@@ -13,6 +13,12 @@ use nix::unistd::Pid;
 /// What a laboratory came to that something was done to while it loaded a target which answers after
 /// `delay`: its outcome, and the numbers that other runs can be compared by.
 fn told(delay: &str, load: &str, expected: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
+    let step = format!("hold = \"4s\"\n[[expect]]\nthat = \"'on': traffic {expected}\"");
+    loaded(delay, load, &step, done)
+}
+
+/// The same with any keys of the step.
+fn loaded(delay: &str, load: &str, step: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
     let scripts = tempfile::tempdir().unwrap();
     let server = server(scripts.path());
     let text = format!(
@@ -29,9 +35,7 @@ guard = {{ late_after = "1s", steal_share = "100%" }}
 [[step]]
 name = "on"
 load = {{ traffic = "on" }}
-hold = "4s"
-[[expect]]
-that = "'on': traffic {expected}"
+{step}
 "#,
         server.display()
     );
@@ -44,14 +48,23 @@ fn of_run(text: &str, done: impl Fn(&Lab)) -> (Outcome, Vec<String>) {
     lab.until("the step begins", |lab| says(lab, "step-started"));
     done(&lab);
     let code = lab.process.wait().unwrap().code();
-    let outcomes = [Outcome::Pass, Outcome::Fail, Outcome::Invalid];
+    let outcomes = [
+        Outcome::Pass,
+        Outcome::Fail,
+        Outcome::Inconclusive,
+        Outcome::Invalid,
+        Outcome::Error,
+    ];
     let told = outcomes.into_iter().find(|one| Some(*one as i32) == code);
     let runs = std::fs::read_dir(lab.folder.path().join("runs")).unwrap();
     let metrics = runs
         .filter_map(|run| std::fs::read_to_string(run.unwrap().path().join("metrics.json")).ok());
-    let record: serde_json::Value = serde_json::from_str(&metrics.collect::<String>()).unwrap();
-    let names = record.as_array().unwrap().iter();
-    let names = names.map(|one| one["name"].as_str().unwrap().to_owned());
+    let names = metrics.flat_map(|text| {
+        let record: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        record
+            .into_iter()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+    });
     let told = told.unwrap_or_else(|| panic!("{code:?}"));
     (told, names.collect())
 }
@@ -110,6 +123,27 @@ fn a_rate_that_a_stopped_laboratory_did_not_ask_for_is_neither_judged_nor_compar
     assert_eq!((outcome, metrics.len()), (Outcome::Pass, 1), "{metrics:?}");
 }
 
+/// For most of a second nobody asks a target that answers in two milliseconds, or in half a second.
+#[test]
+fn what_must_hold_all_the_time_is_not_broken_by_a_stop_of_the_laboratory() {
+    let always = "hold = \"4s\"\nwhile = { always = \"traffic p99 < 300ms\" }";
+    let wait = "wait = { until = \"traffic p99 < 300ms\", steady = \"1500ms\", at_most = \"4s\" }";
+    for step in [always, wait] {
+        let told = |delay, stands| {
+            let (told, _) = loaded(delay, "rate = \"constant 100/s\"", step, |lab| {
+                sleep(MS(1_200));
+                stop(lab, stands);
+            });
+            told
+        };
+        assert_eq!(told("0.002", MS(700)), Outcome::Invalid, "{step}");
+        assert_eq!(told("0.5", MS(700)), Outcome::Fail, "{step}");
+        // Where others leave it no processor it is asked again.
+        let is_kept = (0..3).any(|_| told("0.002", MS(0)) == Outcome::Pass);
+        assert!(is_kept, "{step}");
+    }
+}
+
 /// A system that listens a while after its start.
 fn late_listener(after_s: f64, steps: &str) -> String {
     format!(
@@ -139,6 +173,24 @@ that = "duration('wait') < 2500ms"
     assert_eq!(stopped(1.0), (Outcome::Invalid, Vec::new()));
     // The twin does not listen at all while it is waited for.
     assert_eq!(stopped(60.0).0, Outcome::Fail);
+}
+
+/// It has two seconds, of which the laboratory stands still for three.
+#[test]
+fn a_command_does_not_run_out_of_time_while_the_laboratory_stands_still() {
+    let ran = |takes: &str| {
+        let text = format!(
+            r#"
+[[step]]
+name = "run"
+run = "sleep {takes}"
+run_within = "2s"
+"#
+        );
+        of_run(&text, |lab| stop(lab, MS(3_000))).0
+    };
+    assert_eq!(ran("3.5"), Outcome::Pass);
+    assert_eq!(ran("60"), Outcome::Error);
 }
 
 /// Its answers take a tenth of a second, or one and a half.
@@ -173,6 +225,57 @@ that = "asked.latency max < 1s"
     };
     assert_eq!(slowest("0.1"), (Outcome::Invalid, Vec::new()));
     assert_eq!(slowest("1.5").0, Outcome::Fail);
+}
+
+/// What is said of the time to recover of a target that is stopped for so long.
+fn recovered(stops: &str, done: impl Fn(&Lab)) -> Outcome {
+    let scripts = tempfile::tempdir().unwrap();
+    let text = format!(
+        r#"
+[[system]]
+name = "slow"
+run = "python3 {} {{port}} 0.002"
+ready = "tcp"
+[[probe]]
+name = "alive"
+http = "GET http://{{slow.addr}}/"
+every = "20ms"
+within = "10s"
+[[step]]
+name = "stop"
+hold = "7s"
+fault = {{ pause = "slow", at = "1s", for = "{stops}" }}
+[[expect]]
+that = "recovery(alive.ok) < 1500ms"
+"#,
+        server(scripts.path()).display()
+    );
+    of_run(&text, done).0
+}
+
+/// A target stops for a tenth of a second, or for three. The laboratory stands still after the short one, and
+/// that may have been longer.
+#[test]
+fn what_was_not_asked_while_the_laboratory_stood_still_is_no_outage() {
+    let after = |lab: &Lab| {
+        sleep(MS(1_500));
+        stop(lab, MS(2_000));
+    };
+    assert_eq!(recovered("100ms", after), Outcome::Inconclusive);
+    assert_eq!(recovered("3s", |_| ()), Outcome::Fail);
+}
+
+/// It is to go on after a second, when nobody lets it.
+#[test]
+fn a_fault_that_a_laboratory_did_not_end_in_time_says_nothing_of_the_target() {
+    let meanwhile = |lab: &Lab| {
+        sleep(MS(1_500));
+        stop(lab, MS(2_000));
+    };
+    // What was asked last shows as little.
+    let told = recovered("1s", meanwhile);
+    let is_open = matches!(told, Outcome::Invalid | Outcome::Inconclusive);
+    assert!(is_open, "{told:?}");
 }
 
 /// After the last step it waits for answers, and that is no standstill. Where others leave it no

@@ -26,7 +26,7 @@ impl Tried {
 
     /// The same if `served` of those that failed had not.
     #[must_use]
-    pub(crate) fn had_served(self, served: u64) -> Self {
+    pub fn had_served(self, served: u64) -> Self {
         Self {
             failed: self.failed.saturating_sub(served),
             ..self

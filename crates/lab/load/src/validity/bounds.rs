@@ -120,16 +120,19 @@ pub(crate) fn most_good(recorded: &Recorded, requests: &Recording, good: u64) ->
         let in_time = requests.in_time_at_best.min(late);
         return good + (in_time + requests.kept_waiting(late - in_time)) as f64;
     }
-    // Users who got their answers sooner would have asked more often: at most as much more as the
-    // generator made latencies longer.
+    (good * more_asked(requests)).min(f64::MAX)
+}
+
+/// How many times as often a closed loop's users would have asked at most without the generator's part in
+/// what they waited: as many as it made latencies longer.
+pub fn more_asked(requests: &Recording) -> f64 {
     let mean = |all: Latencies<'_>| {
         let mean = all.answers().mean();
         mean.map_or(0.0, |mean| mean.as_secs_f64())
     };
     let actual = Between::actual(requests);
     let least = mean(actual.least()).max(f64::MIN_POSITIVE);
-    let longer = (mean(actual.most()) / least).max(1.0);
-    (good * longer).min(f64::MAX)
+    (mean(actual.most()) / least).max(1.0)
 }
 
 #[cfg(test)]

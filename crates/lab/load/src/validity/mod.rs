@@ -17,7 +17,7 @@ use std::time::Duration;
 use units::{show_count, show_rate, show_seconds, show_share};
 
 pub(crate) use bounds::most_good;
-pub use bounds::{Between, Bounds};
+pub use bounds::{Between, Bounds, more_asked};
 
 use crate::recording::{KEPT, NO_DESCRIPTORS, NO_PORTS, Recorded, Recording, Span};
 use crate::slo::{Judgement, Quantity, Statistic};

@@ -18,6 +18,7 @@ use lab_store::{
 };
 use stats::{mean, nearest_rank};
 
+use crate::conditions::whose_doing;
 use crate::loads::{self, Bound};
 use crate::probes::{LATE_S, Tried};
 use crate::processes::copy_names;
@@ -341,13 +342,10 @@ impl Measured<'_> {
         });
         let (low, high) = (best.min(measured), best.max(measured));
         let show = |value: f64| metric.dimension().show(value);
-        let who = match metric {
-            Metric::Load { .. } => "the generator was late itself; give it a processor of its own",
-            _ => "the laboratory itself stood still; give it a processor of its own",
-        };
+        let whose = whose_doing(metric);
         let (low, high) = (show(low), show(high));
         Some(format!(
-            "{metric} may be {low} to {high}: {who}, or another machine"
+            "{metric} may be {low} to {high}: {whose}, or another machine"
         ))
     }
 
@@ -369,6 +367,10 @@ impl Measured<'_> {
                 number,
             } if bound == Bound::AtBest => {
                 self.probes.value_at_best(step.as_deref(), probe, number)
+            }
+            Metric::Fault { step, of, number } if bound == Bound::AtBest => {
+                let stood = &self.probes.stood;
+                recoveries::value_at_best(self.faults, step.as_deref(), of, *number, stood)
             }
             _ => self.value(metric),
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lab_experiment::expr::{LoadQuantity, Stat};
 use lab_load::recording::{Latencies, Timeline};
 use lab_load::slo::Statistic;
+use lab_load::validity::{Between, more_asked};
 use lab_load::{Recorded, Span};
 
 /// Conditions are about this much time until now.
@@ -123,6 +124,16 @@ impl Live {
         }
     }
 
+    /// The same without what the generator may have made worse.
+    pub(crate) fn value_at_best(&self, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
+        match quantity {
+            LoadQuantity::Answered | LoadQuantity::Good | LoadQuantity::Requests => {
+                self.value(quantity)
+            }
+            quantity => at_best(&self.window()?, quantity, is_open),
+        }
+    }
+
     /// The last seconds as one span.
     pub(crate) fn window(&self) -> Option<Span> {
         let seen = self.seen();
@@ -140,7 +151,7 @@ impl Live {
 
 /// The value of a quantity in a span. A percentile of few samples is one of the
 /// largest: a condition shall not hold because little is known.
-pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
+fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
     let requests = span.requests();
     match quantity {
         LoadQuantity::Latency(stat) => latency(Latencies::intended(&requests), stat),
@@ -158,6 +169,41 @@ pub(crate) fn value(span: &Span, quantity: LoadQuantity) -> Option<f64> {
         // Spans are too coarse for it.
         LoadQuantity::Outage => None,
     }
+}
+
+/// The same without what the generator may have made worse.
+fn at_best(span: &Span, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
+    let requests = span.requests();
+    let failed = || span.tried().had_served(requests.starved()).share();
+    match quantity {
+        LoadQuantity::Latency(stat) => latency(Between::intended(&requests).least(), stat),
+        LoadQuantity::Actual(stat) => latency(Between::actual(&requests).least(), stat),
+        LoadQuantity::Errors => failed(),
+        LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
+        LoadQuantity::Sent => share(requests.sent + kept_back(span), span.planned),
+        LoadQuantity::Rate => {
+            let good = requests.good() as f64;
+            let most = match is_open {
+                true => good + (kept_back(span) + requests.starved()) as f64,
+                false => good * more_asked(&requests),
+            };
+            let seconds = span.length.as_secs_f64();
+            (seconds > 0.0).then(|| most / seconds)
+        }
+        quantity => value(span, quantity),
+    }
+}
+
+/// Requests that fell due in a span and were not sent in it, as far as the generator's threads did not run.
+fn kept_back(span: &Span) -> u64 {
+    let seconds = span.length.as_secs_f64();
+    let sent = span.requests().sent;
+    if seconds <= 0.0 {
+        return 0;
+    }
+    let kept = (span.delays.stopped + span.delays.waited).as_secs_f64();
+    let most = span.planned as f64 * (kept / seconds).min(1.0);
+    span.planned.saturating_sub(sent).min(most.ceil() as u64)
 }
 
 fn latency(all: Latencies<'_>, stat: Stat) -> Option<f64> {
@@ -194,5 +240,45 @@ mod tests {
         live.enter("next");
         live.passed(&span(10, 7));
         assert_eq!(live.value(LoadQuantity::Answered), Some(7.0));
+    }
+    /// A hundred requests a second for five, of which those of 300 ms were late, or not sent at all; and one
+    /// failure.
+    fn stopped(sent_late: bool) -> Span {
+        let mut span = Span::empty(1);
+        (span.length, span.planned) = (Duration::from_secs(5), 500);
+        let kind = &mut span.kinds[0];
+        let late = if sent_late { 30 } else { 0 };
+        (kind.sent, kind.answered) = (470 + late, 469 + late);
+        (0..469).for_each(|_| kind.intended.record_ns(2_000_000));
+        for place in 0..late {
+            let added = place * 10_000_000;
+            kind.intended.record_ns(2_000_000 + added);
+            kind.intended_doubt.record_ns(2_000_000 + added, added);
+        }
+        kind.fail(lab_load::recording::Phase::Connect, "refused");
+        span
+    }
+
+    #[test]
+    fn what_a_generator_in_time_might_have_seen() {
+        let of = |span: &Span, quantity| (at_best(span, quantity, true), value(span, quantity));
+        let p99 = LoadQuantity::Latency(Stat::P99);
+        let mut span = stopped(true);
+        let (best, measured) = of(&span, p99);
+        assert!(
+            best < Some(0.0021) && measured > Some(0.2),
+            "{best:?} {measured:?}"
+        );
+        let (best, measured) = of(&span, LoadQuantity::Errors);
+        assert_eq!(best, measured);
+        span = stopped(false);
+        let rate = of(&span, LoadQuantity::Rate);
+        // Whoever ran all the time sent late because of the target.
+        assert_eq!(rate, (Some(469.0 / 5.0), Some(469.0 / 5.0)));
+        span.delays.stopped = Duration::from_millis(300);
+        assert_eq!(of(&span, LoadQuantity::Rate).0, Some(499.0 / 5.0));
+        assert_eq!(of(&span, LoadQuantity::Sent), (Some(1.0), Some(0.94)));
+        span.delays.stopped = Duration::from_millis(100);
+        assert_eq!(of(&span, LoadQuantity::Rate).0, Some(479.0 / 5.0));
     }
 }

@@ -324,8 +324,8 @@ impl Loads<'_> {
         kept.into_iter().collect()
     }
 
-    /// The value of a metric of now.
-    pub(crate) fn value(&self, load: &str, quantity: LoadQuantity) -> Option<f64> {
+    /// The value of a metric of now, at one of its bounds.
+    pub(crate) fn value(&self, load: &str, quantity: LoadQuantity, bound: Bound) -> Option<f64> {
         let state = self.state.borrow();
         let mut running = state.running.iter().filter(|running| !running.leaves);
         let running = running.find(|running| running.load == load)?;
@@ -335,6 +335,11 @@ impl Loads<'_> {
                 let passed = Duration::from_nanos(passed);
                 let longest = relay.outages.longest(Duration::ZERO..passed);
                 Some(outcome::length_of(longest))
+            }
+            _ if bound == Bound::AtBest => {
+                let segment = running.segment.as_ref();
+                let is_open = segment.is_none_or(|segment| segment.model.is_open());
+                running.live.value_at_best(quantity, is_open)
             }
             _ => running.live.value(quantity),
         }

@@ -6,6 +6,9 @@ use lab_experiment::expr::{Affected, Metric, ProbeSeries};
 use lab_experiment::plan::Plan;
 use lab_store::ProbeSample;
 
+use super::numbers::{Tried, ran_during};
+use crate::standstill::{Span, may_be_within};
+
 /// An answer that came in time, and for which other tries were left out, was an outage only from so many
 /// seconds on: a machine without a processor to spare makes answers late by less.
 pub(crate) const LATE_S: f64 = 0.25;
@@ -55,9 +58,8 @@ pub(crate) fn between<T>(all: &[(f64, T)], from_s: f64, to_s: f64) -> &[(f64, T)
 }
 
 /// What is looked at: of every probe which tries went well, and the numbers that expectations
-/// ask about; each with the seconds from one look at a copy to the next. `samples` are in order
-/// of time.
-pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64, Seen)> {
+/// ask about; each with the seconds from one look at a copy to the next.
+pub(crate) fn series(plan: &Plan, tried: &Tried) -> Vec<(Affected, f64, Seen)> {
     let probes = plan.probes.iter();
     let all = probes.clone().map(|probe| (probe, ProbeSeries::Ok));
     let metrics = plan.expects.iter().flat_map(|expect| expect.that.metrics());
@@ -81,9 +83,10 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
     let asked = asked.filter_map(|(name, series)| Some((named(name)?, series)));
     all.chain(asked)
         .map(|(probe, series)| {
-            let own = samples.iter().filter(|one| one.probe == probe.name);
+            let own = tried.of(None, &probe.name);
+            let every_s = probe.every.as_secs_f64();
             let seen = match series {
-                ProbeSeries::Ok => tries(own, probe.every.as_secs_f64(), probe.copies),
+                ProbeSeries::Ok => tries(own, every_s, probe.copies, &tried.stood),
                 // What one does not say is not known; of several, the others still say something.
                 ProbeSeries::Value if probe.copies == 1 => {
                     let known = own.filter(|one| one.is_ok());
@@ -95,20 +98,21 @@ pub(crate) fn series(plan: &Plan, samples: &[ProbeSample]) -> Vec<(Affected, f64
                 }
                 ProbeSeries::Value => Seen::Level(level(own)),
             };
-            let every_s = probe.every.as_secs_f64();
             let probe = probe.name.clone();
             (Affected::Probe { probe, series }, every_s, seen)
         })
         .collect()
 }
 
-/// Which tries of a probe went well, of so many copies that are asked so often.
+/// Which tries of a probe went well, of so many copies that are asked so often by a laboratory that stood
+/// still at these times.
 pub(crate) fn tries<'s>(
     samples: impl Iterator<Item = &'s ProbeSample>,
     every_s: f64,
     copies: u32,
+    stood: &[Span],
 ) -> Seen {
-    let due = due(samples, every_s);
+    let due = due(samples, every_s, stood);
     let tries = due.iter().map(|one| (one.at_s, one.is_ok)).collect();
     match copies {
         1 => Seen::Tries(tries),
@@ -144,8 +148,14 @@ struct Due<'s> {
 
 /// Every try by when it was due. A try that was left out because the one before it had no
 /// answer yet did not go well: nobody answered then. What was left out for another reason (the
-/// probe itself was late, or the answer a little) says nothing, so it is not there.
-fn due<'s>(samples: impl Iterator<Item = &'s ProbeSample>, every_s: f64) -> Vec<Due<'s>> {
+/// probe itself was late, or the answer a little) says nothing, so it is not there; nor is what failed, or
+/// was left out, while the laboratory stood still.
+fn due<'s>(
+    samples: impl Iterator<Item = &'s ProbeSample>,
+    every_s: f64,
+    stood: &[Span],
+) -> Vec<Due<'s>> {
+    let is_within = |at_s: f64| stood.iter().any(|own| may_be_within(at_s, *own));
     let mut before: BTreeMap<&str, &ProbeSample> = BTreeMap::new();
     let mut all = Vec::new();
     for one in samples {
@@ -154,17 +164,19 @@ fn due<'s>(samples: impl Iterator<Item = &'s ProbeSample>, every_s: f64) -> Vec<
             let answered_s = before.t_s + before.latency_s;
             let left_out = (1..=one.skipped).map(|place| before.t_s + place as f64 * every_s);
             let waited = left_out.take_while(|at_s| *at_s < answered_s.min(one.t_s));
-            all.extend(waited.map(|at_s| Due {
+            all.extend(waited.filter(|at_s| !is_within(*at_s)).map(|at_s| Due {
                 at_s,
                 of: &one.of,
                 is_ok: false,
             }));
         }
-        all.push(Due {
-            at_s: one.t_s,
-            of: &one.of,
-            is_ok: one.is_ok(),
-        });
+        if one.is_ok() || ran_during(one, stood) {
+            all.push(Due {
+                at_s: one.t_s,
+                of: &one.of,
+                is_ok: one.is_ok(),
+            });
+        }
     }
     // What was left out of one copy is known after others were asked.
     all.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
@@ -228,7 +240,7 @@ mod tests {
             ..ProbeSample::default()
         };
         let tries: Vec<ProbeSample> = (0..60).map(ask).collect();
-        let shares = well(&due(tries.iter(), 1.1));
+        let shares = well(&due(tries.iter(), 1.1, &[]));
         let at = |t_s: f64| shares.iter().find(|one| one.0 == t_s).map(|one| one.1);
         assert_eq!(
             (at(1.0), at(2.0), at(2.4)),

@@ -41,12 +41,14 @@ use crate::inputs::logs_of;
 use crate::loads::{client_tls, password};
 use crate::processes::{Copy, Launch, Output, Starting, Systems, copy_names, itself, shown};
 use crate::progress::{ProbeView, Status};
+use crate::standstill::{self, Span};
 use crate::underway::Viewers;
 
 #[cfg(test)]
 pub(crate) use around::tries;
 pub(crate) use around::{LATE_S, Seen, between, level, series};
 pub(crate) use numbers::Tried;
+use numbers::is_certain;
 
 /// Time between two views of what was answered.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
@@ -173,7 +175,7 @@ impl<'a> Probes<'a> {
             tokio::time::sleep_until(began + ticks::at(tick, every)).await;
             let start = asked.copy.map_or(0, Copy::start);
             let (t_s, at) = (self.clock.now_s(), Instant::now());
-            let answer = tokio::time::timeout(within, asked.prober.probe()).await;
+            let answer = standstill::within(within, asked.prober.probe()).await;
             let answer = answer.unwrap_or_else(|_| {
                 let within = show_seconds(within.as_secs_f64());
                 Err(format!("no answer within {within}"))
@@ -250,8 +252,9 @@ impl<'a> Probes<'a> {
         newest.collect()
     }
 
-    /// The value of a quantity now: that of the newest try of each copy.
-    pub(crate) fn value(&self, probe: &str, number: &ProbeNumber) -> Option<f64> {
+    /// The value of a quantity now: that of the newest try of each copy, without what the laboratory may
+    /// have changed because it stood still at these times.
+    pub(crate) fn value(&self, probe: &str, number: &ProbeNumber, stood: &[Span]) -> Option<f64> {
         if *number == ProbeNumber::Skipped {
             let skipped = self.of(probe).map(|asked| {
                 let newest = asked.newest.borrow();
@@ -259,7 +262,9 @@ impl<'a> Probes<'a> {
             });
             return Some(skipped.sum::<u64>() as f64);
         }
-        numbers::number(self.newest(probe).iter(), number)
+        let newest = self.newest(probe);
+        let certain = newest.iter().filter(|one| is_certain(one, number, stood));
+        numbers::number(certain, number)
     }
 
     fn view(&self, probe: &str) -> ProbeView {

@@ -8,6 +8,7 @@ use units::{show_count, show_seconds};
 
 use super::Probes;
 use crate::processes::{Addresses, Copy};
+use crate::standstill;
 
 impl Probes<'_> {
     /// Waits until a probe picks one of these copies that is up and free; gives all that it picks.
@@ -38,7 +39,7 @@ impl Probes<'_> {
                 self.next_try().await;
             }
         };
-        tokio::time::timeout(within, wait).await.map_err(|_| {
+        standstill::within(within, wait).await.map_err(|_| {
             let waited = show_seconds(began.elapsed().as_secs_f64());
             format!(
                 "{probe} picked no copy that is up within {waited}: {}; give it longer by `within`, \

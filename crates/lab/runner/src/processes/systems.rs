@@ -27,6 +27,7 @@ use super::tail::last_lines;
 use crate::profile::Profiler;
 use crate::progress::Status;
 use crate::record::Recorder;
+use crate::standstill;
 use crate::watch::Watcher;
 
 /// Why the systems could not be started.
@@ -464,7 +465,7 @@ async fn wait_for(system: System, running: Running, port: u16) -> Result<String,
         // A process that ended is not ready, whoever answers on its port.
         biased;
         ended = child.exit() => Err(ended_early(ended)),
-        waited = tokio::time::timeout(system.ready_within, until_ready(ready, port, logs)) => {
+        waited = standstill::within(system.ready_within, until_ready(ready, port, logs)) => {
             match waited {
                 Ok(()) => Ok(running.name.clone()),
                 Err(_) => Err(StartError::NotReady {

@@ -10,11 +10,12 @@ use lab_findings::recovery::{
     Effect, Recovery, Return, Signal, Unseen, Window, Worse, recovery, repeated,
 };
 use lab_generator::Due;
-use lab_store::{EntityCount, FaultEffect, FaultRecord, ProbeSample};
+use lab_store::{EntityCount, FaultEffect, FaultRecord};
 use stats::Lasted;
 use units::{show_count, show_seconds, show_share};
 
-use crate::probes::{self, Seen as SeenByProbe, between};
+use crate::probes::{self, Seen as SeenByProbe, Tried, between};
+use crate::standstill::{Span, shared};
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,8 @@ const STEADY_S: f64 = 1.0;
 const SAMPLE_S: f64 = 0.1;
 /// After so many times the usual time between two looks of a probe, one was missed.
 const LONG_GAP: f64 = 2.0;
+/// So long it may take to undo a fault that should have been, in seconds.
+const UNDONE_S: f64 = 0.5;
 /// Most milliseconds with requests that are kept of a load: more than an hour of one in each.
 const MOST: usize = 4_000_000;
 
@@ -73,7 +76,7 @@ pub(crate) fn effects(
     plan: &Plan,
     faults: &mut [FaultRecord],
     mut requests: Requests,
-    (counts, tries): (&[EntityCount], &[ProbeSample]),
+    (counts, tried): (&[EntityCount], &Tried),
     end_s: f64,
 ) {
     faults.sort_by(|a, b| a.begin_s.total_cmp(&b.begin_s));
@@ -99,7 +102,7 @@ pub(crate) fn effects(
         };
         measure.around(faults);
     }
-    for (of, every_s, seen) in probes::series(plan, tries) {
+    for (of, every_s, seen) in probes::series(plan, tried) {
         around_probe(&of, every_s, &seen, faults, end_s);
     }
     for (what, state) in expected_entities(plan) {
@@ -474,18 +477,27 @@ fn share_gone(well: &[(f64, f64)], window: &Window, seen: &Recovery) -> f64 {
     (1.0 - least / usual).clamp(0.0, 1.0)
 }
 
+/// The faults of a step, or of all steps, each with what it did to what is asked about.
+fn told<'f>(
+    faults: &'f [FaultRecord],
+    step: Option<&'f str>,
+    of: &Affected,
+) -> impl Iterator<Item = (&'f FaultRecord, &'f FaultEffect)> {
+    let of = of.to_string();
+    let faults = faults
+        .iter()
+        .filter(move |fault| step.is_none_or(|step| fault.step == step));
+    let effects = faults.flat_map(|fault| fault.effects.iter().map(move |effect| (fault, effect)));
+    effects.filter(move |(_, effect)| effect.of == of)
+}
+
 /// Effects of the faults of a step, or of all steps, on what is asked about.
 fn found<'f>(
     faults: &'f [FaultRecord],
     step: Option<&'f str>,
     of: &Affected,
 ) -> impl Iterator<Item = &'f FaultEffect> {
-    let of = of.to_string();
-    let faults = faults
-        .iter()
-        .filter(move |fault| step.is_none_or(|step| fault.step == step));
-    let effects = faults.flat_map(|fault| &fault.effects);
-    effects.filter(move |effect| effect.of == of)
+    told(faults, step, of).map(|(_, effect)| effect)
 }
 
 /// The value of a metric of faults: of several the largest, and the sum of what was lost.
@@ -496,11 +508,28 @@ pub(crate) fn value(
     of: &Affected,
     number: FaultNumber,
 ) -> Option<f64> {
-    let values = found(faults, step, of).map(|effect| match number {
+    value_at_best(faults, step, of, number, &[])
+}
+
+/// The same without what a laboratory may have added that stood still at these times when it was to end
+/// a fault.
+pub(crate) fn value_at_best(
+    faults: &[FaultRecord],
+    step: Option<&str>,
+    of: &Affected,
+    number: FaultNumber,
+    stood: &[Span],
+) -> Option<f64> {
+    let values = told(faults, step, of).map(|(fault, effect)| match number {
         FaultNumber::Detection => effect.detection_s,
-        FaultNumber::Recovery => effect.recovery_s,
+        FaultNumber::Recovery => {
+            let longer_s = made_longer(fault, stood);
+            effect.recovery_s.map(|all_s| (all_s - longer_s).max(0.0))
+        }
         FaultNumber::RecoveryFromEnd => effect.recovery_from_end_s,
         FaultNumber::Depth => effect.depth_share,
+        // Nobody knows when a target that is down loses how many.
+        FaultNumber::Lost if made_longer(fault, stood) > 0.0 => effect.lost.map(|_| 0.0),
         FaultNumber::Lost => effect.lost,
     });
     let join = match number {
@@ -511,6 +540,18 @@ pub(crate) fn value(
         .collect::<Option<Vec<f64>>>()?
         .into_iter()
         .reduce(join)
+}
+
+/// How much longer than it should have a fault lasted, at most, because the laboratory stood still when it
+/// was to end, in seconds. It ended soon after.
+fn made_longer(fault: &FaultRecord, stood: &[Span]) -> f64 {
+    let Some(end_s) = fault.end_s else {
+        return 0.0;
+    };
+    let late = stood
+        .iter()
+        .filter(|(from_s, to_s)| *from_s < end_s && end_s < to_s + UNDONE_S);
+    late.map(|own| shared((fault.begin_s, end_s), *own)).sum()
 }
 
 /// Whether the value of a metric of faults is only a lower bound: something had not come

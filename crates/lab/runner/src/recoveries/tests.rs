@@ -1,6 +1,7 @@
 //! Probes of a target that stands still for a known time, asked as a run asks them.
 
 use lab_experiment::expr::ProbeSeries;
+use lab_store::ProbeSample;
 use proptest::prelude::*;
 
 use super::*;
@@ -51,13 +52,23 @@ fn fault(begin_s: f64, end_s: f64) -> FaultRecord {
 }
 
 /// The effect of a fault on tries.
-fn effect(samples: &[ProbeSample], every_s: f64, (from_s, to_s): (f64, f64)) -> FaultEffect {
+fn effect(samples: &[ProbeSample], every_s: f64, fault: (f64, f64)) -> FaultEffect {
+    effect_beside(&[], samples, every_s, fault)
+}
+
+/// The same, where the laboratory stood still at these times.
+fn effect_beside(
+    stood: &[(f64, f64)],
+    samples: &[ProbeSample],
+    every_s: f64,
+    (from_s, to_s): (f64, f64),
+) -> FaultEffect {
     let mut faults = [fault(from_s, to_s)];
     let of = Affected::Probe {
         probe: "alive".into(),
         series: ProbeSeries::Ok,
     };
-    let seen = probes::tries(samples.iter(), every_s, 1);
+    let seen = probes::tries(samples.iter(), every_s, 1, stood);
     around_probe(&of, every_s, &seen, &mut faults, 1e9);
     faults[0].effects[0].clone()
 }
@@ -103,6 +114,55 @@ fn a_pause_that_no_try_was_made_in_is_no_effect() {
         let found = effect(&samples, every_s, (40.0, 41.5));
         assert_eq!((found.seen, found.at_most_s), (Some(false), None));
         assert_eq!((found.recovery_s, found.lost), (Some(0.0), Some(0.0)));
+    }
+}
+
+/// For three seconds nobody answered in time: the target stood still, or who asked it did.
+#[test]
+fn a_laboratory_that_stands_still_is_no_outage_and_may_hide_one() {
+    for within_s in [1.0, 5.0] {
+        let samples = asked(0.1, within_s, (41.0, 44.0), 80.0);
+        for stood in [&[][..], &[(50.0, 53.0)]] {
+            let outage = effect_beside(stood, &samples, 0.1, (41.0, 41.2));
+            assert_eq!(outage.seen, Some(true), "{outage:?}");
+            assert!(
+                (outage.recovery_s.unwrap() - 3.0).abs() < 0.25,
+                "{outage:?}"
+            );
+            assert!(outage.lost > Some(0.0), "{outage:?}");
+        }
+        let hidden = effect_beside(&[(41.0, 44.0)], &samples, 0.1, (41.0, 41.2));
+        assert_eq!((hidden.seen, hidden.lost), (Some(false), Some(0.0)));
+        assert!(hidden.at_most_s >= Some(3.0), "{hidden:?}");
+    }
+}
+
+#[test]
+fn a_fault_that_lasts_too_long_because_the_laboratory_stood_still_is_not_the_targets() {
+    let samples = asked(0.1, 5.0, (40.0, 43.0), 80.0);
+    let of = Affected::Probe {
+        probe: "alive".into(),
+        series: ProbeSeries::Ok,
+    };
+    let mut told = fault(40.0, 43.0);
+    told.effects = vec![effect(&samples, 0.1, (40.0, 43.0))];
+    let faults = [told];
+    let at_best = |number, stood: (f64, f64)| {
+        let measured = value(&faults, None, &of, number).unwrap();
+        let best = value_at_best(&faults, None, &of, number, &[stood]).unwrap();
+        (best, measured)
+    };
+    // It was to end between, and did right after.
+    let (best, measured) = at_best(FaultNumber::Recovery, (41.0, 42.9));
+    assert!((measured - best - 1.9).abs() < 1e-9, "{best} {measured}");
+    let (best, measured) = at_best(FaultNumber::Lost, (41.0, 42.9));
+    assert!(best == 0.0 && measured > 0.0, "{best} {measured}");
+    // It went on long after, or was over.
+    for stood in [(40.5, 42.0), (50.0, 53.0)] {
+        for number in [FaultNumber::Recovery, FaultNumber::Lost] {
+            let (best, measured) = at_best(number, stood);
+            assert_eq!(best, measured);
+        }
     }
 }
 
@@ -213,7 +273,7 @@ fn an_outage_no_longer_than_one_before_is_not_said_to_be_nothing() {
     };
     let found = |dies| {
         let mut faults = [fault(5.95, 6.35)];
-        let seen = probes::tries(tries(dies).iter(), 0.1, 1);
+        let seen = probes::tries(tries(dies).iter(), 0.1, 1, &[]);
         around_probe(&of, 0.1, &seen, &mut faults, 1e9);
         let depth = at_most(&faults, None, &of, FaultNumber::Depth);
         (faults[0].effects[0].clone(), depth)

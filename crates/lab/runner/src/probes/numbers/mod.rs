@@ -46,6 +46,19 @@ pub(super) fn number<'s>(
     }
 }
 
+/// Whether the laboratory ran during a whole try, given when it stood still.
+pub(super) fn ran_during(one: &ProbeSample, stood: &[Span]) -> bool {
+    let own = (one.t_s, one.t_s + one.latency_s);
+    stood.iter().all(|stood| shared(own, *stood) <= 0.0)
+}
+
+/// Whether what a try says for a number is as it was, given when the laboratory stood still: a good answer
+/// is, but for the time that it took.
+pub(super) fn is_certain(one: &ProbeSample, of: &ProbeNumber, stood: &[Span]) -> bool {
+    let is_timed = matches!(of, ProbeNumber::Latency(_));
+    one.is_ok() && !is_timed || ran_during(one, stood)
+}
+
 /// The tries of a run, and when its steps were.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
@@ -110,18 +123,15 @@ impl Tried {
         number(self.of(step, probe), of)
     }
 
-    /// The same of tries in which the laboratory ran all the time.
+    /// The same without what the laboratory may have changed because it stood still.
     pub(crate) fn value_at_best(
         &self,
         step: Option<&str>,
         probe: &str,
         of: &ProbeNumber,
     ) -> Option<f64> {
-        let ran = |one: &&ProbeSample| {
-            let own = (one.t_s, one.t_s + one.latency_s);
-            self.stood.iter().all(|stood| shared(own, *stood) <= 0.0)
-        };
-        number(self.of(step, probe).filter(ran), of)
+        let tries = self.of(step, probe);
+        number(tries.filter(|one| is_certain(one, of, &self.stood)), of)
     }
 
     /// Why a metric of a probe has no value.
