@@ -41,11 +41,13 @@ impl Now<'_> {
         let at = |bound| At { now: self, bound };
         let (measured, best) = (at(Bound::Measured), at(Bound::AtBest));
         let judgement = condition.eval(&measured);
-        let holds = match (judgement.holds, condition.eval(&best).holds) {
-            (None, _) => Holds::Unknown,
-            (Some(true), Some(true)) => Holds::Yes,
-            (Some(false), Some(false)) => Holds::No,
-            _ => Holds::Doubtful(doubt(condition, &best, &measured)),
+        let holds = match judgement.holds {
+            None => Holds::Unknown,
+            held if condition.eval(&best).holds != held => {
+                Holds::Doubtful(doubt(condition, &best, &measured))
+            }
+            Some(true) => Holds::Yes,
+            Some(false) => Holds::No,
         };
         Look {
             measured: judgement,
@@ -88,22 +90,27 @@ fn doubt(condition: &Expr, best: &At<'_>, measured: &At<'_>) -> String {
     }) else {
         return String::new();
     };
+    match bounds(metric) {
+        (Some(best), Some(measured)) => between(metric, best, measured),
+        _ => format!("{metric} is not known: {}", whose_doing(metric)),
+    }
+}
+
+/// Between which two values a number lies that the laboratory may have changed, and what helps.
+pub(crate) fn between(metric: &Metric, best: f64, measured: f64) -> String {
     let show = |value: f64| metric.dimension().show(value);
-    let seen = match bounds(metric) {
-        (Some(best), Some(measured)) => {
-            let (low, high) = (best.min(measured), best.max(measured));
-            format!("may be {} to {}", show(low), show(high))
-        }
-        _ => "is not known".to_owned(),
-    };
-    let whose = whose_doing(metric);
-    format!("{metric} {seen}: {whose}, or another machine")
+    let (low, high) = (show(best.min(measured)), show(best.max(measured)));
+    format!("{metric} may be {low} to {high}: {}", whose_doing(metric))
 }
 
 /// What it is of a laboratory that may have changed a number, and what helps.
-pub(crate) fn whose_doing(metric: &Metric) -> &'static str {
+fn whose_doing(metric: &Metric) -> &'static str {
     match metric {
-        Metric::Load { .. } => "the generator was late itself; give it a processor of its own",
-        _ => "the laboratory itself stood still; give it a processor of its own",
+        Metric::Load { .. } => {
+            "the generator was late itself; give it a processor of its own, or another machine"
+        }
+        _ => {
+            "the laboratory itself stood still; give it a processor of its own, or another machine"
+        }
     }
 }

@@ -18,7 +18,7 @@ use lab_store::{
 };
 use stats::{mean, nearest_rank};
 
-use crate::conditions::whose_doing;
+use crate::conditions::between;
 use crate::loads::{self, Bound};
 use crate::probes::{LATE_S, Tried};
 use crate::processes::copy_names;
@@ -340,13 +340,7 @@ impl Measured<'_> {
             let value = self.at(metric, bound);
             value.unwrap_or_default()
         });
-        let (low, high) = (best.min(measured), best.max(measured));
-        let show = |value: f64| metric.dimension().show(value);
-        let whose = whose_doing(metric);
-        let (low, high) = (show(low), show(high));
-        Some(format!(
-            "{metric} may be {low} to {high}: {whose}, or another machine"
-        ))
+        Some(between(metric, best, measured))
     }
 
     /// The value of a metric at one of its bounds.

@@ -115,22 +115,25 @@ impl Live {
     /// The value of a quantity over the last seconds, of a count since the step began;
     /// `None` before the first span.
     pub(crate) fn value(&self, quantity: LoadQuantity) -> Option<f64> {
+        self.value_by(quantity, |window| value(window, quantity))
+    }
+
+    /// The same without what the generator may have made worse.
+    pub(crate) fn value_at_best(&self, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
+        self.value_by(quantity, |window| at_best(window, quantity, is_open))
+    }
+
+    fn value_by(
+        &self,
+        quantity: LoadQuantity,
+        of_window: impl Fn(&Span) -> Option<f64>,
+    ) -> Option<f64> {
         let window = self.window()?;
         match quantity {
             LoadQuantity::Answered => Some(self.seen().answered as f64),
             LoadQuantity::Good => Some(self.seen().good as f64),
             LoadQuantity::Requests => Some(self.seen().sent as f64),
-            quantity => value(&window, quantity),
-        }
-    }
-
-    /// The same without what the generator may have made worse.
-    pub(crate) fn value_at_best(&self, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
-        match quantity {
-            LoadQuantity::Answered | LoadQuantity::Good | LoadQuantity::Requests => {
-                self.value(quantity)
-            }
-            quantity => at_best(&self.window()?, quantity, is_open),
+            _ => of_window(&window),
         }
     }
 
@@ -180,11 +183,11 @@ fn at_best(span: &Span, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
         LoadQuantity::Actual(stat) => latency(Between::actual(&requests).least(), stat),
         LoadQuantity::Errors => failed(),
         LoadQuantity::Ok => failed().map(|failed| 1.0 - failed),
-        LoadQuantity::Sent => share(requests.sent + kept_back(span), span.planned),
+        LoadQuantity::Sent => share(requests.sent + kept_back(span, requests.sent), span.planned),
         LoadQuantity::Rate => {
             let good = requests.good() as f64;
             let most = match is_open {
-                true => good + (kept_back(span) + requests.starved()) as f64,
+                true => good + (kept_back(span, requests.sent) + requests.starved()) as f64,
                 false => good * more_asked(&requests),
             };
             let seconds = span.length.as_secs_f64();
@@ -194,10 +197,10 @@ fn at_best(span: &Span, quantity: LoadQuantity, is_open: bool) -> Option<f64> {
     }
 }
 
-/// Requests that fell due in a span and were not sent in it, as far as the generator's threads did not run.
-fn kept_back(span: &Span) -> u64 {
+/// Requests that fell due in a span and are not among those sent in it, as far as the generator's threads did
+/// not run.
+fn kept_back(span: &Span, sent: u64) -> u64 {
     let seconds = span.length.as_secs_f64();
-    let sent = span.requests().sent;
     if seconds <= 0.0 {
         return 0;
     }
