@@ -1,6 +1,6 @@
 //! When a run is looked at: what may be asked for differs, and what is made of it does not.
 
-use lab_store::{Outcome, SoFar, Verdict};
+use lab_store::{Event, Outcome, SoFar, Verdict};
 
 /// When a run is looked at.
 pub(crate) enum Moment<'a> {
@@ -23,11 +23,14 @@ impl<'a> Moment<'a> {
         }
     }
 
-    /// Seconds from the start of the run.
-    pub(crate) fn at_s(&self) -> f64 {
+    /// Seconds from the start of the run. What happened between the look and the reading of its events
+    /// is told as well, so it must not lie behind the end.
+    pub(crate) fn at_s(&self, events: &[Event]) -> f64 {
         match self {
             Self::End(verdict) => verdict.duration_s,
-            Self::Now(so_far) => so_far.now_s,
+            Self::Now(so_far) => events
+                .iter()
+                .fold(so_far.now_s, |at_s, event| at_s.max(event.t_s)),
         }
     }
 

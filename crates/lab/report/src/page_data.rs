@@ -198,6 +198,7 @@ impl PageData {
             Moment::Now(_) => summaries_so_far(&tries),
         };
         let events: Vec<Event> = rest.records(RunFile::Events);
+        let at_s = moment.at_s(&events);
         let loads = rest.loads(environment.started_at_unix_ns, &mut blob)?;
         let data = Self {
             version: VERSION,
@@ -207,7 +208,7 @@ impl PageData {
                 .map(|plan| plan.about.clone())
                 .unwrap_or_default(),
             name: plan.map_or_else(|| environment.run_id.clone(), |plan| plan.name),
-            steps: steps(&events, moment.at_s()),
+            steps: steps(&events, at_s),
             skipped: skipped(&events),
             faults: match moment {
                 Moment::End(_) => rest.faults(),
@@ -234,7 +235,7 @@ impl PageData {
             problems: rest.problems,
             environment,
             underway: moment.so_far().map(|so_far| Underway {
-                now_s: so_far.now_s,
+                now_s: at_s,
                 doing: so_far.doing.clone(),
                 may: so_far.may.clone(),
                 rates: so_far.rates.clone(),

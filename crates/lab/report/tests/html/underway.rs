@@ -90,6 +90,21 @@ fn a_run_that_goes_on_is_shown_as_its_report_will_show_it() {
         .collect();
     assert_eq!(sent, [9, 7]);
 
+    // What came while the picture was being made is part of it, and not beyond its end.
+    let (name, text) = (String::new(), "colder".into());
+    let note = Event {
+        t_s: 12.75,
+        kind: EventKind::Noted,
+        name,
+        text,
+    };
+    events.append(&note).unwrap();
+    events.flush().unwrap();
+    let (later, _) = embedded(&Page::so_far(&run, &so_far, &growing).unwrap().html());
+    assert_eq!(later["notes"][0]["t_s"], 12.75);
+    assert_eq!(later["underway"]["now_s"], 12.75);
+    assert_eq!(later["steps"][0]["end_s"], 12.75);
+
     // The end has the same timelines, of the same code.
     run.write_json(RunFile::Verdict, &verdict(Outcome::Pass, None))
         .unwrap();
