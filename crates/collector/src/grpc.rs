@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full};
 use net::{Body, Handler, Incoming};
 
 use crate::answer::Refusal;
-use crate::intake::{BODY_BYTES, IntakeResult, gunzip};
+use crate::intake::{BODY_BYTES, IntakeResult, gunzip, refusal};
 use crate::server::{Collector, run_blocking};
 
 /// The path of the call.
@@ -51,7 +51,7 @@ impl Grpc {
         let taken = run_blocking("reading the spans", move || {
             let message = message(body, &head.headers)?;
             let taken = intake.take_message(&message);
-            taken.map_err(|error| Refusal::bad(error.to_string()))
+            taken.map_err(|error| refusal(&error))
         });
         taken.await?
     }

@@ -105,7 +105,7 @@ impl Intake {
         };
         let taken = self
             .keep(form_of_body, &body)
-            .map_err(|error| Refusal::bad(error.to_string()))?;
+            .map_err(|error| refusal(&error))?;
         Ok(match (form, json) {
             (Form::Zipkin, _) => {
                 let mut accepted = Response::new(net::empty());
@@ -133,6 +133,15 @@ impl Intake {
         let dropped = self.store.extend(std::mem::take(&mut decoded.spans));
         Ok(IntakeResult::of(&decoded, dropped))
     }
+}
+
+/// The answer to who posts what is not read.
+pub(crate) fn refusal(error: &ReadError) -> Refusal {
+    let status = match error {
+        ReadError::Parts { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        ReadError::Form { .. } | ReadError::Id { .. } => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, error.to_string())
 }
 
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
@@ -247,6 +256,23 @@ mod tests {
             "{}",
             taken.why
         );
+    }
+
+    #[test]
+    fn a_body_of_too_many_parts_is_too_large() {
+        let intake = Intake::new(Store::new(StoreLimits::default()), Origin::unix());
+        let spans = vec!["{}"; BODY_BYTES / 4].join(",");
+        let body = format!("[{spans}]").into();
+        let refused = intake.take(Form::Zipkin, &HeaderMap::new(), body);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(
+            refused.error.contains("send fewer at once"),
+            "{}",
+            refused.error
+        );
+        let refused = intake.take(Form::Zipkin, &HeaderMap::new(), "[".into());
+        assert_eq!(refused.unwrap_err().status, StatusCode::BAD_REQUEST);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use flate2::read::MultiGzDecoder;
 use units::counted;
 
 use super::names::Names;
-use super::{Nanos, Origin, ReadError, Span, jaeger, normalise, otlp, zipkin};
+use super::{Nanos, Origin, ReadError, Span, jaeger, normalise, otlp, parts, zipkin};
 
 /// The first bytes of what gzip packed.
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -155,13 +155,17 @@ pub enum Form {
 /// Reads a posted body of which the form is known, as [`decode`] reads a file.
 ///
 /// # Errors
-/// When it is no such body.
+/// When it is no such body, or has more parts than are read at once.
 pub fn decode_posted(
     form: Form,
     body: &[u8],
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Decoded, ReadError> {
+    match form {
+        Form::Zipkin | Form::OtlpJson => parts::check_json(body)?,
+        Form::OtlpProtobuf => parts::check_protobuf(body)?,
+    }
     let decoded = match form {
         Form::Zipkin => zipkin::decode(body, origin, names),
         Form::OtlpJson => otlp::decode_json(body, origin, names),

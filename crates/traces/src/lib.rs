@@ -32,6 +32,7 @@ mod lenient;
 pub mod names;
 mod normalise;
 pub mod otlp;
+mod parts;
 #[cfg(test)]
 mod random_spans;
 #[cfg(test)]
@@ -153,6 +154,14 @@ pub enum ReadError {
         format: &'static str,
         /// What is wrong with it, and where.
         cause: String,
+    },
+    /// A posted body has more spans, attributes and other values than are read at once.
+    #[error(
+        "read spans: they have more than {most} attributes and other parts; send fewer at once"
+    )]
+    Parts {
+        /// How many it may have.
+        most: usize,
     },
     /// An id is missing, zero or too long.
     #[error("read spans: {what} of span {place} is not an id; expected {}", expected(.what))]
