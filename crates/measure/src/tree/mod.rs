@@ -8,7 +8,7 @@
 
 mod books;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -34,6 +34,9 @@ const READ_AGAIN: u32 = 3;
 /// Processes of others are looked at again in every twentieth sample; until then their
 /// ids are taken to mean them still.
 const OTHERS_AGAIN: u64 = 20;
+/// But those that are new in each of so many: one that is about to become another program, or in the
+/// midst of it, does not show yet whose it is.
+const NEW_FOR: u64 = 5;
 
 /// By what processes of a tree are known, besides their descent.
 #[derive(Debug, Clone, Default)]
@@ -121,8 +124,8 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Trees {
     trees: Vec<Tree>,
-    /// Processes of others, as the last samples found them.
-    others: HashSet<u32>,
+    /// Processes of others, as the last samples found them, each with the first of those.
+    others: HashMap<u32, u64>,
     samples: u64,
     page_bytes: u64,
     tick: Duration,
@@ -158,7 +161,7 @@ impl Trees {
         };
         Self {
             trees: Vec::new(),
-            others: HashSet::new(),
+            others: HashMap::new(),
             samples: 0,
             page_bytes: number(SysconfVar::PAGE_SIZE, 4096),
             tick: Duration::from_nanos(1_000_000_000 / number(SysconfVar::CLK_TCK, 100)),
@@ -238,8 +241,9 @@ impl Trees {
         let mut members: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
         let mut unknown = Vec::new();
         for pid in pids() {
-            if !again && before.contains(&pid) {
-                self.others.insert(pid);
+            let known_since = before.get(&pid).filter(|_| !again);
+            if let Some(since) = known_since.filter(|since| self.samples - **since >= NEW_FOR) {
+                self.others.insert(pid, *since);
                 continue;
             }
             // What cannot be read has ended meanwhile, or is nobody's that we watch.
@@ -278,7 +282,9 @@ impl Trees {
                 break;
             }
         }
-        self.others.extend(unknown.into_iter().map(|(pid, _)| pid));
+        let since = |pid| before.get(&pid).copied().unwrap_or(self.samples);
+        let others = unknown.into_iter().map(|(pid, _)| (pid, since(pid)));
+        self.others.extend(others);
         members
     }
 

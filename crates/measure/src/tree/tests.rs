@@ -127,6 +127,39 @@ fn an_orphan_that_left_its_group_is_found_by_its_mark() {
 }
 
 #[test]
+fn a_process_that_becomes_one_of_the_tree_is_found_at_once() {
+    let mark = format!("HEADROOM_TREE_TEST_LATE={}", std::process::id());
+    let system = shell("exec sleep 600");
+    let mut trees = Trees::new();
+    let marks = Marks {
+        variable: Some(mark.clone()),
+        cgroup: None,
+    };
+    let tree = trees.add(system.0.id(), marks).unwrap();
+    // Nobody's that is watched, until its program is another one.
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("read line; exec env {mark} sleep 600")]);
+    command.stdin(Stdio::piped()).process_group(0);
+    let mut late = Killed(command.spawn().unwrap());
+    let pid = late.0.id();
+    trees.sample();
+    assert!(!trees.living(tree).contains(&pid));
+    drop(late.0.stdin.take());
+    let shows = || match environment(pid) {
+        Environment::Known(environ) => holds(&environ, &mark),
+        Environment::NotYet | Environment::Nobody => false,
+    };
+    for _ in 0..3000 {
+        if shows() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    trees.sample();
+    assert!(trees.living(tree).contains(&pid));
+}
+
+#[test]
 fn a_tree_outlives_its_root() {
     let mut system = shell("sleep 600 & exit 0");
     let mut trees = Trees::new();
