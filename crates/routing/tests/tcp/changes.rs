@@ -245,3 +245,26 @@ fn a_port_that_closes_opens_again_at_once() {
     assert_eq!(greeting(&mut connect(port)), Some(b'1'));
     assert!(!rig.log.kept().contains("port-not-opened"));
 }
+
+/// Threads end accepting one after the other; what one of them takes meanwhile is of the port as it is
+/// now.
+#[test]
+fn a_port_that_opens_again_is_the_one_that_it_was() {
+    let (rig, one) = (Rig::new(), Backend::echo(b'1'));
+    let port = rig.route(&[one.address]);
+    let sessions = format!("tcp_router_port_sessions{{port=\"{port}\"}}");
+    let mut stays = connect(port);
+    assert_eq!(greeting(&mut stays), Some(b'1'));
+    rig.send(Change::Delete(mapping(port, one.address)));
+    until("the port is closed", || {
+        rig.log.kept().contains("port-closed")
+    });
+    rig.send(Change::Upsert(mapping(port, one.address)));
+    until("the port is opened again", || {
+        rig.log.kept().matches("port-opened").count() == 2
+    });
+    assert_eq!(rig.metric(&sessions), 1.0);
+    assert_eq!(exchange(&mut stays, b"still"), b"still");
+    drop(stays);
+    until("the connection has ended", || rig.metric(&sessions) == 0.0);
+}

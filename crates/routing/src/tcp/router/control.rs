@@ -1,9 +1,9 @@
 //! Turns changes into what threads see: the table applies them, and each port that is
 //! different then gets its new routes, opens or closes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use telemetry::{Fields, Logger};
@@ -64,6 +64,9 @@ pub(super) struct Control {
     /// Whether a feed lists all mappings again and again.
     listed: bool,
     shown: Arc<Shown>,
+    /// Ports that were closed. Threads may still accept on one, or have connections of it: one that
+    /// opens again is the same for them.
+    closed: HashMap<u16, Weak<Port>>,
     names: Names,
     logger: Logger,
 }
@@ -75,6 +78,7 @@ impl Control {
             engine,
             listed,
             shown: Arc::default(),
+            closed: HashMap::new(),
             names: Names::new(logger.clone()),
             logger,
         }
@@ -151,6 +155,7 @@ impl Control {
             self.logger.info("pruned", fields);
         }
         self.publish(&effects);
+        self.closed.retain(|_, port| port.strong_count() > 0);
         // Addresses of names change.
         self.names.find(self.table.named_backends());
     }
@@ -161,7 +166,14 @@ impl Control {
             match (self.table.port(*number), ports.get(number)) {
                 (Some(routes), Some(opened)) => opened.port.set_routes(routes),
                 (Some(routes), None) => {
-                    let port = Port::new(*number, routes);
+                    let closed = self.closed.remove(number);
+                    let port = match closed.and_then(|port| port.upgrade()) {
+                        Some(port) => {
+                            port.set_routes(routes);
+                            port
+                        }
+                        None => Port::new(*number, routes),
+                    };
                     let open = self.open(&port, true);
                     ports.insert(*number, Opened { port, open });
                 }
@@ -173,6 +185,8 @@ impl Control {
                         let fields = Fields::new().and("port", number);
                         self.logger.info("port-closed", fields);
                     }
+                    let closed = Arc::downgrade(&opened.port);
+                    self.closed.insert(*number, closed);
                     ports.remove(number);
                 }
                 (None, None) => {}
