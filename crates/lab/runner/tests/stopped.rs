@@ -187,7 +187,15 @@ run = "sleep {takes}"
 run_within = "2s"
 "#
         );
-        of_run(&text, |lab| stop(lab, MS(3_000))).0
+        of_run(&text, |lab| {
+            let command = format!(" sleep {takes}");
+            lab.until("the command runs", |lab| {
+                let processes = lab.processes();
+                processes.iter().any(|one| one.contains(&command))
+            });
+            stop(lab, MS(3_000));
+        })
+        .0
     };
     assert_eq!(ran("3.5"), Outcome::Pass);
     assert_eq!(ran("60"), Outcome::Error);
