@@ -175,14 +175,31 @@ pub fn shutdown() -> (watch::Sender<bool>, Shutdown) {
     (ask, Shutdown(asked))
 }
 
-/// Binds `address` for [`serve`].
+/// Binds `address` for [`serve`]. One that is in use is tried again for [`IN_USE_FOR`].
 ///
 /// # Errors
 /// The error names the address: "listen on 127.0.0.1:8889: address in use".
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    listen(address)
-        .map_err(|cause| io::Error::new(cause.kind(), format!("listen on {address}: {cause}")))
+    let deadline = Instant::now() + IN_USE_FOR;
+    loop {
+        match listen(address) {
+            Err(cause) if cause.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                tokio::time::sleep(IN_USE_PAUSE).await;
+            }
+            listener => {
+                return listener.map_err(|cause| {
+                    io::Error::new(cause.kind(), format!("listen on {address}: {cause}"))
+                });
+            }
+        }
+    }
 }
+
+/// How long an address may be in use before that is an error, and the time between two tries. The
+/// socket of a server that has just stopped is open in each process that it was starting, until that
+/// one has become its program: milliseconds, on a busy machine some tens.
+const IN_USE_FOR: Duration = Duration::from_secs(1);
+const IN_USE_PAUSE: Duration = Duration::from_millis(5);
 
 /// Connections that may wait to be accepted. The usual 128 overflows when a client
 /// opens hundreds at once; each one dropped then tries again only after a second.

@@ -410,6 +410,25 @@ async fn errors_say_what_was_tried() {
 }
 
 #[tokio::test]
+async fn an_address_that_a_process_still_holds_is_waited_for() {
+    let first = net::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = first.local_addr().unwrap();
+    // As a process does between its fork and its program.
+    let held = first.into_std().unwrap();
+    assert!(
+        std::net::TcpListener::bind(address).is_err(),
+        "in use as long as one descriptor is left"
+    );
+    let holds = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        drop(held);
+    });
+    let second = net::bind(address).await.unwrap();
+    assert_eq!(second.local_addr().unwrap(), address);
+    holds.join().unwrap();
+}
+
+#[tokio::test]
 async fn a_server_that_stops_finishes_what_it_began() {
     let server = serve(Limits::default(), None).await;
     let mut peer = TcpStream::connect(server.address).await.unwrap();

@@ -5,7 +5,7 @@
 //! of another one on the machine, and nobody else may listen there.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -140,13 +140,18 @@ impl Machine {
     }
 }
 
-/// Does nobody listen there now?
+/// Does nobody listen there now? Looked up without listening: a process that is just being started
+/// would hold the listener in turn, in the way of the container that the port is for.
 fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
+    wire::socket::check_free((Ipv4Addr::UNSPECIFIED, port).into()).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::thread;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -206,6 +211,24 @@ mod tests {
         assert_eq!(ports.take(1), None);
         ports.give_back([port]);
         assert_eq!(ports.take(1), Some(vec![port]));
+    }
+
+    #[test]
+    fn who_looks_for_a_free_port_is_in_nobodys_way() {
+        let port = *range(1).start();
+        let over = AtomicBool::new(false);
+        let refused = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    is_free(port);
+                }
+            });
+            let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+            let refused = (0..2_000).find_map(|_| listen().err());
+            over.store(true, Relaxed);
+            refused
+        });
+        assert!(refused.is_none(), "{refused:?}");
     }
 
     proptest! {
