@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, answered};
 
 /// `headroom target`, until it is ended.
@@ -206,10 +207,7 @@ fn init_says_why_there_is_nothing_to_begin_with() {
     let lab = Lab::new();
     let failing = Target::start(&lab, &["--errors", "100%"]);
     let file = lab.path("first.toml");
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        format!("http://{}/", listener.local_addr().expect("an address"))
-    };
+    let closed = format!("http://127.0.0.1:{}/", free_port());
     for (words, expected) in [
         (&["true"][..], "ended before it listened"),
         (&["no-such-program-anywhere"], "start no-such-program"),

@@ -1,6 +1,6 @@
 //! Ports that a test names before somebody listens there.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A port that nobody has. Below those that systems hand out themselves, so that no other
@@ -11,7 +11,9 @@ pub(crate) fn free_port() -> u16 {
         let own = std::process::id().wrapping_mul(61);
         let number = own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = 10_000 + (number % 20_000) as u16;
-        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+        // Asked by a connection: a process that another test is just starting would hold a
+        // listener, in the way of the one that the port is for.
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             return port;
         }
     }

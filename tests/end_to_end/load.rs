@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, wait_until};
 
 /// A busy machine must not decide a test of what is printed.
@@ -149,9 +150,7 @@ fn a_load_of_failures_only_fails() {
 #[test]
 fn what_is_wrong_is_said_before_there_is_load() {
     let lab = Lab::new();
-    // A port where nobody listens: one that was free a moment ago.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-    let address = free.expect("a free port");
+    let address = ([127, 0, 0, 1], free_port()).into();
     finished(&lab, address, &[])
         .expect_code(4)
         .expect_stderr("refused");

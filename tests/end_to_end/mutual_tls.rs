@@ -1,12 +1,12 @@
 //! A scheduler whose every connection is mutual TLS, driven as any Diego would be.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
+use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, experiment, wait_until};
 
 /// One certificate for everybody, signed by one authority, for 127.0.0.1.
@@ -75,8 +75,7 @@ fn start(lab: &Lab, certificate: &Certificate, part: &str, args: &[&str]) -> Par
 }
 
 fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
+    format!("127.0.0.1:{}", free_port())
 }
 
 #[test]

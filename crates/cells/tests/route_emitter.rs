@@ -16,7 +16,7 @@ use diego::path;
 use nats::client::{Client as NatsClient, ClientConfig, QueueLimits};
 use net::{Client, ClientOptions};
 use serde_json::Value;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -73,7 +73,7 @@ struct Way(tokio::task::JoinHandle<()>);
 
 impl Way {
     async fn open(at: SocketAddr, nats: u16) -> Self {
-        let listener = TcpListener::bind(at).await.unwrap();
+        let listener = net::bind(at).await.unwrap();
         Self(tokio::spawn(async move {
             // Ends with this task, and with it every connection.
             let mut connections = JoinSet::new();

@@ -151,6 +151,9 @@ async fn its_clients_come_back() {
         listen: address,
         ..ServerConfig::default()
     };
+    // What another test is just starting holds the listener, too, until it is a program.
+    let refused = || std::net::TcpStream::connect(address).is_err();
+    until("nobody listens any more", refused).await;
     let server = Server::start(again).await.unwrap();
     state.wait_for(|state| state.connected).await.unwrap();
     client.flush().await.unwrap();

@@ -28,8 +28,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use telemetry::{Level, Logger, Sink};
 use tokio::sync::mpsc;
 
+use crate::free_port::free_port;
 use crate::running_api::{logger, settings, sqlite};
-use crate::tcp::rig::free_port;
 use crate::tcp::tls::Authority;
 
 /// The client that UAA knows.

@@ -5,6 +5,8 @@
 mod api_client;
 mod authenticated_api;
 mod differential;
+#[path = "../../../tests/end_to_end/free_port.rs"]
+mod free_port;
 mod golden;
 mod http_router;
 mod registry;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use routing::tcp::Change;
 use routing_api::client::ClientSettings;
 
-use super::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, greeting, mapping, until};
+use crate::free_port::free_port;
 
 #[test]
 fn a_port_leads_to_its_backends_in_turn() {

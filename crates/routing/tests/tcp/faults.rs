@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use routing::tcp::Change;
 
-use super::rig::{Backend, Rig, connect, exchange, free_port, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, greeting, mapping, until};
+use crate::free_port::free_port;
 
 fn dead() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ use routing::tcp::{CHANGES, Change, TcpMapping, TcpRouter, TcpSettings};
 use telemetry::{Level, Logger, Sink};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+
+use crate::free_port::free_port;
 
 /// Longest wait for anything that must happen. Far above what it takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -23,20 +25,6 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     while !so() {
         assert!(began.elapsed() < LONG, "waited too long: {what}");
         std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// A port that nobody has. Below those that systems hand out themselves, so that no other
-/// socket is given it before somebody listens there.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let own = std::process::id().wrapping_mul(61);
-        let number = own.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = 10_000 + (number % 20_000) as u16;
-        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
-            return port;
-        }
     }
 }
 

@@ -16,7 +16,8 @@ use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 
-use super::rig::{Backend, Rig, connect, exchange, free_port, get, greeting, mapping, until};
+use super::rig::{Backend, Rig, connect, exchange, get, greeting, mapping, until};
+use crate::free_port::free_port;
 
 /// An authority of one test.
 pub(crate) struct Authority {
