@@ -162,14 +162,14 @@ pub fn decode_posted(
     origin: &Origin,
     names: &mut Names,
 ) -> Result<Decoded, ReadError> {
-    match form {
-        Form::Zipkin | Form::OtlpJson => parts::check_json(body)?,
-        Form::OtlpProtobuf => parts::check_protobuf(body)?,
-    }
     let decoded = match form {
-        Form::Zipkin => zipkin::decode(body, origin, names),
-        Form::OtlpJson => otlp::decode_json(body, origin, names),
-        Form::OtlpProtobuf => otlp::decode_protobuf(body, origin, names),
+        Form::Zipkin => parts::check_json(body).and_then(|()| zipkin::decode(body, origin, names)),
+        Form::OtlpJson => {
+            parts::check_json(body).and_then(|()| otlp::decode_json(body, origin, names))
+        }
+        Form::OtlpProtobuf => {
+            parts::check_protobuf(body).and_then(|()| otlp::decode_protobuf(body, origin, names))
+        }
     };
     Ok(decoded?.sensible(origin))
 }

@@ -157,7 +157,8 @@ pub enum ReadError {
     },
     /// A posted body has more spans, attributes and other values than are read at once.
     #[error(
-        "read spans: they have more than {most} attributes and other parts; send fewer at once"
+        "read spans: they have more than {} attributes and other parts; send fewer at once",
+        units::grouped(*.most as u64)
     )]
     Parts {
         /// How many it may have.

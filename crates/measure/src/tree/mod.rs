@@ -241,9 +241,11 @@ impl Trees {
         let mut members: BTreeMap<usize, Vec<Seen>> = BTreeMap::new();
         let mut unknown = Vec::new();
         for pid in pids() {
-            let known_since = before.get(&pid).filter(|_| !again);
-            if let Some(since) = known_since.filter(|since| self.samples - **since >= NEW_FOR) {
-                self.others.insert(pid, *since);
+            if let Some(&since) = before.get(&pid)
+                && !again
+                && self.samples - since >= NEW_FOR
+            {
+                self.others.insert(pid, since);
                 continue;
             }
             // What cannot be read has ended meanwhile, or is nobody's that we watch.
