@@ -15,6 +15,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::libc::{self, c_char, c_int};
@@ -31,6 +33,12 @@ use crate::process::{AsyncProcess, Process};
 const STACK_BYTES: usize = 64 * 1024;
 /// Status of a child that could not become the program.
 const NOT_STARTED: c_int = 127;
+
+/// How long a program's file may be open for writing before that is an error, and the time between
+/// two tries. Who unpacks a program and then starts it has closed its file; a child that was begun
+/// meanwhile holds it until it has become its own program: milliseconds, on a busy machine some tens.
+const WRITTEN_FOR: Duration = Duration::from_secs(1);
+const WRITTEN_PAUSE: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// A stack for children of this thread, used by one at a time.
@@ -152,7 +160,8 @@ impl Program {
     }
 
     /// Starts it as the leader of a new process group that the kernel kills when the
-    /// calling thread ends: call it from one that lasts as long as the program may.
+    /// calling thread ends: call it from one that lasts as long as the program may. Returns once it
+    /// is the program, which takes a second at most where its file is still being written.
     ///
     /// # Errors
     /// Says which step failed, with which file.
@@ -218,10 +227,7 @@ impl Program {
             account: self.account.as_ref(),
             parent: Pid::this().as_raw(),
         };
-        let started = STACK.with_borrow_mut(|stack| match start.account {
-            None => start.clone(stack),
-            Some(_) => dumpable_as_before(|| start.clone(stack)),
-        });
+        let started = start.child();
         match started {
             Ok(pid) => Process::watch(pid).map_err(|cause| StartError::needs("watch it", cause)),
             Err((Step::Execute, cause)) => Err(StartError::Program(cause)),
@@ -342,6 +348,28 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
+    /// A child that has become the program. A program that somebody writes is tried again for
+    /// [`WRITTEN_FOR`].
+    fn child(&self) -> Result<Pid, (Step, io::Error)> {
+        let deadline = Instant::now() + WRITTEN_FOR;
+        loop {
+            let started = STACK.with_borrow_mut(|stack| match self.account {
+                None => self.clone(stack),
+                Some(_) => dumpable_as_before(|| self.clone(stack)),
+            });
+            match started {
+                // Not in the child: it may in turn hold the file that another one waits for.
+                Err((Step::Execute, cause))
+                    if cause.kind() == io::ErrorKind::ExecutableFileBusy
+                        && Instant::now() < deadline =>
+                {
+                    thread::sleep(WRITTEN_PAUSE);
+                }
+                started => return started,
+            }
+        }
+    }
+
     fn clone(&self, stack: &mut [u8]) -> Result<Pid, (Step, io::Error)> {
         let mut failed: Option<(Step, c_int)> = None;
         let failure = ptr::addr_of_mut!(failed);

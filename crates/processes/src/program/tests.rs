@@ -191,6 +191,30 @@ fn it_runs_as_another_user_and_ends_with_its_thread_all_the_same() {
 }
 
 #[test]
+fn a_program_that_was_just_written_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("written");
+    std::fs::write(&path, "#!/bin/sh\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    let writes = || std::fs::File::options().append(true).open(&path).unwrap();
+    // As a child does that was begun while the file was open.
+    let held = writes();
+    let holds = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        drop(held);
+    });
+    let mut process = Program::new(&path).spawn().unwrap();
+    let ended = process.ended_within(LONG).unwrap().unwrap();
+    assert_eq!(ended.to_string(), "status 0");
+    holds.join().unwrap();
+    // Not for ever. Linux 6.11 lets programs be written while they run.
+    let _held = writes();
+    let refused = std::process::Command::new(&path).status().is_err();
+    assert_eq!(Program::new(&path).spawn().is_err(), refused);
+}
+
+#[test]
 fn a_user_that_is_not_there_is_none() {
     assert_eq!(Account::named("no such user").unwrap(), None);
     let root = Account::named("root").unwrap().unwrap();
