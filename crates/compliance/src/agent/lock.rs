@@ -25,7 +25,15 @@ pub enum LockError {
 /// The right to run, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // Closed is not enough: a process that is just being started holds the file, too, until it
+        // is a program.
+        let _ = self.file.unlock();
+    }
 }
 
 impl RunLock {
@@ -43,9 +51,24 @@ impl RunLock {
         private::file(&path)?;
         let file = File::options().write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(LockError::Busy),
             Err(TryLockError::Error(error)) => Err(LockError::File(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_being_started_does_not_keep_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = RunLock::take(folder.path()).unwrap();
+        // As a child does between its fork and its program.
+        let _held = lock.file.try_clone().unwrap();
+        drop(lock);
+        RunLock::take(folder.path()).unwrap();
     }
 }
