@@ -1,9 +1,10 @@
 //! Clocks, histograms, and what Linux says about processes and the machine.
 //!
-//! Parsers are pure functions over text; [`pids`], [`environ`], [`ProcessSampler`],
-//! [`Trees`], [`Threads`], [`listening_ports`], [`TcpSockets::now`], [`NetCounts::now`], [`udp_drops`],
+//! Parsers are pure functions over text; [`each_carrier`], [`ProcessSampler`], [`Trees`],
+//! [`Threads`], [`listening_ports`], [`TcpSockets::now`], [`NetCounts::now`], [`udp_drops`],
 //! [`CpuTimes::now`] and [`Machine::detect`] read `/proc`.
 
+mod carriers;
 mod clock;
 mod histogram;
 mod listening;
@@ -15,15 +16,13 @@ mod stacks;
 mod threads;
 mod tree;
 
+pub use carriers::{Carriers, each_carrier};
 pub use clock::{Clock, Ticks};
 pub use histogram::{Bin, HIGHEST, Histogram, HistogramError};
 pub use listening::listening_ports;
 pub use machine::Machine;
 pub use proc_text::{CpuTimes, Malformed};
-pub use process::{
-    Environment, ProcessSampler, Sample, SampleError, descriptors_of, environment,
-    holder_of_socket, pids,
-};
+pub use process::{ProcessSampler, Sample, SampleError, descriptors_of, holder_of_socket};
 pub use sockets::{NetCounts, TcpSockets, ephemeral_ports, udp_drops};
 pub use stacks::{
     KernelSymbols, Maps, RawStack, SAMPLES_PER_SECOND, Sampled, SamplerError, StackSampler, Symbols,

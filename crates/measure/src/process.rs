@@ -129,14 +129,14 @@ impl ProcessSampler {
 }
 
 /// The numbers of all processes.
-pub fn pids() -> impl Iterator<Item = u32> {
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 /// What can be told of the environment of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Environment {
+pub(crate) enum Environment {
     /// What its program was started with: `NAME=value`, each ended by a zero byte.
     Known(Vec<u8>),
     /// It is in the middle of `execve`, when nobody can see it.
@@ -149,7 +149,7 @@ pub enum Environment {
 const LOOKS: u32 = 4;
 
 /// The environment that the program of a process was started with.
-pub fn environment(pid: u32) -> Environment {
+pub(crate) fn environment(pid: u32) -> Environment {
     for _ in 0..LOOKS {
         let Ok(environ) = read_at_once(&format!("/proc/{pid}/environ")) else {
             return Environment::Nobody;

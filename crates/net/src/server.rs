@@ -175,7 +175,7 @@ pub fn shutdown() -> (watch::Sender<bool>, Shutdown) {
     (ask, Shutdown(asked))
 }
 
-/// Binds `address` for [`serve`]. One that is in use is tried again for [`IN_USE_FOR`].
+/// Binds `address` for [`serve`]. One that is in use is tried again for a second.
 ///
 /// # Errors
 /// The error names the address: "listen on 127.0.0.1:8889: address in use".

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
+use crate::carriers::{Carriers, each_carrier};
 use crate::proc_text::{Stat, parse_rollup};
 use crate::process::{Environment, descriptors, environment, pids, stat};
 use books::{Books, Seen};
@@ -51,29 +52,29 @@ pub struct Marks {
 impl Marks {
     /// The processes that carry them, in one look at all processes, also when the first of their
     /// tree has ended. One that overwrites its environment is found in its cgroup alone.
-    pub fn carriers(&self) -> Vec<u32> {
+    pub fn carriers(&self) -> Carriers {
         Self::carriers_of([self])
     }
 
     /// The same for several trees, also in one look.
-    pub fn carriers_of<'m>(all: impl IntoIterator<Item = &'m Self>) -> Vec<u32> {
-        let (mut in_cgroups, mut variables) = (HashSet::<u32>::new(), HashSet::<&[u8]>::new());
+    pub fn carriers_of<'m>(all: impl IntoIterator<Item = &'m Self>) -> Carriers {
+        let (mut pids, mut variables) = (BTreeSet::<u32>::new(), HashSet::<&[u8]>::new());
         for marks in all {
-            in_cgroups.extend(marks.in_cgroup());
+            pids.extend(marks.in_cgroup());
             variables.extend(marks.variable.as_deref().map(str::as_bytes));
         }
-        let has_variable = |pid: u32| {
-            !variables.is_empty()
-                && match environment(pid) {
-                    Environment::Known(environ) => environ
-                        .split(|byte| *byte == 0)
-                        .any(|word| variables.contains(word)),
-                    Environment::NotYet | Environment::Nobody => false,
-                }
+        let holds = |environ: &[u8]| {
+            let mut words = environ.split(|byte| *byte == 0);
+            words.any(|word| variables.contains(word))
         };
-        pids()
-            .filter(|pid| in_cgroups.contains(pid) || has_variable(*pid))
-            .collect()
+        let found = |pid| {
+            pids.insert(pid);
+        };
+        let complete = variables.is_empty() || each_carrier(holds, found);
+        Carriers {
+            pids: pids.into_iter().collect(),
+            complete,
+        }
     }
 
     fn in_cgroup(&self) -> Vec<u32> {

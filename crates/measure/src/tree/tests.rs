@@ -119,7 +119,7 @@ fn an_orphan_that_left_its_group_is_found_by_its_mark() {
         most >= 3 && sample.processes == 2
     });
     // The shell itself was started without it.
-    let carriers = marks.carriers();
+    let carriers = marks.carriers().pids;
     assert!(!carriers.is_empty() && !carriers.contains(&system.0.id()));
     let (members, _) = trees.into_members().remove(tree);
     let python = members.iter().find(|member| member.cpu.as_secs_f64() > 0.4);

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
-use measure::Environment;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -55,11 +54,15 @@ impl RunTag {
     /// not collected yet have no environment any more and are not listed.
     #[cfg(test)]
     pub(super) fn carriers(&self) -> Vec<u32> {
-        Look::at(&HashSet::from([self.0.as_bytes()])).carriers
+        let mut carriers = Vec::new();
+        each_other(&HashSet::from([self.0.as_bytes()]), |pid| {
+            carriers.push(pid);
+        });
+        carriers
     }
 
-    /// Kills every carrier, those that appear meanwhile as well. Returns the ones
-    /// that are still there after a bounded number of rounds (about two seconds).
+    /// Kills every carrier, those that appear meanwhile as well. Returns the ones that the last of
+    /// a bounded number of rounds (about two seconds) still found.
     pub fn sweep(&self) -> Vec<u32> {
         Self::sweep_all([self])
     }
@@ -68,21 +71,31 @@ impl RunTag {
     /// the machine.
     pub fn sweep_all<'a>(tags: impl IntoIterator<Item = &'a Self>) -> Vec<u32> {
         let tags: HashSet<&[u8]> = tags.into_iter().map(|tag| tag.0.as_bytes()).collect();
+        let mut carriers = Vec::new();
         for _ in 0..ROUNDS {
-            let Look {
-                carriers,
-                undecided,
-            } = Look::at(&tags);
-            if carriers.is_empty() && !undecided {
-                return carriers;
-            }
-            for pid in carriers {
+            carriers.clear();
+            // At once, so that it has little time to start another one.
+            let all_seen = each_other(&tags, |pid| {
                 let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+                carriers.push(pid);
+            });
+            if carriers.is_empty() && all_seen {
+                break;
             }
             std::thread::sleep(PAUSE);
         }
-        Look::at(&tags).carriers
+        carriers
     }
+}
+
+/// Looks for processes that carry one of these tags, but for our own; whether those are all.
+fn each_other(tags: &HashSet<&[u8]>, mut found: impl FnMut(u32)) -> bool {
+    let holds = |environ: &[u8]| carried(environ).any(|tag| tags.contains(tag));
+    measure::each_carrier(holds, |pid| {
+        if pid != std::process::id() {
+            found(pid);
+        }
+    })
 }
 
 /// The tags in an environment block (`NAME=value`, each ended by a zero byte).
@@ -95,33 +108,6 @@ pub(super) fn carried(environ: &[u8]) -> impl Iterator<Item = &[u8]> {
                 .strip_prefix(b"=")
         })
         .flat_map(|value| value.split(|byte| *byte == b','))
-}
-
-/// What a look at all processes has found.
-#[derive(Debug, Default)]
-struct Look {
-    carriers: Vec<u32>,
-    /// One was between two programs, when nobody can see what it carries.
-    undecided: bool,
-}
-
-impl Look {
-    /// For processes that carry one of these tags, without our own.
-    fn at(tags: &HashSet<&[u8]>) -> Self {
-        let mut look = Self::default();
-        for pid in measure::pids().filter(|pid| *pid != std::process::id()) {
-            match measure::environment(pid) {
-                Environment::Known(environ) => {
-                    if carried(&environ).any(|tag| tags.contains(tag)) {
-                        look.carriers.push(pid);
-                    }
-                }
-                Environment::Nobody => {}
-                Environment::NotYet => look.undecided = true,
-            }
-        }
-        look
-    }
 }
 
 impl fmt::Display for RunTag {

@@ -147,6 +147,34 @@ fn a_sweep_ends_a_process_that_goes_from_program_to_program() {
     }
 }
 
+/// Each starts the next and ends: who was listed may be gone when it is looked at, and whom it has
+/// started meanwhile is in no list.
+#[test]
+fn a_sweep_ends_processes_that_take_over_from_one_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, beats) = (folder.path().join("next.sh"), folder.path().join("beats"));
+    let text = format!("echo >> {}\nsh \"$0\" &\n", beats.display());
+    std::fs::write(&script, text).unwrap();
+    let beats = || std::fs::metadata(&beats).map_or(0, |file| file.len());
+    let tag = tag("next");
+    for turn in 0..50 {
+        let mut child = tagged(&tag, &format!("exec sh {}", script.display()));
+        let before = beats();
+        while beats() < before + 2 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let left = tag.sweep();
+        let at_first = beats();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let later = beats();
+        child.wait().unwrap();
+        assert!(
+            left.is_empty() && at_first == later,
+            "turn {turn}: {left:?}"
+        );
+    }
+}
+
 #[test]
 fn a_command_that_is_no_reaper_is_refused() {
     let start = |words: &[&str]| {

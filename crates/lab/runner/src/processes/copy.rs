@@ -118,15 +118,18 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) -> Vec<OwnedFd> {
     // What a first look has not seen was forked meanwhile, and is found by a later one: by its
     // marks where the first of its tree has ended by then.
     for look in 0..LOOKS {
+        let mut complete = true;
         let roots = running.iter();
         let roots = roots.map(|running| (running.child.pid, running.marks.clone()));
         let mut now = measure::Trees::now(roots);
         if look > 0 {
-            now.extend(Marks::carriers_of(running.iter().map(|it| &it.marks)));
+            let carriers = Marks::carriers_of(running.iter().map(|it| &it.marks));
+            now.extend(carriers.pids);
+            complete = carriers.complete;
         }
         let now = now.into_iter();
         let new: Vec<u32> = now.filter(|pid| found.insert(*pid)).collect();
-        if new.is_empty() {
+        if new.is_empty() && complete {
             break;
         }
         sent.extend(opened(new.iter().copied()));
@@ -153,7 +156,7 @@ pub(crate) fn signal(copies: &[&Copy], signal: Signal) -> Vec<OwnedFd> {
 pub(super) fn left(of: &Running, watcher: Option<&Watcher>) -> Vec<OwnedFd> {
     let seen = watcher.map(|watcher| watcher.living(&of.name));
     let seen = seen.unwrap_or_default().into_iter();
-    let all: BTreeSet<u32> = of.marks.carriers().into_iter().chain(seen).collect();
+    let all: BTreeSet<u32> = of.marks.carriers().pids.into_iter().chain(seen).collect();
     opened(all.into_iter().filter(|pid| *pid != of.child.pid))
 }
 
