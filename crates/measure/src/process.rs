@@ -367,16 +367,20 @@ mod tests {
         assert_eq!(holder_of_socket(&[own], u64::MAX), None);
     }
 
+    /// Of processes that open nothing more: in this one other tests open and close some meanwhile.
     #[test]
-    fn our_own_descriptors_are_counted() {
-        let mut sampler = ProcessSampler::new(std::process::id()).unwrap();
-        let before = sampler.sample().unwrap().fds;
-        let files: Vec<_> = (0..50)
-            .map(|_| fs::File::open("/dev/null").unwrap())
-            .collect();
-        let after = sampler.sample().unwrap().fds;
-        // Other tests of this process open and close some in the meantime.
-        assert!(after >= before + 30, "{before} {after}");
-        drop(files);
+    fn open_descriptors_are_counted() {
+        let open = |files: &str| {
+            let script = format!("{files} echo; exec sleep 60");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).stdout(Stdio::piped());
+            let mut child = Killed(command.spawn().unwrap());
+            let told = child.0.stdout.as_mut().unwrap().read_exact(&mut [0]);
+            told.unwrap();
+            let mut sampler = ProcessSampler::new(child.0.id()).unwrap();
+            sampler.sample().unwrap().fds
+        };
+        let files: String = (3..10).map(|fd| format!("exec {fd}</dev/null; ")).collect();
+        assert_eq!(open(&files), open("") + 7);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +14,27 @@ use crate::table::{Endpoint, PoolSettings, RouteKey, Table, TableSettings};
 
 /// Longest wait of a test for anything; reached only by one that fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whether the test is alone in its process. Where it is not, it runs again in one of its own, so that
+/// what it measures of the process is not other tests' doing; that it failed there, it fails here.
+pub(super) fn alone() -> bool {
+    const ALONE: &str = "HEADROOM_TEST_ALONE";
+    let own = std::thread::current();
+    // Tests that run one after another run in the main thread.
+    let name = own.name().filter(|name| *name != "main");
+    let (Some(name), None) = (name, std::env::var_os(ALONE)) else {
+        return true;
+    };
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let again = again.args(["--exact", name]).env(ALONE, "1").output();
+    let again = again.unwrap();
+    let told = String::from_utf8_lossy(&again.stdout);
+    assert!(
+        again.status.success() && told.contains("1 passed"),
+        "{told}"
+    );
+    false
+}
 
 /// A router with the route `app.test`.
 pub(super) struct Bench {

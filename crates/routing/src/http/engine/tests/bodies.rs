@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use super::bench::{Backend, Bench, ok};
+use super::bench::{Backend, Bench, alone, ok};
 
 /// Bytes that are not all alike.
 fn pattern(count: usize) -> Vec<u8> {
@@ -118,6 +118,9 @@ fn a_body_that_ends_with_its_connection_is_framed() {
 #[test]
 fn a_hundred_megabytes_flow_through_little_memory() {
     const COUNT: usize = 100 << 20;
+    if !alone() {
+        return;
+    }
     let backend = Backend::new(|mut connection, _| {
         connection.head();
         connection.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {COUNT}\r\n\r\n").as_bytes());

