@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use lab_experiment::catalogue::{Catalogue, OwnNetwork};
 use lab_experiment::{Source, check};
 use lab_store::Outcome;
 use serde::Serialize;
@@ -164,7 +165,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Outcome> {
         eprint(format_args!("written to {}", folder.display()));
         return Ok(Outcome::Pass);
     }
-    let all = experiments().map(|(name, text)| read(name, text));
+    let all = experiments().map(|(name, text)| read(name, text, catalogue()));
     let all = all.collect::<Result<Vec<Ready>>>()?;
     if args.json {
         print(&json(&all)?)?;
@@ -189,13 +190,19 @@ fn experiments() -> impl Iterator<Item = (&'static str, &'static str)> {
         .filter(|(name, _)| !name.contains('/'))
 }
 
-fn read(name: &'static str, text: &'static str) -> Result<Ready> {
+fn read(name: &'static str, text: &'static str, catalogue: Catalogue) -> Result<Ready> {
     let source = Source {
         name: name.to_owned(),
         text: text.to_owned(),
     };
+    // What this user may not do on this machine is told by `check` and `run`.
+    let anywhere = Catalogue {
+        may_mount: true,
+        own_network: OwnNetwork::default(),
+        ..catalogue
+    };
     // A test checks them all, so that no user meets a mistake here.
-    let plan = check(&source, &[], &catalogue())
+    let plan = check(&source, &[], &anywhere)
         .map_err(|mistakes| anyhow::anyhow!("{name} has {} mistakes", mistakes.len()))?;
     let takes = text.lines().find_map(|line| line.strip_prefix(TAKES));
     Ok(Ready {
@@ -262,9 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn every_experiment_is_listed_with_what_it_takes() {
+    fn every_experiment_is_listed_with_what_it_takes_to_whoever_may_do_nothing_here() {
+        let nothing = || Catalogue {
+            may_mount: false,
+            own_network: OwnNetwork(|| Err("the kernel says no".to_owned())),
+            ..catalogue()
+        };
         let all: Vec<Ready> = experiments()
-            .map(|(name, text)| read(name, text).unwrap())
+            .map(|(name, text)| read(name, text, nothing()).unwrap())
             .collect();
         assert!(all.len() >= 14, "{all:?}");
         for ready in all {

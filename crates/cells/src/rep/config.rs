@@ -127,7 +127,8 @@ impl Default for Simulation {
 #[derive(Debug, Clone)]
 pub struct ProcessSettings {
     /// Folder under which the rep makes one for its containers and what it has fetched, which
-    /// goes with it; `None`: `headroom-containers` among the system's temporary files.
+    /// goes with it; `None`: `headroom-containers-UID` among the system's temporary files, where UID
+    /// is the user's number.
     pub root: Option<PathBuf>,
     /// Time between asking a process to end and killing it.
     pub grace: Duration,

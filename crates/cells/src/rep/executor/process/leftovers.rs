@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use processes::{RunTag, is_alive};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -26,12 +27,18 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes one below `root`, where those of reps that are gone are removed.
-    pub(super) fn make(root: &Path, made_unix_ns: i64) -> io::Result<Self> {
-        make_folder(root)?;
+    /// Makes one below `root`, where those of reps that are gone are removed. `None`: below this
+    /// user's own among the system's temporary files.
+    pub(super) fn make(root: Option<&Path>, made_unix_ns: i64) -> io::Result<Self> {
+        let root = match root {
+            Some(root) => root.to_owned(),
+            None => users_own(&std::env::temp_dir())?,
+        };
+        let using = |cause| told("use", &root, &cause);
+        make_folder(&root)?;
         // Working folders of processes are elsewhere: a relative path would lead them astray.
-        let root = fs::canonicalize(root)?;
-        for left in left_below(&root)? {
+        let root = fs::canonicalize(&root).map_err(using)?;
+        for left in left_below(&root).map_err(using)? {
             // One that cannot be removed is no reason not to start.
             let _ = remove_folder(&left);
         }
@@ -66,9 +73,27 @@ fn left_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(left)
 }
 
+/// This user's folder below one in which everybody may make some. One that somebody else has made
+/// there before is refused: they could read and change what containers keep.
+fn users_own(everybodys: &Path) -> io::Result<PathBuf> {
+    let user = geteuid().as_raw();
+    let path = everybodys.join(format!("headroom-containers-{user}"));
+    make_folder(&path)?;
+    let found = fs::symlink_metadata(&path).map_err(|cause| told("use", &path, &cause))?;
+    if found.is_dir() && found.uid() == user {
+        return Ok(path);
+    }
+    let problem = "it belongs to somebody else; remove it, or name another one with --containers";
+    Err(told("use", &path, &io::Error::other(problem)))
+}
+
 pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|cause| io::Error::new(cause.kind(), format!("make {}: {cause}", path.display())))
+    made.map_err(|cause| told("make", path, &cause))
+}
+
+fn told(doing: &str, path: &Path, cause: &io::Error) -> io::Error {
+    io::Error::new(cause.kind(), format!("{doing} {}: {cause}", path.display()))
 }
 
 /// Removes a folder with all that is in it.
@@ -209,6 +234,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_user_has_a_folder_of_their_own_and_one_of_somebody_else_is_refused() {
+        let everybodys = tempfile::tempdir().unwrap();
+        let own = users_own(everybodys.path()).unwrap();
+        assert_eq!(own, users_own(everybodys.path()).unwrap());
+        let user = geteuid().as_raw();
+        assert!(own.ends_with(format!("headroom-containers-{user}")));
+        // It leads where its maker likes.
+        let other = everybodys.path().join("other");
+        fs::rename(&own, &other).unwrap();
+        symlink(&other, &own).unwrap();
+        let refused = users_own(everybodys.path()).unwrap_err().to_string();
+        assert!(refused.contains(own.to_str().unwrap()) && refused.contains("--containers"));
+    }
+
+    #[test]
     fn folders_that_were_closed_are_removed_and_links_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let (folder, other) = (root.path().join("c"), root.path().join("other"));
@@ -239,9 +279,9 @@ mod tests {
         for other in others {
             fs::create_dir(root.path().join(other)).unwrap();
         }
-        let folder = Folder::make(root.path(), 7).unwrap();
+        let folder = Folder::make(Some(root.path()), 7).unwrap();
         assert!(!gone.exists() && folder.path.is_dir());
-        let again = Folder::make(root.path(), 8).unwrap();
+        let again = Folder::make(Some(root.path()), 8).unwrap();
         assert!(folder.path.is_dir() && again.path != folder.path);
         let (path, _) = (folder.path.clone(), drop(folder));
         assert!(!path.exists());

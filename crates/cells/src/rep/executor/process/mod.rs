@@ -102,9 +102,7 @@ impl Process {
         let identities = identities.transpose()?.map(Arc::new);
         let trusted_certificates = settings.trusted_certificates.as_deref();
         let trusted_certificates = trusted_certificates.map(trusted_folder).transpose()?;
-        let root = settings.root.clone();
-        let root = root.unwrap_or_else(|| std::env::temp_dir().join("headroom-containers"));
-        let folder = Folder::make(&root, made_unix_ns)?;
+        let folder = Folder::make(settings.root.as_deref(), made_unix_ns)?;
         let reaper = match settings.reaper.as_slice() {
             [] => None,
             command => {

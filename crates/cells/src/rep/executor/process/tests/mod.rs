@@ -231,7 +231,7 @@ async fn the_reaper_is_charged_with_what_every_process_carries() {
     );
     let containers = containers.strip_prefix("folder ").unwrap();
     assert!(
-        containers.contains("/headroom-containers/rep-"),
+        containers.contains("/headroom-containers-") && containers.contains("/rep-"),
         "{containers}"
     );
 }
