@@ -32,3 +32,4 @@ mod runs;
 mod stored_runs;
 mod sweep;
 mod traces;
+mod two_users;
