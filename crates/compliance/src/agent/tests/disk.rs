@@ -52,6 +52,10 @@ fn folder(content: &str) -> tempfile::TempDir {
     fs::set_permissions(at("f"), fs::Permissions::from_mode(0o640)).unwrap();
     fs::create_dir(at("d")).unwrap();
     fs::write(at("d/x"), "x").unwrap();
+    // Whatever the umask is.
+    for (name, mode) in [("d", 0o755), ("d/x", 0o644)] {
+        fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
     symlink("f", at("l")).unwrap();
     folder
 }
@@ -199,7 +203,8 @@ fn any_call() -> impl Strategy<Value = Call> {
     ];
     let text = "[ab=\n ]{0,6}";
     let flag = prop_oneof![Just("true"), Just("false")];
-    let mode = prop_oneof![Just("0600"), Just("0755"), Just("640")];
+    // Who is not root must be able to look into a directory afterwards.
+    let mode = prop_oneof![Just("0700"), Just("0755"), Just("750")];
     (0..9_usize, path, text, text, flag, mode).prop_map(|(which, path, one, two, flag, mode)| {
         let path = ("path", path);
         let lines = ("lines", one.as_str());
