@@ -4,9 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use super::lab::{Finished, Lab};
+use super::lab::{Finished, Lab, wait_until};
 
 /// Nobody's number, by custom.
 const NOBODY: u32 = 65_534;
@@ -74,6 +74,26 @@ fn a_user_without_rights_comes_after_root() {
     }
     let runs = fs::read_dir(lab.path("runs")).expect("a folder");
     assert_eq!(runs.count(), 2);
+}
+
+/// A container of another user finds its way through folders that the rep makes, whatever the umask of
+/// who starts the rep.
+#[test]
+fn a_strict_user_starts_a_rep_for_the_work_of_others() {
+    let lab = Lab::new();
+    let script = "umask 077; exec \"$0\" cells rep --bbs http://127.0.0.1:9 --listen 127.0.0.1:0 \
+                  --admin-listen 127.0.0.1:0 --executor process --containers \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_headroom")]);
+    command.arg(lab.path("containers")).stderr(Stdio::null());
+    let mut rep = command.spawn().expect("a rep");
+    let status = format!("/proc/{}/status", rep.id());
+    wait_until("the umask is that of containers", || {
+        let status = fs::read_to_string(&status).expect("a rep that runs");
+        status.contains("\nUmask:\t0022\n") && lab.path("containers").exists()
+    });
+    rep.kill().expect("a signal");
+    rep.wait().expect("an end");
 }
 
 fn text(path: &Path) -> &str {

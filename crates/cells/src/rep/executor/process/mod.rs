@@ -40,6 +40,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use diego::models::{CachedDependency, DownloadAction, EnvironmentVariable};
 use futures_util::future::try_join_all;
 use net::Shutdown;
+use nix::sys::stat::{Mode, umask};
 use processes::{Account, Reaper, RunTag};
 use telemetry::{Fields, Logger};
 use tokio::io::AsyncReadExt;
@@ -60,6 +61,9 @@ use spawn::Spawner;
 pub use transfer::unpack_archive;
 use transfer::{TransferError, Transfers, download_of};
 
+/// What is taken from the modes of files that containers make, and that are made for them: 022, as runc
+/// starts those of Diego. What is the rep's own has a mode of its own.
+const CONTAINERS_UMASK: Mode = Mode::S_IWGRP.union(Mode::S_IWOTH);
 /// Longest result file that is read; a longer one fails its task.
 const RESULT_BYTES: u64 = 51_200;
 
@@ -95,6 +99,9 @@ impl Process {
         metrics: Arc<Metrics>,
         logger: &Logger,
     ) -> Result<Self, Error> {
+        // That of whoever started the rep may be stricter, and then containers of other users would not
+        // find their way through folders that the rep makes for them.
+        umask(CONTAINERS_UMASK);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
         let made_unix_ns = i64::try_from(now).unwrap_or(i64::MAX);

@@ -4,9 +4,9 @@
 //! put there, also where its path is absolute; programs and files are looked for there first,
 //! and then where the machine has them.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::path::{Component, Path, PathBuf};
 
 use processes::Account;
@@ -56,9 +56,7 @@ pub(super) fn put_file(
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
     let written = file.write_all(content);
-    // The umask of who started the rep took from its mode.
-    let moded = written.and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
-    let owned = moded.and_then(|()| match owner {
+    let owned = written.and_then(|()| match owner {
         Some(account) => fchown(&file, Some(account.uid), Some(account.gid)),
         None => Ok(()),
     });
