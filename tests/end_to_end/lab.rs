@@ -101,10 +101,11 @@ impl Lab {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headroom"));
-        command
-            .current_dir(project())
-            .env_remove("NO_COLOR")
-            .stdin(Stdio::null());
+        command.current_dir(project()).stdin(Stdio::null());
+        // What this user wishes of colours is not what tests are about.
+        for wish in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR"] {
+            command.env_remove(wish);
+        }
         command
     }
 

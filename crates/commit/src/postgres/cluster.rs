@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::ffi::OsStr;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -150,7 +151,7 @@ impl Cluster {
 
     /// Runs a statement.
     pub(crate) fn psql(&self, database: &str, statement: &str) -> Output {
-        let mut psql = Command::new(self.bin.join("psql"));
+        let mut psql = plain(self.bin.join("psql"));
         psql.arg("-h").arg(self.data());
         psql.args(["-U", "postgres", "-d", database, "-Atc", statement]);
         if let Some(port) = self.port {
@@ -180,7 +181,7 @@ impl Cluster {
 
     /// A program of PostgreSQL, as a user that may run it.
     fn program(&self, name: &str, options: &[&str]) -> Command {
-        let mut command = Command::new("setpriv");
+        let mut command = plain("setpriv");
         if is_root() {
             command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
         }
@@ -202,6 +203,17 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.signal("QUIT");
     }
+}
+
+/// A command to which nobody's variables tell of another database: a server takes its port from them.
+fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"PG") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Makes a file or folder the server's own.
