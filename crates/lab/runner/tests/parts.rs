@@ -100,7 +100,7 @@ hold = "2s"
 fault = {{ delay = "web", by = "500ms", direction = "{direction}", at = "0s", for = "2s" }}
 # A busy machine is late itself, which shortens what is known of the delay; none and twice are far.
 [[expect]]
-that = "traffic p50 >= 300ms"
+that = "traffic p50 >= 150ms"
 [[expect]]
 that = "traffic p50 < 1s"
 "#,
