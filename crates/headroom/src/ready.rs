@@ -165,7 +165,8 @@ pub(crate) fn list(args: &ListArgs) -> Result<Outcome> {
         eprint(format_args!("written to {}", folder.display()));
         return Ok(Outcome::Pass);
     }
-    let all = experiments().map(|(name, text)| read(name, text, catalogue()));
+    let anywhere = anywhere(catalogue());
+    let all = experiments().map(|(name, text)| read(name, text, &anywhere));
     let all = all.collect::<Result<Vec<Ready>>>()?;
     if args.json {
         print(&json(&all)?)?;
@@ -190,19 +191,22 @@ fn experiments() -> impl Iterator<Item = (&'static str, &'static str)> {
         .filter(|(name, _)| !name.contains('/'))
 }
 
-fn read(name: &'static str, text: &'static str, catalogue: Catalogue) -> Result<Ready> {
+/// What this user may not do on this machine is told by `check` and `run`.
+fn anywhere(catalogue: Catalogue) -> Catalogue {
+    Catalogue {
+        may_mount: true,
+        own_network: OwnNetwork::default(),
+        ..catalogue
+    }
+}
+
+fn read(name: &'static str, text: &'static str, anywhere: &Catalogue) -> Result<Ready> {
     let source = Source {
         name: name.to_owned(),
         text: text.to_owned(),
     };
-    // What this user may not do on this machine is told by `check` and `run`.
-    let anywhere = Catalogue {
-        may_mount: true,
-        own_network: OwnNetwork::default(),
-        ..catalogue
-    };
     // A test checks them all, so that no user meets a mistake here.
-    let plan = check(&source, &[], &anywhere)
+    let plan = check(&source, &[], anywhere)
         .map_err(|mistakes| anyhow::anyhow!("{name} has {} mistakes", mistakes.len()))?;
     let takes = text.lines().find_map(|line| line.strip_prefix(TAKES));
     Ok(Ready {
@@ -270,13 +274,14 @@ mod tests {
 
     #[test]
     fn every_experiment_is_listed_with_what_it_takes_to_whoever_may_do_nothing_here() {
-        let nothing = || Catalogue {
+        let nothing = Catalogue {
             may_mount: false,
             own_network: OwnNetwork(|| Err("the kernel says no".to_owned())),
             ..catalogue()
         };
+        let anywhere = anywhere(nothing);
         let all: Vec<Ready> = experiments()
-            .map(|(name, text)| read(name, text, nothing()).unwrap())
+            .map(|(name, text)| read(name, text, &anywhere).unwrap())
             .collect();
         assert!(all.len() >= 14, "{all:?}");
         for ready in all {
