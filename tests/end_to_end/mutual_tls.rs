@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::free_port::free_port;
-use crate::lab::{Finished, Lab, experiment, wait_until};
+use crate::lab::{Finished, Lab, Process, experiment, wait_until};
 
 /// One certificate for everybody, signed by one authority, for 127.0.0.1.
 struct Certificate {
@@ -46,16 +46,7 @@ impl Certificate {
 }
 
 /// A part of the scheduler; ends with the test.
-struct Part(Child);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(lab: &Lab, certificate: &Certificate, part: &str, args: &[&str]) -> Part {
+fn start(lab: &Lab, certificate: &Certificate, part: &str, args: &[&str]) -> Process {
     let log = fs::File::create(lab.path(&format!("{part}.log"))).expect("a log");
     let child = lab
         .command()
@@ -71,7 +62,7 @@ fn start(lab: &Lab, certificate: &Certificate, part: &str, args: &[&str]) -> Par
         .stderr(Stdio::null())
         .spawn()
         .expect("headroom starts");
-    Part(child)
+    Process(child)
 }
 
 fn free_address() -> String {

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::lab::{Finished, Lab, wait_until};
+use super::lab::{Finished, Lab, Process, wait_until};
 
 /// Nobody's number, by custom.
 const NOBODY: u32 = 65_534;
@@ -86,14 +86,12 @@ fn a_strict_user_starts_a_rep_for_the_work_of_others() {
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_headroom")]);
     command.arg(lab.path("containers")).stderr(Stdio::null());
-    let mut rep = command.spawn().expect("a rep");
-    let status = format!("/proc/{}/status", rep.id());
+    let rep = Process(command.spawn().expect("a rep"));
+    let status = format!("/proc/{}/status", rep.0.id());
     wait_until("the umask is that of containers", || {
         let status = fs::read_to_string(&status).expect("a rep that runs");
         status.contains("\nUmask:\t0022\n") && lab.path("containers").exists()
     });
-    rep.kill().expect("a signal");
-    rep.wait().expect("an end");
 }
 
 fn text(path: &Path) -> &str {

@@ -5,7 +5,7 @@ mod words;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::lab::{Finished, Lab, project, wait_until};
+use crate::lab::{Finished, Lab, Process, project, wait_until};
 
 /// Where the recorded cell answers.
 const RECORDED_REP: &str = "https://127.0.0.1:28895";
@@ -31,16 +31,6 @@ const VOLATILE: [&str; 6] = [
     "first_completed_at",
     "trace_id",
 ];
-
-/// A process that ends with the test.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Answers for the cell.
 struct Cell(Bytes);
@@ -59,7 +49,7 @@ struct World {
     bbs: String,
     locket: String,
     rep: String,
-    _bbs: Ends,
+    _bbs: Process,
     _stop: watch::Sender<bool>,
 }
 
@@ -139,7 +129,7 @@ impl World {
             .arg(&files.authority)
             .stdout(log)
             .spawn();
-        let child = Ends(child.expect("headroom starts"));
+        let child = Process(child.expect("headroom starts"));
         let client = Client::new(ClientOptions {
             tls: Some(net::tls::client(&files).expect("TLS")),
             ..ClientOptions::default()
@@ -299,7 +289,7 @@ fn recorded_commands_print_and_end_as_cfdot_did() {
                     .stdout(file)
                     .stderr(Stdio::null())
                     .spawn();
-                running.push((path, Ends(child.expect("headroom starts"))));
+                running.push((path, Process(child.expect("headroom starts"))));
                 // What happens before it is subscribed it does not see.
                 wait_until("the subscription", || world.subscribers() == running.len());
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::free_port::free_port;
-use crate::lab::{Finished, Lab, wait_until};
+use crate::lab::{Finished, Lab, Process, wait_until};
 
 /// Hollow agents, and how often each runs: never more than wait in memory, so that none is dropped.
 pub(super) const FLEET: usize = 20;
@@ -37,16 +37,6 @@ items:
       path: ${file.path}
       lines: ${file.text}
 ";
-
-/// A process that is killed at the end, whatever becomes of the test.
-pub(super) struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A server's folder, what it is told, and who asks it.
 pub(super) struct Site {
