@@ -47,9 +47,10 @@ fn serve(mut stream: TcpStream, answer: &[u8]) {
 
 #[test]
 fn nobody_listens() {
+    // Nobody can: a connection has the address.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let address = stream.local_addr().unwrap();
     let said = refusal(plain(address, 4));
     let expected =
         format!("connect to {address}: refused; start the target, or check host and port");

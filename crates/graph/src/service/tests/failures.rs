@@ -1,7 +1,8 @@
 //! What services answer when something breaks.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 
 use super::stage::{Stage, listener};
 use traces::SpanKind;
@@ -41,7 +42,10 @@ fn request(stream: &mut TcpStream) -> Option<String> {
 fn nobody_listens() {
     let leaf = listener();
     let stage = with_leaf(&leaf, "");
-    drop(leaf);
+    // Closed is not enough: a process that another test is just starting has it, too, until it is
+    // a program.
+    let socket = TcpStream::from(OwnedFd::from(leaf));
+    socket.shutdown(Shutdown::Both).unwrap();
     let mut client = stage.client("root");
     for _ in 0..3 {
         let answer = client.get("/");

@@ -1,7 +1,8 @@
 //! Over real sockets. What passes when is tested without them, beside `stream` and `datagram`.
 
 use std::future::Future;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Shutdown};
+use std::os::fd::OwnedFd;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -288,7 +289,12 @@ fn nobody_there_and_too_many_are_resets_that_are_counted() {
         }
         is_reset(&mut TcpStream::connect(proxy.address()).await.unwrap()).await;
         assert_eq!(proxy.traffic().refused, 1);
-        drop((eight, listener));
+        drop(eight);
+        // Closed is not enough: a process that another test is just starting has it, too, until it
+        // is a program.
+        let listener = OwnedFd::from(listener.into_std().unwrap());
+        let socket = std::net::TcpStream::from(listener);
+        socket.shutdown(Shutdown::Both).unwrap();
         while proxy.traffic().open_connections > 0 {
             sleep(MS).await;
         }

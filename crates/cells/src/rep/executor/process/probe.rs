@@ -124,7 +124,7 @@ fn go_error_text(cause: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpSocket};
 
     use super::*;
 
@@ -206,9 +206,10 @@ mod tests {
             run_check("127.0.0.1", port, &check(8080, None)).await,
             Ok(())
         );
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = closed.local_addr().unwrap().port();
-        drop(closed);
+        // Bound, so that nobody else has it, and never listened on.
+        let silent = TcpSocket::new_v4().unwrap();
+        silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = silent.local_addr().unwrap().port();
         let expected = "failed to make TCP connection to 127.0.0.1:9090: dial tcp 127.0.0.1:9090: connect: connection refused";
         let asked = run_check("127.0.0.1", port, &check(9090, None)).await;
         assert_eq!(asked, Err(expected.into()));

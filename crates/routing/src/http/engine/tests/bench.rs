@@ -292,10 +292,14 @@ impl Backend {
     }
 }
 
-/// An address where nobody listens.
+/// An address where nobody listens, and where nobody can for as long as the test's process lives:
+/// the client's end of a connection has it.
 pub(super) fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let address = stream.local_addr().unwrap();
+    std::mem::forget((listener, stream));
+    address
 }
 
 /// An answer with a body of a known length.

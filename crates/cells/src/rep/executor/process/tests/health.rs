@@ -1,3 +1,6 @@
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+
 use diego::models::{Check, CheckDefinition, TcpCheck};
 
 use super::*;
@@ -32,7 +35,7 @@ async fn signs(bench: &Bench, job: Job, act: impl Fn(Sign) + Send + Sync) -> Str
 #[tokio::test]
 async fn an_instance_runs_while_its_port_answers() {
     let bench = Bench::with(quick());
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut job = lrp(sh("sleep 1000"));
     job.address = "127.0.0.1".into();
     job.ports[0].host_port = listener.local_addr().unwrap().port().into();
@@ -43,10 +46,13 @@ async fn an_instance_runs_while_its_port_answers() {
         });
     }
     let listener = std::sync::Mutex::new(Some(listener));
-    // The port is let go once the check has passed.
+    // Nobody listens any more once the check has passed. Closed is not enough: a process that
+    // another test is just starting has the listener, too, until it is a program.
     let reason = signs(&bench, job, |sign| {
         assert_eq!(sign, Sign::Running);
-        listener.lock().unwrap().take();
+        let listener = listener.lock().unwrap().take().unwrap();
+        let socket = TcpStream::from(OwnedFd::from(listener));
+        socket.shutdown(Shutdown::Both).unwrap();
     })
     .await;
     assert_eq!(
