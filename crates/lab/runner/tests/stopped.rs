@@ -266,7 +266,8 @@ that = "recovery(alive.ok) < 1500ms"
 #[test]
 fn what_was_not_asked_while_the_laboratory_stood_still_is_no_outage() {
     let after = |lab: &Lab| {
-        sleep(MS(1_500));
+        lab.until("the fault ends", |lab| says(lab, "fault-ended"));
+        sleep(MS(400));
         stop(lab, MS(2_000));
     };
     assert_eq!(recovered("100ms", after), Outcome::Inconclusive);
@@ -277,7 +278,8 @@ fn what_was_not_asked_while_the_laboratory_stood_still_is_no_outage() {
 #[test]
 fn a_fault_that_a_laboratory_did_not_end_in_time_says_nothing_of_the_target() {
     let meanwhile = |lab: &Lab| {
-        sleep(MS(1_500));
+        lab.until("the fault begins", |lab| says(lab, "fault-began"));
+        sleep(MS(400));
         stop(lab, MS(2_000));
     };
     // What was asked last shows as little.
