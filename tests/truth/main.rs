@@ -15,6 +15,8 @@
 
 mod cases;
 mod claims;
+#[path = "../end_to_end/free_port.rs"]
+mod free_port;
 mod measured;
 mod server;
 mod strangers;

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,6 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+use crate::free_port::free_port;
 
 /// What a server does, in milliseconds.
 #[derive(Debug, Clone, Default)]
@@ -90,8 +92,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(plant: &Plant, folder: &Path) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
-        let address = free.expect("a free port");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let diary = folder.join("diary.jsonl");
         let child = Command::new(std::env::current_exe().expect("this program"))
             .args(plant.arguments(&address.to_string(), &diary, folder))

@@ -7,6 +7,7 @@ use net::{Client, ClientOptions};
 use tokio::sync::watch;
 
 use crate::desired::{action, tags};
+use crate::own_address::own_address;
 use crate::patience::until;
 use crate::quiet::logger;
 
@@ -23,7 +24,7 @@ impl System {
         let folder = tempfile::tempdir().unwrap();
         let (ask, shutdown) = net::shutdown();
         // The two know each other's addresses, so one has to be chosen before.
-        let free = net::bind(any).await.unwrap().local_addr().unwrap();
+        let free = own_address();
         let mut config = bbs::Config::new(any, folder.path());
         config.auctioneer_url = Some(format!("http://{free}"));
         let server = bbs::start(config, logger("bbs")).await.unwrap();

@@ -10,6 +10,7 @@ use http::{Request, Response, StatusCode};
 use net::{Body, Client, ClientOptions, Handler, Incoming};
 
 use crate::desired::{action, tags};
+use crate::own_address::own_address;
 use crate::quiet::logger;
 
 /// Keeps what it is asked and accepts it.
@@ -98,7 +99,7 @@ async fn work_that_waited_is_asked_for_again() {
 
     let auctioneer = Arc::new(Auctioneer::default());
     // Nobody listens yet when the BBS starts: it tries again.
-    let free = net::bind(any).await.unwrap().local_addr().unwrap();
+    let free = own_address();
     let _second = bbs::start(config(Some(format!("http://{free}"))), logger("bbs"))
         .await
         .unwrap();

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::mutual_tls::certificates;
+use crate::own_address::own_address;
 use crate::patience::{PATIENCE, until};
 use crate::quiet::logger;
 
@@ -32,7 +33,7 @@ impl World {
         let own = certificates(folder.path());
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let (ask, shutdown) = net::shutdown();
-        let free = net::bind(any).await.unwrap().local_addr().unwrap();
+        let free = own_address();
 
         let mut config = bbs::Config::new(any, folder.path().join("data"));
         config.auctioneer_url = Some(format!("https://{free}"));

@@ -9,6 +9,7 @@ use net::tls::Files;
 use net::{Client, ClientOptions};
 
 use crate::desired::{action, tags};
+use crate::own_address::own_address;
 use crate::patience::until;
 use crate::quiet::logger;
 
@@ -20,7 +21,8 @@ pub(crate) fn certificates(folder: &Path) -> Files {
     let certificate = authority.self_signed(&key).unwrap();
     let issuer = rcgen::Issuer::from_params(&authority, &key);
     let leaf_key = rcgen::KeyPair::generate().unwrap();
-    let leaf = rcgen::CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+    let hosts = vec!["127.0.0.1".into(), own_address().ip().to_string()];
+    let leaf = rcgen::CertificateParams::new(hosts).unwrap();
     let leaf = leaf.signed_by(&leaf_key, &issuer).unwrap();
     let files = Files {
         certificate: folder.join("leaf.pem"),
@@ -72,7 +74,7 @@ async fn a_task_and_an_instance_run_and_strangers_are_refused() {
     let own = certificates(folder.path());
     let any = "127.0.0.1:0".parse().unwrap();
     let (_ask, shutdown) = net::shutdown();
-    let free = net::bind(any).await.unwrap().local_addr().unwrap();
+    let free = own_address();
 
     let mut config = bbs::Config::new(any, folder.path().join("data"));
     config.auctioneer_url = Some(format!("https://{free}"));

@@ -10,6 +10,7 @@ use diego::path;
 use net::{Client, ClientOptions};
 
 use crate::fake_bbs::{self, FakeBbs, eventually, logger, messages};
+use crate::own_address::own_address;
 use crate::rep_fleet::{Fleet, desired, lrp, task, work};
 
 #[tokio::test]
@@ -318,11 +319,7 @@ async fn cells_register_and_release_their_presences() {
 async fn the_admin_api_answers_once_all_cells_are_registered() {
     let bbs = FakeBbs::start().await;
     bbs.records().down = true;
-    let free = net::bind("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = own_address();
     let mut config = Config::new(3, "127.0.0.1:0".parse().unwrap(), &*bbs.url);
     config.admin_listen = Some(free);
     config.heartbeat = Duration::from_millis(20);

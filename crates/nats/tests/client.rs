@@ -1,6 +1,7 @@
 //! Our client with a real nats-server.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+use crate::free_port::free_port;
 use crate::support::{NatsServer, config, connect, subscribe, take, until};
 use nats::Password;
 use nats::client::{Client, ConnectError, FlushError, PublishError, QueueLimits};
@@ -92,9 +93,7 @@ async fn a_token_proves_it_too() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_at_first() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
+    let address = format!("127.0.0.1:{}", free_port());
     let error = Client::connect(config(&address)).await.err().unwrap();
     assert!(
         matches!(error, ConnectError::Unreachable { attempts: 3, .. }),

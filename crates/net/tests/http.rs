@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../../tests/end_to_end/free_port.rs"]
+mod free_port;
+
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +17,8 @@ use net::{Body, BodyError, Client, ClientError, ClientOptions, Handler, Limits, 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use crate::free_port::free_port;
 
 /// Sends the body back; counts requests. Bodies are at most 1,000 bytes.
 #[derive(Default)]
@@ -383,11 +388,7 @@ async fn a_kept_connection_that_the_server_closed_costs_no_request() {
 #[tokio::test]
 async fn errors_say_what_was_tried() {
     let client = Client::new(ClientOptions::default());
-    let free = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let error = post(&client, &uri("http", free, "/"), b"")
         .await
         .unwrap_err();
@@ -560,9 +561,7 @@ async fn where_no_tls_is_spoken_that_is_said_and_is_no_reason_to_try_again() {
     );
     assert!(refused.to_string().contains("speaks no TLS"), "{refused}");
     // Nobody listens: somebody may later.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap();
-    drop(nobody);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let refused = post(&client, &uri("https", address, "/"), b"x").await;
     assert!(matches!(
         refused.unwrap_err(),

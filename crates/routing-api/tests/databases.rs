@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::running_api;
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::free_port::free_port;
 use crate::postgres_cluster::Cluster;
 use crate::running_api::{Api, full_mapping, mapping, route, settings, sqlite};
 use http::{Method, StatusCode};
@@ -200,9 +202,7 @@ async fn a_second_server_on_postgresql_waits_for_the_first() {
     let first = Api::start(&settings).await;
     first.client.upsert(&[mapping(5200)]).await.unwrap();
 
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     settings.listen = Some(address);
     let (stop, asked) = net::shutdown();
     let second = tokio::spawn(api::run(settings, running_api::logger(), asked));

@@ -13,6 +13,8 @@ use routing::http::engine::{self, Engine, EngineConfig};
 use routing::http::settings::HttpSettings;
 use routing::table::{Endpoint, PoolSettings, RouteKey, Table, TableSettings};
 
+use crate::free_port::free_port;
+
 const CASES: &str = include_str!("data/gorouter/differential.txt");
 const APP: &str = "11111111-2222-3333-4444-555555555555";
 /// Longest wait for anything; reached only by a test that fails.
@@ -169,11 +171,7 @@ fn read_body(reader: &mut BufReader<TcpStream>, fields: &[(String, String)]) -> 
 fn router() -> (Engine, SocketAddr) {
     let table = Arc::new(Table::new(TableSettings::default()));
     let (echo, closing) = (backend(true), backend(false));
-    // Bound and left: whoever dials it is refused, as the port is not given out again soon.
-    let dead = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let dead = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let service = PoolSettings {
         route_service_url: "https://127.0.0.1:9443/rs".into(),
         ..PoolSettings::default()

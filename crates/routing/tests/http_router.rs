@@ -19,6 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use wire::tls::{TlsClient, TlsOptions};
 
+use crate::free_port::free_port;
+
 /// Longest wait for something that is sure to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -474,9 +476,7 @@ async fn a_router_that_gathers_is_not_healthy_and_can_be_stopped() {
     let mut settings = settings(folder.path());
     settings.start_delay = Duration::from_secs(3600);
     // The one address that is asked before it is told.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let status = free.local_addr().unwrap();
-    drop(free);
+    let status = SocketAddr::from(([127, 0, 0, 1], free_port()));
     settings.status.listen = Some(status);
     let (signals, told) = mpsc::channel(4);
     let (running, _) = watch::channel(Router::default());

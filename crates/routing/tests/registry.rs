@@ -18,6 +18,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot, watch};
 
+use crate::free_port::free_port;
+
 const START: &str = r#"{"id":"1-uuid","hosts":["192.0.2.2"],"minimumRegisterIntervalInSeconds":20,"pruneThresholdInSeconds":120}"#;
 
 /// A nats-server that ends with this value.
@@ -33,10 +35,7 @@ impl NatsServer {
             Path::new("nats-server")
         };
         let port = match port {
-            0 => {
-                let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-                free.local_addr().unwrap().port()
-            }
+            0 => free_port(),
             port => port,
         };
         let child = Command::new(program)

@@ -4,7 +4,6 @@ mod words;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use crate::free_port::free_port;
 use crate::lab::{Finished, Lab, Process, project, wait_until};
 
 /// Where the recorded cell answers.
@@ -103,10 +103,7 @@ impl World {
             tokio::spawn(serve);
             format!("https://{address}")
         });
-        let free = || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("an address").to_string()
-        };
+        let free = || format!("127.0.0.1:{}", free_port());
         let (bbs, locket) = (free(), free());
         let log = File::create(lab.path("bbs.log")).expect("a log");
         let child = lab

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::free_port::free_port;
 use crate::lab::Lab;
 
 mod backends;
@@ -199,9 +200,7 @@ fn tcp_routes_come_from_the_routing_api() {
     let to = text(&backend.said("started"), "address");
     let url = format!("http://{at}");
     let _router = Part::start(&lab, "tcp", &["tcp", "--api", &url, "--threads", "1"]);
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("an address").port();
-    drop(free);
+    let port = free_port();
     let first = port.to_string();
     let _registrar = Part::start(
         &lab,

@@ -6,6 +6,8 @@ mod accepting;
 mod calibrate;
 mod exact;
 mod faults;
+#[path = "../../../../tests/end_to_end/free_port.rs"]
+mod free_port;
 mod grpc;
 mod postgres;
 #[path = "../../../commit/src/postgres/cluster.rs"]

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::free_port::free_port;
 use crate::redis_server::RedisServer;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
@@ -401,9 +402,7 @@ fn within_tls() {
     let (certificate, key) = (path("crt"), path("key"));
     std::fs::write(&certificate, made.pem()).unwrap();
     std::fs::write(&key, signer.serialize_pem()).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let _server = RedisServer::start_with(&[
         "--tls-port",
         &address.port().to_string(),

@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
+
+use crate::free_port::free_port;
 
 /// See the module.
 pub struct RedisServer {
@@ -28,9 +30,7 @@ impl RedisServer {
     /// With more arguments.
     pub fn start_with(arguments: &[&str]) -> Self {
         // Redis cannot pick a free port itself.
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let folder = tempfile::tempdir().unwrap();
         let arguments: Vec<String> = arguments.iter().map(|each| (*each).to_owned()).collect();
         let child = launch(&folder, address, &arguments);
