@@ -402,7 +402,7 @@ fn a_fault_recurs_until_its_step_is_over_and_picks_anew() {
         r#"
 [[step]]
 name = "again and again"
-hold = "3s"
+hold = "6s"
 fault = [
   { pause = "beat", pick = 1, every = "200ms", for = "50ms" },
   { pause = "beat.0", every = "exponential 10m", for = "50ms" },

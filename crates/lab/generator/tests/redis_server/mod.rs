@@ -63,13 +63,24 @@ impl RedisServer {
 
     fn wait(&self) {
         for _ in 0..1000 {
-            if TcpStream::connect(self.address).is_ok() {
+            if self.is_up() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         let log = std::fs::read_to_string(self.folder.path().join("log"));
         panic!("Redis does not start: {log:?}");
+    }
+
+    /// Whether it replies: by then it listens at all its ports, of which this is the first.
+    fn is_up(&self) -> bool {
+        let replies = |mut stream: TcpStream| {
+            stream.write_all(b"PING\r\n")?;
+            stream.read(&mut [0])
+        };
+        TcpStream::connect(self.address)
+            .and_then(replies)
+            .is_ok_and(|read| read == 1)
     }
 
     /// The reply to a command without blanks in its words, as it comes, without its last end of
