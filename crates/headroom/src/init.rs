@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use lab_experiment::draft::{Draft, DraftTarget, PortChosen};
 use lab_experiment::{Source, check};
 use lab_load::Summary;
 use lab_load::summary::ErrorCount;
+use lab_runner::Ports;
 use lab_store::Outcome;
 use measure::{Clock, listening_ports};
 use processes::{Process, Program, Reaper, RunTag};
@@ -169,11 +170,13 @@ fn of_command(words: &[String], args: &InitArgs) -> Result<(DraftTarget, Summary
         [line] => line.split_whitespace().map(str::to_owned).collect(),
         words => words.to_vec(),
     };
-    let free = free_port()?;
+    let mut ports = Ports::new();
+    let free = ports.allot()?;
     let words: Vec<String> = words
         .iter()
         .map(|word| word.replace("{port}", &free.to_string()))
         .collect();
+    ports.release(free);
     let mut program = Started::start(&words, free)?;
     let port = program.port(&args.path, args.within)?;
     let summary = measured(&format!("http://127.0.0.1:{port}{}", args.path))?;
@@ -203,11 +206,6 @@ fn from_folder_of(out: &Path, words: Vec<String>) -> Result<Vec<String>> {
         _ => Ok(word),
     };
     words.into_iter().enumerate().map(there).collect()
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("find a free port")?;
-    Ok(listener.local_addr()?.port())
 }
 
 /// A program that runs until this is dropped, with all that it started.

@@ -51,7 +51,7 @@ pub use drivers::DriverError;
 pub use lacking::lacking;
 pub use loads::{FileError, RateError};
 pub use options::{Display, Finished, Generator, Options, Relay, RunError, StartGenerator};
-pub use processes::{LaunchError, PortError, StartError};
+pub use processes::{LaunchError, PortError, Ports, StartError};
 pub use run::{leave_out, may_have_own_network, run};
 pub use underway::{ControlError, Underway};
 pub use undoing::guardian_main;
