@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::free_port::free_port;
 use crate::workload::{closed, failures, open, plain, refusal, run};
 use lab_generator::Local;
 use lab_load::arrivals::Process;
@@ -47,10 +48,7 @@ fn serve(mut stream: TcpStream, answer: &[u8]) {
 
 #[test]
 fn nobody_listens() {
-    // Nobody can: a connection has the address.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let address = stream.local_addr().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let said = refusal(plain(address, 4));
     let expected =
         format!("connect to {address}: refused; start the target, or check host and port");
